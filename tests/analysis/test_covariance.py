@@ -1,5 +1,7 @@
 """Covariances, correlations, components and factors of a release against those of the rows."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,7 @@ from dpcov.analysis import (
     PrivatePCA,
 )
 from dpcov.errors import DpcovError
+from tests.published.mistakes import MISTAKES, released
 
 NUMBERS = ["age", "income", "member"]
 
@@ -176,3 +179,23 @@ def test_factor_analysis_survives_noise_and_constants(made, noisy, frame):
         ours = PrivateFactorAnalysis.from_release(release, n_components=2)
         assert np.all(np.isfinite(ours.transform(frame[:20])))
         assert np.all(ours.noise_variance_ >= 0)
+
+
+def test_a_hidden_column_is_named_once_where_it_is_used():
+    made = released("hospital", 7, [MISTAKES[0]])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        PrivateCorrelation.from_release(made)
+        PrivateCorrelation.from_release(made, features=["age", "weight"])
+    (warning,) = [each for each in told if "hides the spread" in str(each.message)]
+    assert "1 of 12 columns: height" in str(warning.message)
+
+
+def test_pairs_carry_their_noise_and_levels_of_one_column_are_none():
+    pairs = PrivateCorrelation.from_release(released("hospital", 7)).to_pairs()
+    assert set(pairs.loc[0, ["first", "second"]]) == {"height", "weight"}
+    assert not pairs.loc[0, "below_noise"]
+    # Of independent columns some pairs are correlated in a sample.
+    assert pairs["below_noise"].mean() > 0.8
+    assert not pairs["first"].eq("sex=M").mul(pairs["second"].eq("sex=F")).any()
+    assert (pairs["noise_std"] > 0).all()

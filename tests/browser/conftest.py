@@ -82,6 +82,16 @@ class Browser:
         """What the console says, refused resources and broken policies included."""
         return self.driver.get_log("browser")
 
+    def clipped(self):
+        """Texts that are wider than their box, where nothing lets them scroll."""
+        return self.run(
+            """return [...document.querySelectorAll("main *, header *")].filter((each) => {
+              const kind = getComputedStyle(each).overflowX;
+              return each.clientWidth > 0 && each.scrollWidth > each.clientWidth + 1
+                && !each.closest(".scroll, pre, .hidden-text, svg") && kind !== "visible";
+            }).map((each) => each.outerHTML.slice(0, 120))"""
+        )
+
     def scrolls_sideways(self):
         return self.run("return document.documentElement.scrollWidth > window.innerWidth")
 

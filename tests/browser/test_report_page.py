@@ -35,12 +35,14 @@ def pages(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["demo", "groups", "one", "hundred", "thousand", "unhelpful"])
-@pytest.mark.parametrize(("width", "dark"), [(1200, False), (360, True)])
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1400, 800, 380])
 def test_pages_are_drawn_without_complaint_at_any_width(browser, pages, name, width, dark):
     browser.open(pages[name], width, dark=dark)
-    browser.screenshot(f"report-{name}-{width}")
+    browser.screenshot(f"report-{name}-{width}-{'dark' if dark else 'light'}")
     assert browser.complaints() == []
     assert not browser.scrolls_sideways()
+    assert browser.clipped() == []
     if name != "one":
         assert browser.run(COLORS) > 3
     assert browser.run("return window.hacked") is None
@@ -86,6 +88,10 @@ def test_the_keyboard_moves_the_cursor_and_zooms(browser, pages):
 def test_a_large_map_shows_blocks_and_opens_to_single_pairs(browser, pages):
     browser.open(pages["thousand"])
     browser.hover(MAP, 0.3, 0.6)
+    told = browser.wait(f"const said = {SAID}; return said.includes(' to ') && said")
+    assert "nothing stands out of the noise" in told
+    browser.run("document.querySelector('.fade').click()")
+    browser.hover(MAP, 0.32, 0.6)
     told = browser.wait(f"const said = {SAID}; return said.includes('strongest') && said")
     assert ": mean " in told
     browser.keys(MAP, "++")
@@ -103,11 +109,42 @@ def test_the_order_can_be_that_of_the_schema(browser, pages):
     assert browser.text(READOUT).startswith("sensor 0 × sensor 1:")
 
 
-def test_what_noise_could_make_can_be_hidden(browser, pages):
+def test_what_noise_could_make_is_hidden_until_it_is_wanted(browser, pages):
     browser.open(pages["thousand"])
-    before = browser.run(COLORS)
+    hidden = browser.run(COLORS)
     browser.run("document.querySelector('.fade').click()")
-    assert browser.run(COLORS) < before
+    assert browser.run(COLORS) > hidden
+
+
+ROWS = "return [...document.querySelectorAll('#features tbody tr:not([hidden]) th')]"
+
+
+def test_the_table_of_columns_is_sorted_filtered_and_saved(browser, pages):
+    browser.open(pages["hundred"])
+    names = ROWS + ".map((cell) => cell.textContent)"
+    assert browser.run(names)[:2] == ["sensor 0", "sensor 1"]
+    heading = "document.querySelectorAll('#features .sort')[0]"
+    browser.run(f"{heading}.click(); {heading}.click()")
+    assert browser.run(names)[0] == "sensor 99"
+    assert browser.run(f"return {heading}.parentElement.ariaSort") == "descending"
+    spreads = "document.querySelectorAll('#features .sort')[4]"
+    browser.run(f"{spreads}.click()")
+    rows = "[...document.querySelectorAll('#features tbody tr')]"
+    found = browser.run(f"return {rows}.map((row) => Number(row.cells[4].textContent))")
+    assert found == sorted(found)
+    browser.keys("#features input", "sensor 42")
+    assert browser.run(names) == ["sensor 42"]
+    browser.run(
+        """URL.createObjectURL = (blob) => {
+          blob.text().then((text) => { window.saved = text; });
+          return "#";
+        };
+        document.querySelector('[aria-label^="Save this table"]').click()"""
+    )
+    saved = browser.wait("return window.saved").splitlines()
+    assert len(saved) == 101
+    assert saved[0].startswith('"Column","Verdict","Mean"')
+    assert browser.complaints() == []
 
 
 def test_the_theme_follows_the_system_until_the_button_is_used(browser, pages):

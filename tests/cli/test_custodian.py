@@ -85,14 +85,15 @@ def test_add_remove_one_tells_no_exact_number_of_rows(desk):
     assert not all(stands() for _ in range(12))
 
 
-def test_the_demo_writes_its_two_files_and_says_what_they_are(desk, monkeypatch):
+def test_the_demo_writes_its_files_and_says_what_they_are(desk, monkeypatch):
     pytest.importorskip("sklearn")
     empty = desk.folder / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)
-    told, files = desk.done("demo"), ["demo-covariance.csv", "demo.dpcov"]
+    told = desk.done("demo")
+    files = ["demo-covariance-noise.csv", "demo-covariance.csv", "demo.dpcov"]
     assert sorted(path.name for path in empty.iterdir()) == files
-    for words in (*files, "dpcov show", "dpcov export", "schema draft"):
+    for words in (*files, "dpcov doctor", "dpcov export", "schema draft"):
         assert words in told
     made = dpcov.load(empty / "demo.dpcov")
     assert made.is_private

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dpcov
-from dpcov.errors import UsageError
+from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.export import FORMATS, QUANTITIES, estimate, export
 
 NAMES = ['plain, "quoted"', "größe", "b"]
@@ -68,7 +68,8 @@ class Unknown:
         return np.array([[1.0, np.nan], [np.nan, np.inf]])
 
 
-def test_unknown_numbers_are_null(tmp_path):
+def test_unknown_numbers_are_null(tmp_path, monkeypatch):
+    monkeypatch.setattr("dpcov.published.export.noise_std", lambda *what: None)
     export(Unknown(), tmp_path / "x.json", quantity="correlation")
     record = json.loads((tmp_path / "x.json").read_text())
     assert record["values"] == [[1.0, None], [None, None]]
@@ -80,6 +81,31 @@ def test_the_format_may_be_said(made, tmp_path):
     assert json.loads((tmp_path / "x.txt").read_text())["quantity"] == "covariance"
     with pytest.raises(UsageError, match="--format"):
         export(made, tmp_path / "y.txt")
+
+
+@pytest.mark.parametrize("quantity", ["mean", "covariance", "correlation"])
+def test_every_format_holds_the_noise_and_marks_what_it_may_have_made(made, tmp_path, quantity):
+    exported = [export(made, tmp_path / f"x.{kind}", quantity=quantity) for kind in FORMATS]
+    assert len(exported) == 4
+    _, values = estimate(made, quantity, None)
+    _, _, from_csv = read_csv(tmp_path / "x-noise.csv")
+    record, _ = read_json(tmp_path / "x.json")
+    with np.load(tmp_path / "x.npz") as arrays:
+        np.testing.assert_array_equal(np.atleast_2d(arrays["noise_std"]), from_csv)
+        np.testing.assert_array_equal(arrays["below_noise"], record["below_noise"])
+    np.testing.assert_array_equal(np.atleast_2d(record["noise_std"]), from_csv)
+    below = np.abs(np.atleast_2d(values)) < 2 * from_csv
+    np.testing.assert_array_equal(np.atleast_2d(record["below_noise"]), below)
+    assert "below.noise = " in (tmp_path / "x.r").read_text()
+    assert (from_csv >= 0).all()
+    assert from_csv.any()
+
+
+def test_neither_file_is_written_where_one_is_in_the_way(made, tmp_path):
+    (tmp_path / "x-noise.csv").write_text("mine")
+    with pytest.raises(ReleaseError, match="exists already"):
+        export(made, tmp_path / "x.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["x-noise.csv"]
 
 
 @pytest.mark.parametrize("wrong", [{"quantity": "precision"}, {"post": "best"}, {"format": "xlsx"}])

@@ -23,11 +23,12 @@ def test_every_pair_comes_back_at_the_stated_precision():
     r[3, :] = r[:, 3] = np.nan
     noise = np.where(np.isnan(r), np.nan, (noise + noise.T) / 2)
     noise[0, 1] = 1e-30  # outside of the range: moved into it
-    data = pack(r, noise)
+    data = pack(r, noise, 4.0)
     found, found_noise = unpacked(data)
     np.testing.assert_allclose(found, r[upper], atol=5e-5 + 1e-12)
     noise[0, 1] = heatmap.NOISE_RANGE[0]
     np.testing.assert_allclose(found_noise, noise[upper], rtol=2e-4)
+    assert data["clear"] == 4.0
     assert data["known"] == [bool(known) for known in np.isfinite(np.diagonal(r))]
 
 

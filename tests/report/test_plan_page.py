@@ -6,53 +6,45 @@ import pytest
 
 import dpcov
 from dpcov.errors import ReleaseError
-from dpcov.mechanisms.auto import choose
 from dpcov.pipeline.plan import page as plan_page
 from dpcov.pipeline.plan.page import render_plan, sweep
-from dpcov.pipeline.plan.predict import Assumption, predict
-from dpcov.report.charts import number
+from dpcov.pipeline.plan.rehearsal import Rehearsal
 
 BUDGET = dpcov.Budget(epsilon="1", delta="1e-6")
-FEW = ("auto", "zero", "gaussian")
-
-
-def assumed(trace, budget=BUDGET):
-    return Assumption(n_rows=5000, n_features=150, budget=budget, trace=trace)
-
-
-TRACES = [assumed(1.0), assumed(0.1)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_mechanisms():
-    """Predict the quick mechanisms only, the same way."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan_page, "predict", lambda assumed: predict(assumed, FEW))
-        yield
+WARDS = dpcov.Categorical(categories=("north", "<i>south</i>"))
+SCHEMA = dpcov.Schema(columns={"age": dpcov.Numeric(lower=0, upper=120), "ward": WARDS})
 
 
 @pytest.fixture(scope="module")
-def swept(few_mechanisms):
+def plan():
+    return Rehearsal(schema=SCHEMA, n_rows=3000)
+
+
+@pytest.fixture(scope="module")
+def swept(plan):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan_page, "FACTORS", tuple(map(Fraction, ("0.1", "0.5", "1", "10"))))
-        return sweep(TRACES)
+        return sweep(plan, BUDGET)
 
 
 @pytest.mark.parametrize(("place", "amount"), [(0, "0.1"), (2, "1"), (3, "10")])
-def test_every_number_is_a_prediction_at_that_budget(swept, place, amount):
+def test_every_number_is_rehearsed_at_that_budget(plan, swept, place, amount):
     stop, budget = swept[place], dpcov.Budget(epsilon=amount, delta="1e-6")
     assert stop.budget == budget
     assert stop.words["text"] == amount
-    assert stop.choice == choose(assumed(0.1).problem, budget)
-    assert list(stop.found[1].values()) == list(predict(assumed(0.1, budget), FEW))
+    assert stop.words["headline"] == plan.at(budget).diagnosis.headline
 
 
-def test_the_page_holds_the_numbers_of_every_stop(swept):
-    page = render_plan(TRACES, swept).decode()
+def test_the_page_holds_the_numbers_of_every_stop(plan, swept):
+    page = render_plan(plan, BUDGET, swept).decode()
     stops = json.loads(re.search(r'id="plan-data">(.*?)</script>', page)[1])["stops"]
     for shown, stop in zip(stops, swept, strict=True):
-        assert shown["cells"][0][FEW.index("auto")] == number(stop.found[0]["auto"].relative_error)
+        assert shown["cells"] == stop.cells
+        assert len(shown["cells"]) == 3
     assert [stop["x"] for stop in stops] == sorted(stop["x"] for stop in stops)
+    assert "&lt;i&gt;south&lt;/i&gt;" in page
+    assert "made-up rows" in page
+    assert "Frobenius" not in page
 
 
 @pytest.mark.parametrize(
@@ -63,23 +55,32 @@ def test_the_page_holds_the_numbers_of_every_stop(swept):
         (dpcov.Budget(epsilon="1"), "epsilon", 10),
     ],
 )
-def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(budget, unit, largest):
+def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(plan, budget, unit, largest):
     told = []
-    wide = Assumption(n_rows=100, n_features=100, budget=budget)
-    made = sweep([wide], lambda *steps: told.append(steps))
+    made = sweep(plan, budget, lambda *steps: told.append(steps))
     assert told == [(done, len(made)) for done in range(1, len(made) + 1)]
     assert budget in [stop.budget for stop in made]
     assert len(made) >= 7
     assert made[-1].amount == largest
-    assert f"Expected relative error against {unit}".encode() in render_plan([wide], made)
+    assert f"Width ± of correlations against {unit}" in render_plan(plan, budget, made).decode()
 
 
-def test_the_command_writes_the_page_and_refuses_early_to_overwrite(desk):
-    page = desk.folder / "plan.html"
-    command = f"plan --rows 5000 --features 300 --rho 1 --geometry schema --trace 0.1 --html {page}"
+def test_where_nothing_can_be_read_the_page_says_so():
+    plan = Rehearsal(schema=SCHEMA, n_rows=3)
+    stops = sweep(plan, BUDGET)[:1]
+    page = render_plan(plan, stops[0].budget, stops).decode()
+    assert "With none of these budgets two columns can be used." in page
+    assert "None of 3 columns can be used" in page
+
+
+def test_the_command_writes_the_page_and_refuses_early_to_overwrite(desk, monkeypatch):
+    monkeypatch.setattr(plan_page, "FACTORS", (Fraction(1, 2), Fraction(1)))
+    page, schema = desk.folder / "plan.html", desk.folder / "ward.toml"
+    SCHEMA.save(schema)
+    command = f"plan --rows 5000 --schema {schema} --rho 1 --html {page}"
     desk.done(command)
     assert b"plan-data" in page.read_bytes()
     result = desk.run(command)
     assert result.exit_code == ReleaseError.exit_code
-    assert "relative error" not in result.output
+    assert "can be used" not in result.output
     desk.done(command, "--overwrite")

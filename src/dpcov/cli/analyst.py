@@ -1,4 +1,4 @@
-"""Commands that read a release: show, report, export, sample and record; none costs privacy."""
+"""Commands that read a release; none costs privacy."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,12 +17,22 @@ def show(
     release: options.ReleaseFile,
     group: options.Group = None,
     json: Annotated[bool, option("show json")] = False,
+    details: Annotated[bool, option("show details")] = False,
 ) -> None:
-    """Print what was released about whom, under which guarantee, and how large the noise is."""
+    """Print what was released about whom, under which guarantee, and what can be read from it."""
     from dpcov.published.file import encode_manifest
 
     loaded = options.load(release, group)
-    typer.echo(encode_manifest(loaded.manifest).decode() if json else loaded.summary(), nl=json)
+    told = encode_manifest(loaded.manifest).decode() if json else loaded.summary(details=details)
+    typer.echo(told, nl=json)
+
+
+@app.command(epilog=example("doctor"))
+def doctor(release: options.ReleaseFile, group: options.Group = None) -> None:
+    """Say of every column what can be read from it, why not more, and what would help."""
+    from dpcov.published.summary import told_by_doctor
+
+    typer.echo(told_by_doctor(options.load(release, group)), nl=False)
 
 
 @app.command(epilog=example("report"))

@@ -9,6 +9,7 @@ from dpcov.cli import options
 from dpcov.errors import UsageError
 
 RELEASE_FILE, COVARIANCE_FILE = Path("demo.dpcov"), Path("demo-covariance.csv")
+NOISE_FILE = Path("demo-covariance-noise.csv")
 HERE = Path(__file__).parent
 
 
@@ -17,7 +18,7 @@ def demo(overwrite: options.Overwrite = False) -> None:
     import dpcov
     from dpcov.published.export import export
 
-    for path in (RELEASE_FILE, COVARIANCE_FILE):
+    for path in (RELEASE_FILE, COVARIANCE_FILE, NOISE_FILE):
         options.check_free(path, overwrite)
     made = dpcov.release(_biopsies(), **terms(), output=RELEASE_FILE, overwrite=overwrite)
     export(made, COVARIANCE_FILE, overwrite=overwrite)

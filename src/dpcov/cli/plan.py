@@ -2,8 +2,10 @@
 
 import dataclasses
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +13,15 @@ from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError
 
+if TYPE_CHECKING:
+    from dpcov.data.schema.schema import Schema
+    from dpcov.pipeline.plan.rehearsal import Rehearsal
+    from dpcov.privacy.budget import Budget
+    from dpcov.privacy.guarantee import Neighbors
+
+# What a good correlation is within, and the least part of a width that is worth a column.
+TARGET, WORTH = 0.05, 0.1
+_WIDTH = 100
 _GUARANTEES = {"PureDP": "epsilon", "ZCDP": "rho", "ApproxDP": "epsilon,delta"}
 _NAME = typer.Argument(help="Describe this mechanism and its options.")
 TRACES = (1.0, 0.3, 0.1, 0.03, 0.01)
@@ -27,36 +38,150 @@ BOUNDS = (
 
 
 def plan(
-    rows: Annotated[int, option("plan rows")],
-    features: Annotated[int, option("plan features")],
+    rows: Annotated[int | None, option("plan rows")] = None,
+    schema: Annotated[Path | None, option("plan schema")] = None,
+    features: Annotated[int | None, option("plan features")] = None,
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
     neighbors: options.Relation = "replace-one",
     rows_per_person: Annotated[int, option("plan rows-per-person")] = 1,
     geometry: Annotated[str, option("plan geometry")] = "private",
-    trace: Annotated[list[float] | None, option("plan trace")] = None,
+    table: Annotated[Path | None, option("plan table")] = None,
+    spread: Annotated[float | None, option("plan spread")] = None,
     html: Annotated[Path | None, option("plan html")] = None,
+    mechanisms: Annotated[bool, option("plan mechanisms")] = False,
+    trace: Annotated[list[float] | None, option("plan trace")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Print the relative error to expect of every mechanism; reads no data and spends nothing."""
-    from dpcov.mechanisms.auto import choose
-    from dpcov.pipeline.plan.predict import Assumption, left_for, predict
+    """Say what could be read from every column, before anything is spent; reads no rows."""
     from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.meaning import warn_of_large_epsilon
 
     budget = options.budget_from(epsilon, delta, rho)
-    # Refused now, not after minutes of predictions.
     options.check_free(html, overwrite)
-    if trace and geometry != "schema":
-        raise UsageError("A trace is assumed for bounds. Add --geometry schema.")
+    if (schema is None) == (features is None):
+        raise UsageError("Name the table's schema (--schema FILE), or say --features NUMBER.")
+    if trace and not (mechanisms and geometry == "schema"):
+        raise UsageError("A trace is assumed for bounds. Add --mechanisms --geometry schema.")
+    relation = check_neighbors(neighbors)
+    if geometry not in ("schema", "private"):
+        raise UsageError("A plan is for geometry 'schema' or 'private'.")
+    if rows_per_person < 1:
+        raise UsageError("A person has at least one row.")
+    declared = _schema(schema, features, rows_per_person)
+    warn_of_large_epsilon(budget.promise, stacklevel=2)
+    if mechanisms:
+        if rows is None or html is not None or table is not None:
+            raise UsageError("Mechanisms are compared for --rows NUMBER alone, without --html.")
+        compare(declared, rows, budget, relation, geometry, trace)
+        return
+    n_public = 0 if table is None else _count(table, declared)
+    if rows is None and table is None:
+        raise UsageError("Say how many rows the table has, at least roughly: --rows NUMBER.")
+    from dpcov.pipeline.plan.rehearsal import SPREAD, Rehearsal
+
+    rehearsal = Rehearsal(
+        schema=declared,
+        n_rows=n_public if rows is None else rows,
+        public=table,
+        n_public=n_public,
+        spread=spread or SPREAD,
+        neighbors=relation,
+        geometry=geometry,
+    )
+    tell(rehearsal, budget)
+    if html is None:
+        return
+    from dpcov.files import write_file
+    from dpcov.pipeline.plan.page import render_plan, sweep
+
+    with options.steps_progress("Rehearsing") as progress:
+        stops = sweep(rehearsal, budget, progress)
+    write_file(html, render_plan(rehearsal, budget, stops), overwrite=overwrite)
+    typer.echo(f"Wrote {html}: one page, open it in a browser.")
+
+
+def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
+    """Print what could be read, what would be needed, and what was assumed."""
+    from dpcov.pipeline.plan.rehearsal import needed_epsilon
+    from dpcov.published.diagnosis import plus_minus
+    from dpcov.published.numbers import WITHIN
+    from dpcov.published.summary import LIGHTS, printable
+
+    with options.steps_progress("Rehearsing") as progress:
+        cheaper = list(rehearsal.cheaper())
+        planned, count = rehearsal.at(budget), len(cheaper) + 2
+        progress(1, count)
+        factor = rehearsal.needed(budget, TARGET)
+        progress(2, count)
+        gains = []
+        for done, (what, less) in enumerate(cheaper, start=3):
+            gains.append((what, less.at(budget).diagnosis))
+            progress(done, count)
+    found = planned.diagnosis
+    lines = [["", "column", "mean ±", "smallest spread", "correlations ±", ""]]
+    for column, smallest in zip(found.columns, planned.smallest, strict=True):
+        light, _, word = LIGHTS[column.verdict].partition(" ")
+        numbers = f"{WITHIN * column.mean_noise:.2g}", smallest, plus_minus(column.within)
+        lines.append([light, column.name, *numbers, word])
+    told = [f"With {budget} and {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors:"]
+    told += [found.headline, "", *_aligned(lines), ""]
+    if isfinite(factor):
+        needed = needed_epsilon(budget, factor)
+        amount = "" if needed is None else f"{'rho' if budget.rho else 'epsilon'} "
+        amount += "" if needed is None else f"{float(needed):.2g}, or "
+        told.append(f"±{TARGET:g} takes {amount}{rehearsal.n_rows * factor:,.0f} rows.")
+    told += [
+        f"{what[0].upper()}{what[1:]}: ±{plus_minus(less.typical)} instead of "
+        f"±{plus_minus(found.typical)}."
+        for what, less in gains
+        if less.typical < (1 - WORTH) * found.typical
+    ]
+    told += ["", *(line for said in rehearsal.assumptions(planned) for line in wrap(said, _WIDTH))]
+    typer.echo(printable("\n".join(told)))
+
+
+def _schema(path: Path | None, features: int | None, rows_per_person: int) -> "Schema":
+    from dpcov.data.schema.declared import Numeric
+    from dpcov.data.schema.schema import Schema
+
+    if path is not None:
+        return Schema.from_toml(path)
+    if features is None or features < 2:
+        raise UsageError("--features counts the intercept and at least one column.")
+    unit = Numeric(lower=-1.0, upper=1.0)
+    columns: Any = {f"column {place}": unit for place in range(1, features)}
+    return Schema(columns=columns, rows_per_person=rows_per_person)
+
+
+def _count(table: Path, schema: "Schema") -> int:
+    from dpcov.data.sources import open_source
+
+    first = next(iter(schema.features))
+    return sum(map(len, open_source(table).blocks(2**16, wanted={first: "text"})))
+
+
+def compare(
+    schema: "Schema",
+    rows: int,
+    budget: "Budget",
+    neighbors: "Neighbors",
+    geometry: str,
+    trace: list[float] | None,
+) -> None:
+    """Print the relative error to expect of every mechanism."""
+    from dpcov.mechanisms.auto import choose
+    from dpcov.pipeline.plan.predict import Assumption, left_for, predict
+
+    features = len(schema.encoded_columns)
     assumed = Assumption(
         n_rows=rows,
         geometry=geometry,  # type: ignore[arg-type]
         n_features=features,
         budget=budget,
-        neighbors=check_neighbors(neighbors),
-        rows_per_person=rows_per_person,
+        neighbors=neighbors,
+        rows_per_person=schema.rows_per_person,
     )
     choice, assumptions = choose(assumed.problem, budget), [assumed]
     notes = [PRIVATE] if geometry == "private" else []
@@ -64,7 +189,6 @@ def plan(
         assumed, notes = dataclasses.replace(assumed, geometry="schema"), [BOUNDS]
     if assumed.geometry == "schema":
         assumptions = [dataclasses.replace(assumed, trace=value) for value in trace or TRACES]
-    warn_of_large_epsilon(budget.promise, stacklevel=2)
     found = [{each.mechanism: each for each in predict(assumed)} for assumed in assumptions]
     told = f"{rows:,} rows, {features} features, {budget}, {neighbors} neighbors"
     typer.echo(f"Expected relative error (Frobenius norm): {told}\n")
@@ -72,25 +196,19 @@ def plan(
     lines = [[name, *(_cell(column.get(name)) for column in found)] for name in names]
     _echo_table([["trace", *(f"{each.trace:.3g}" for each in assumptions)], *lines])
     typer.echo("\n".join([LEGEND, *notes, *choice.notes]))
-    if html is None:
-        return
-    from dpcov.files import write_file
-    from dpcov.pipeline.plan.page import render_plan, sweep
-
-    told = "Predicting the same for smaller and larger budgets; this may take a few minutes."
-    typer.echo(told, err=True)
-    with options.steps_progress("Predicting") as progress:
-        stops = sweep(assumptions, progress)
-    write_file(html, render_plan(assumptions, stops), overwrite=overwrite)
-    typer.echo(f"Wrote {html}: one page, open it in a browser.")
 
 
 def _echo_table(rows: Sequence[Sequence[str]]) -> None:
+    typer.echo("\n".join(_aligned(rows)))
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     # As wide as the widest cell, so that grep and cut can read the lines.
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
-        typer.echo("  ".join(cells).rstrip())
+    return [
+        "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def _cell(found: Any) -> str:

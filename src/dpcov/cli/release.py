@@ -12,11 +12,13 @@ from dpcov.errors import UsageError
 
 if TYPE_CHECKING:
     from dpcov.noise.entropy import SeededEntropy
+    from dpcov.privacy.budget import Budget
+    from dpcov.privacy.guarantee import Neighbors
 
 
 def release(
     schema: options.SchemaFile,
-    output: Annotated[Path, option("release output", "-o")],
+    output: Annotated[Path | None, option("release output", "-o")] = None,
     data: options.TableFile = None,
     sql: options.Sql = None,
     db: options.Db = None,
@@ -42,11 +44,19 @@ def release(
     quiet: options.Quiet = False,
     seed: Annotated[int | None, option("release seed")] = None,
     not_private: Annotated[bool, option("release not-private")] = False,
+    dry_run: Annotated[bool, option("release dry-run")] = False,
 ) -> None:
     """Release the second moments of a table once; everything after that costs no privacy."""
     import dpcov
     from dpcov.privacy.guarantee import check_neighbors
 
+    if dry_run:
+        chosen = {"mechanism": mechanism, "by": by, **options.parse_options(option)}
+        budget = options.budget_from(epsilon, delta, rho)
+        _rehearse(schema, budget, rows, check_neighbors(neighbors), geometry, chosen)
+        return
+    if output is None:
+        raise UsageError("Name the file to write: -o FILE.")
     _check_account(ledger, no_ledger=no_ledger)
     # Before anything is opened: a typo must not cost the table or the ledger.
     options.check_output(output, data, schema, ledger, key_file)
@@ -77,7 +87,27 @@ def release(
         )
     features, name = options.counted(len(made.feature_names), "feature"), shlex.quote(str(output))
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
-    typer.echo(f"Next: dpcov show {name}   ·   dpcov export {name} -o covariance.csv")
+    typer.echo(f"Next: dpcov doctor {name}   ·   dpcov export {name} -o covariance.csv")
+
+
+def _rehearse(
+    schema: Path,
+    budget: "Budget",
+    rows: int | None,
+    neighbors: "Neighbors",
+    geometry: str,
+    chosen: dict[str, Any],
+) -> None:
+    # The table is not opened: what a rehearsal prints must not depend on it.
+    from dpcov.cli.plan import tell
+    from dpcov.data.schema.schema import Schema
+    from dpcov.pipeline.plan.rehearsal import Rehearsal
+
+    if rows is None:
+        raise UsageError("A dry run reads no rows. Say how many the table has: --rows NUMBER.")
+    declared = Schema.from_toml(schema)
+    terms: Any = {"neighbors": neighbors, "geometry": geometry, "options": chosen}
+    tell(Rehearsal(schema=declared, n_rows=rows, **terms), budget)
 
 
 def survey(

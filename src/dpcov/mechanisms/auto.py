@@ -87,13 +87,10 @@ def _choose_gaussian(problem: Problem, shortest_row: float) -> Choice:
     if shortest_row > 0.5 and problem.neighbors == "replace-one":
         reason = (
             "every row is known to be longer than half the norm bound, "
-            "so norm shells would gain nothing"
+            "so noise by length would gain nothing"
         )
         return Choice(mechanism="gaussian", post="shrink", reason=reason)
-    reason = (
-        "the budget allows Gaussian noise, "
-        "and one layer of noise per norm shell fits rows of any length"
-    )
+    reason = "the budget allows Gaussian noise, and short rows get less of it than long ones"
     return Choice(mechanism="stratified", reason=reason)
 
 
@@ -113,7 +110,7 @@ def _choose_pure(problem: Problem, budget: Budget, shortest_row: float) -> Choic
             )
             gauge = {"noise": "gauge"}
             return Choice(mechanism="nuclear", options=gauge, post="clip", reason=reason)
-    reason = "the budget has no delta, and nuclear-norm noise per norm shell is the smallest then"
+    reason = "the budget has no delta, and matrix noise by length of rows is the smallest then"
     options = {"shorten": not shortest_row}
     return Choice(mechanism="stratified-nuclear", options=options, reason=reason)
 

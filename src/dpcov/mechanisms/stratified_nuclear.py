@@ -70,10 +70,8 @@ STANDS_OUT_PER_SHELL = 1.5
 # A fold must explain more than the noise on its size by so many standard deviations.
 FOLD_DOUBT = 0.5
 
-AS_ONE = (
-    "most rows are longer than half the norm bound, so all norm shells were released as one matrix"
-)
-NONE_STANDS_OUT = "no inner norm shell stood out, so all were released as one matrix"
+AS_ONE = "most rows are longer than half the norm bound, so rows of all lengths are in one matrix"
+NONE_STANDS_OUT = "no short rows stood out, so rows of all lengths are in one matrix"
 SHORTENED = ", rows longer than 2^-{} of the norm bound shortened to that"
 
 

@@ -239,7 +239,8 @@ class BaseRelease:
         unit = read_with(self._unit, post or self.statistics.post)
         encoded = self.covariance(post) / np.outer(self.half_ranges, self.half_ranges)
         noise = moment_noise(unit, self.manifest, self.frame)
-        return correlation_of(encoded, least=hidden_variance(noise))
+        means = (self.mean() - self.centers) / self.half_ranges
+        return correlation_of(encoded, least=hidden_variance(means, noise))
 
     @on_one_thread
     def expected_error(self, post: Post = "none") -> float | None:

@@ -5,16 +5,24 @@ Contract: reads a release only; files appear whole or not at all.
 
 import csv
 import io
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 import numpy as np
 
 from dpcov.errors import UsageError
-from dpcov.files import write_file
+from dpcov.files import ReservedFile, write_file
 from dpcov.privacy.options import plain
-from dpcov.published.base import BaseRelease
+from dpcov.published.base import BaseRelease, noise_of, on_one_thread
+from dpcov.published.estimate.entry_noise import (
+    DEVIATIONS,
+    correlation_noise,
+    covariance_noise,
+    mean_noise,
+)
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import Post
 
@@ -36,16 +44,70 @@ def export(
     """Write one estimate of a release to a file (docs/exports.md).
 
     The ending of ``path`` chooses the format unless ``format`` does; ``r`` is a script that defines
-    a list ``dpcov``.  ``post`` is ignored for the mean.
+    a list ``dpcov``.  ``post`` is ignored for the mean.  The standard deviation of the noise, but
+    for second moments, is in the file too, and for CSV in a second one, ``NAME-noise.csv``.
     """
     ending = Path(path).suffix.lower().removeprefix(".")
     if format is None and ending not in FORMATS:
         known = ", .".join(FORMATS)
         raise UsageError(f"No format in the file name; end it in .{known} or say --format.")
     kind = plain("format", format or ending, Format)
-    labels, values = estimate(release, quantity, post)
+    made = Exported.of(release, quantity, post)
     write = {"csv": _csv, "json": _json, "npz": _npz, "r": _r}[kind]
-    write_file(path, write(release, quantity, labels, values), overwrite=overwrite)
+    path = Path(path)
+    if kind != "csv" or made.noise is None:
+        write_file(path, write(made), overwrite=overwrite)
+        return
+    # A table of numbers has no room for a second one.
+    beside = path.with_name(f"{path.stem}-noise{path.suffix}")
+    with (
+        ReservedFile(path, overwrite=overwrite) as file,
+        ReservedFile(beside, overwrite=overwrite) as noise,
+    ):
+        noise.write(_csv(replace(made, values=made.noise)))
+        file.write(_csv(made))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Exported:
+    """A quantity with labels, and the standard deviation of its noise where that is known."""
+
+    release: BaseRelease
+    quantity: Quantity
+    labels: tuple[str, ...]
+    values: Array
+    noise: Array | None
+
+    @classmethod
+    def of(cls, release: BaseRelease, quantity: Quantity, post: Post | None) -> "Exported":
+        """Read one quantity and its noise."""
+        labels, values = estimate(release, quantity, post)
+        noise = noise_std(release, quantity, post)
+        return cls(release=release, quantity=quantity, labels=labels, values=values, noise=noise)
+
+    @property
+    def below_noise(self) -> Any:
+        """Where noise alone may have made a number, bool; None where it is not known."""
+        if self.noise is None:
+            return None
+        return np.abs(self.values) < DEVIATIONS * np.nan_to_num(self.noise)
+
+
+@on_one_thread
+def noise_std(release: BaseRelease, quantity: Quantity, post: Post | None) -> Array | None:
+    """Standard deviation of the noise, as docs/report.md has it; None where it is not known."""
+    law = noise_of(release, "none" if quantity == "mean" else post)
+    if law is None or quantity == "second-moment":
+        return None
+    scales = release.half_ranges
+    means = (release.mean() - release.centers) / scales
+    if quantity == "mean":
+        return mean_noise(means, law) * scales
+    units = np.outer(scales, scales)
+    encoded = release.covariance(post) / units
+    if quantity == "correlation":
+        return correlation_noise(means, encoded, law)
+    return covariance_noise(means, encoded, law) * units
 
 
 def estimate(
@@ -62,51 +124,67 @@ def estimate(
     return release.feature_names, read(post)
 
 
-def _csv(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
+def _csv(made: Exported) -> bytes:
     # repr gives the shortest text that reads back as the same number.
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["", *labels])
-    names = labels if values.ndim == 2 else ("mean",)
-    for name, row in zip(names, np.atleast_2d(values), strict=True):
+    writer.writerow(["", *made.labels])
+    names = made.labels if made.values.ndim == 2 else ("mean",)
+    for name, row in zip(names, np.atleast_2d(made.values), strict=True):
         writer.writerow([name, *(repr(float(value)) for value in row)])
     return buffer.getvalue().encode()
 
 
-def _json(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
+def _json(made: Exported) -> bytes:
     # JSON has no NaN: msgspec writes null for what is not known.
     record = {
-        "quantity": quantity,
-        "features": labels,
-        "values": values.tolist(),
-        "n_rows": release.n_rows,
-        "guarantee": str(release.guarantee),
-        "fingerprint": release.fingerprint,
+        "quantity": made.quantity,
+        "features": made.labels,
+        "values": made.values.tolist(),
+        "noise_std": None if made.noise is None else made.noise.tolist(),
+        "below_noise": None if made.noise is None else made.below_noise.tolist(),
+        "n_rows": made.release.n_rows,
+        "guarantee": str(made.release.guarantee),
+        "fingerprint": made.release.fingerprint,
     }
     return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
 
 
-def _npz(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
+def _npz(made: Exported) -> bytes:
     # Text of a fixed width loads without pickle.
     buffer = io.BytesIO()
-    np.savez(buffer, values=values, features=np.array(labels, dtype=np.str_))
+    arrays: dict[str, Any] = {"values": made.values}
+    if made.noise is not None:
+        arrays |= {"noise_std": made.noise, "below_noise": made.below_noise}
+    np.savez(buffer, features=np.array(made.labels, dtype=np.str_), **arrays)
     return buffer.getvalue()
 
 
-def _r(release: BaseRelease, quantity: str, labels: tuple[str, ...], values: Array) -> bytes:
+def _r(made: Exported) -> bytes:
+    name = made.quantity.replace("-", ".")
+    lines = [f"{name} = {_r_array(made.labels, made.values, _r_number)}"]
+    if made.noise is not None:
+        lines.append(f"noise.std = {_r_array(made.labels, made.noise, _r_number)}")
+        lines.append(f"below.noise = {_r_array(made.labels, made.below_noise, _r_logical)}")
+    lines += [
+        f"n.rows = {_r_number(made.release.n_rows)}",
+        f"guarantee = {_r_string(str(made.release.guarantee))}",
+        f"fingerprint = {_r_string(made.release.fingerprint)}",
+    ]
+    return "dpcov <- list(\n  {}\n)\n".format(",\n  ".join(lines)).encode()
+
+
+def _r_array(labels: tuple[str, ...], values: Array, written: Callable[[Any], str]) -> str:
     # R fills matrices column by column.
     names = f"c({', '.join(_r_string(label) for label in labels)})"
-    numbers = f"c({', '.join(_r_number(value) for value in values.T.ravel())})"
-    shown = f"stats::setNames({numbers}, {names})"
+    numbers = f"c({', '.join(written(value) for value in values.T.ravel())})"
     if values.ndim == 2:
-        shown = f"matrix({numbers}, nrow = {len(labels)}, dimnames = list({names}, {names}))"
-    lines = (
-        f"{quantity.replace('-', '.')} = {shown}",
-        f"n.rows = {_r_number(release.n_rows)}",
-        f"guarantee = {_r_string(str(release.guarantee))}",
-        f"fingerprint = {_r_string(release.fingerprint)}",
-    )
-    return "dpcov <- list(\n  {}\n)\n".format(",\n  ".join(lines)).encode()
+        return f"matrix({numbers}, nrow = {len(labels)}, dimnames = list({names}, {names}))"
+    return f"stats::setNames({numbers}, {names})"
+
+
+def _r_logical(value: Any) -> str:
+    return "TRUE" if value else "FALSE"
 
 
 def _r_number(value: float) -> str:

@@ -15,6 +15,7 @@ from dpcov.published.base import BaseRelease, noise_of
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     clear_of_noise,
+    clear_of_pairs,
     correlation_noise,
     deviation_noise,
     hidden_variance,
@@ -22,9 +23,11 @@ from dpcov.published.estimate.entry_noise import (
     mean_noise,
     read_with,
 )
-from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.unit import centered, unit_estimate
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
+
+# Standard deviations of the noise in which 95 of 100 errors lie.
+WITHIN = 1.96
 
 
 class Spectrum(NamedTuple):
@@ -44,10 +47,18 @@ class Estimates(NamedTuple):
 
     correlation: Array
     correlation_noise: Array | None
+    # What 95 of 100 errors of a correlation are smaller than: of noise, and of post-processing,
+    # which may move it as far.
+    within: Array | None
+    # Noise stds from zero that noise alone exceeds, at any pair, in one of twenty releases.
+    clear: float
     means: Array | None
     mean_noise: Array | None
     deviations: Array
     deviation_noise: Array | None
+    # Before post-processing, which makes no variance negative, and what noise alone makes of none.
+    variances: Array
+    hidden_variances: Array
     spectrum: Spectrum
 
 
@@ -55,8 +66,7 @@ class Estimates(NamedTuple):
 class GroupNumbers:
     """What a page shows of all rows, or of one group.
 
-    ``estimates`` is None where the noise hides too much; ``problem`` says why.  ``size`` and the
-    expected errors, before and after shrinkage, are Frobenius norms in encoded units.
+    ``estimates`` is None where the noise hides too much; ``problem`` says why.
     """
 
     index: int
@@ -64,9 +74,6 @@ class GroupNumbers:
     release: BaseRelease
     estimates: Estimates | None
     problem: str | None
-    size: float
-    error_before: float | None
-    error_after: float | None
 
 
 def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
@@ -84,22 +91,14 @@ def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
     # Noise can hide what an estimate needs; the page says so and shows the rest.
     except (ReleaseError, UsageError) as error:
         problem = str(error)
-    post = release.statistics.post
     return GroupNumbers(
-        index=index,
-        name=name,
-        release=release,
-        estimates=estimates,
-        problem=problem,
-        size=float(np.linalg.norm(release.second_moment())),
-        error_before=release.expected_error(),
-        error_after=release.expected_error(post) if find_post(post).drops_empty else None,
+        index=index, name=name, release=release, estimates=estimates, problem=problem
     )
 
 
 def _estimates(release: BaseRelease) -> Estimates:
     # In encoded units first: that is where the law of the noise is known.
-    half_ranges = release.half_ranges
+    half_ranges, p = release.half_ranges, len(release.features)
     means, encoded = None, np.zeros(len(half_ranges))
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
     kept = read_with(unit, release.statistics.post)
@@ -112,16 +111,24 @@ def _estimates(release: BaseRelease) -> Estimates:
         covariance, noisy = release.second_moment(), release.frame.moment(kept.matrix, None)
         noisy = noisy * release.manifest.norm_bound**2
     law, mean_law = noise_of(release, None), noise_of(release)
+    hidden = hidden_variance(encoded, law)
     spreads = np.maximum(np.diagonal(covariance), 0.0)
+    correlation = correlation_of(covariance, least=hidden)
+    std = None if law is None else correlation_noise(encoded, covariance, law)
+    moved = correlation - correlation_of(noisy, least=hidden)
     return Estimates(
-        correlation=correlation_of(covariance, least=hidden_variance(law)),
-        correlation_noise=None if law is None else correlation_noise(encoded, covariance, law),
+        correlation=correlation,
+        correlation_noise=std,
+        within=None if std is None else np.minimum(1.0, np.hypot(WITHIN * std, moved)),
+        clear=clear_of_pairs(p, is_normal=law is not None and law.is_normal),
         means=means,
         mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
         deviations=np.sqrt(spreads) * half_ranges,
         deviation_noise=None
         if law is None
         else deviation_noise(encoded, spreads, law) * half_ranges,
+        variances=np.diagonal(noisy) * half_ranges**2,
+        hidden_variances=hidden * half_ranges**2,
         spectrum=spectrum(noisy, covariance, noise=law, means=encoded),
     )
 

@@ -1,12 +1,14 @@
 """The release: noisy statistics, their noise law, the guarantee and where it all came from."""
 
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import pyarrow as pa
 
 from dpcov.files import write_file
-from dpcov.published.base import BaseRelease
+from dpcov.published.base import BaseRelease, on_one_thread
+from dpcov.published.diagnosis import Diagnosis, diagnose
 from dpcov.published.file import pack, unpack
 from dpcov.published.summary import summarize
 from dpcov.published.synthetic import sample
@@ -19,10 +21,8 @@ class Release(BaseRelease):
     """
 
     def __repr__(self) -> str:
-        return (
-            f"Release({self.manifest.mechanism.name}, {len(self.feature_names)} features, "
-            f"{self.guarantee.promise}, {self.fingerprint[:12]})"
-        )
+        told = f"{self.guarantee.promise}, {self.fingerprint[:12]}"
+        return f"Release({told}: {self.diagnose().headline.rstrip('.')})"
 
     def to_bytes(self) -> bytes:
         """Content of the release file."""
@@ -41,6 +41,24 @@ class Release(BaseRelease):
         """Draw synthetic rows; see :func:`dpcov.published.synthetic.sample`."""
         return sample(self, n_rows, seed=seed)
 
-    def summary(self) -> str:
+    def diagnose(self) -> Diagnosis:
+        """Verdict on every column: good, weak, lost in the noise or suspicious, and why.
+
+        >>> import numpy as np, dpcov
+        >>> rows = np.random.default_rng(0).normal(170, 10, size=(5000, 2))
+        >>> wide = dpcov.Numeric(lower=0, upper=300)
+        >>> schema = dpcov.Schema(columns={"left": wide, "right": wide})
+        >>> made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho="0.5"))
+        >>> [column.verdict for column in made.diagnose().columns]
+        ['good', 'good']
+        """
+        return self._diagnosis
+
+    @cached_property
+    @on_one_thread
+    def _diagnosis(self) -> Diagnosis:
+        return diagnose(self)
+
+    def summary(self, *, details: bool = False) -> str:
         """Plain-language account of what was released, for a data-protection officer."""
-        return summarize(self)
+        return summarize(self, details=details)

@@ -3,30 +3,63 @@
 Contract: reads a release only, and claims no more than its guarantee.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import isfinite
 from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import costs_nothing
+from dpcov.published.diagnosis import ColumnVerdict, Verdict, plus_minus
+from dpcov.published.numbers import WITHIN
 from dpcov.published.words import NUMERICS_WORDS, own_rows, promise_in_words, rows_in_words
 
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
+    from dpcov.published.release import Release
 
 _SHOWN_FEATURES, _SHOWN_NAMES = 12, 6
 _NAME_WIDTH, _LABEL_WIDTH, _WIDTH = 34, 13, 104
 
+LIGHTS: dict[Verdict, str] = {
+    "good": "● good",
+    "weak": "◐ weak",
+    "lost": "○ lost in the noise",
+    "suspicious": "▲ suspicious",
+    "unknown": "– unknown",
+}
+_LEGEND = """± holds 95 of 100 errors that the noise makes; what a sample leaves open comes on top.
+Spread: standard deviation.  Correlations: with columns that can be used, at the median."""
+
 _BOUND = "the public bound on the length of an encoded row"
 
 
-def summarize(release: "BaseRelease") -> str:
-    """Plain-text account of a release, about one screen."""
-    parts = (_title, _warnings, _what, _guarantee, _noise, _estimates, _provenance)
-    told = "\n\n".join(text for text in (part(release) for part in parts) if text) + "\n"
-    # Names come from a file that anybody may have written: no control codes reach the terminal.
+def summarize(release: "Release", *, details: bool = False) -> str:
+    """Plain-text account of a release, about one screen; ``details`` for statisticians."""
+    parts = [_title, _warnings, _headline, _what, _guarantee, _noise, _provenance, _estimates]
+    if not details:
+        parts.remove(_noise)
+    return _joined(part(release) for part in parts)
+
+
+def told_by_doctor(release: "Release") -> str:
+    """Plain-text verdict on every column, with causes and advice."""
+    found = release.diagnose()
+    lines = []
+    for names, column in found.by_finding():
+        light, told = LIGHTS[column.verdict][0], f"{column.cause} {column.advice}"
+        said = f"{light} {_first(names)}: {told}"
+        lines.append(fill(said.rstrip(), _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    return _joined([found.headline, _columns(found.columns), "\n".join(lines), _LEGEND])
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return printable("\n\n".join(text for text in parts if text) + "\n")
+
+
+def printable(told: str) -> str:
+    """Text without control codes: names come from a file that anybody may have written."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in told)
 
 
@@ -99,7 +132,7 @@ def expected_error(release: "BaseRelease") -> str | None:
     size, length = float(np.linalg.norm(release.second_moment())), f"{error:.3g} (Frobenius norm)"
     if size > 0:
         return f"about {length} in a second moment matrix of size {size:.3g}"
-    return f"everything drowned in noise: the estimate is zero, the truth at most {length}"
+    return f"Noise exceeds signal.  The estimate is zero, the truth probably at most {length}"
 
 
 def _noise(release: "BaseRelease") -> str:
@@ -109,21 +142,32 @@ def _noise(release: "BaseRelease") -> str:
     return _table(*rows, *([("Error", error)] if error is not None else []))
 
 
-def _estimates(release: "BaseRelease") -> str:
-    # Too much noise is said instead of a table.
-    if not release.has_intercept:
-        return ""
-    try:
-        means, variances = release.mean(), np.diagonal(release.covariance())
-    except ReleaseError as error:
-        return _table(("Estimates", str(error)))
-    names = [_short(name) for name in release.feature_names[:_SHOWN_FEATURES]]
-    width = max(len("Feature"), *map(len, names))
-    lines = [f"{'Feature':<{width}}  {'mean':>11}  {'std':>11}   (estimates, noise included)"]
-    for name, mean, variance in zip(names, means, variances, strict=False):
-        lines.append(f"{name:<{width}}  {mean:>11.4g}  {max(0.0, float(variance)) ** 0.5:>11.4g}")
-    left_out = len(release.feature_names) - len(names)
-    return "\n".join([*lines, f"... and {left_out} more"] if left_out else lines)
+def _headline(release: "Release") -> str:
+    return _table(("Can be read", release.diagnose().headline))
+
+
+def _estimates(release: "Release") -> str:
+    found = release.diagnose()
+    more = len(found.columns) - _SHOWN_FEATURES
+    lines = [_columns(found.columns[:_SHOWN_FEATURES])]
+    if more > 0:
+        lines.append(f"... and {more} more")
+    lines.append("Causes and advice: dpcov doctor RELEASE")
+    return "\n".join(lines)
+
+
+def _columns(columns: Sequence[ColumnVerdict]) -> str:
+    width = max([len("Column"), *(len(_short(column.name)) for column in columns)])
+    lines = [
+        f"   {'Column':<{width}}  {'mean':>10} {'±':>9}  {'spread':>10} {'±':>9}  correlations ±"
+    ]
+    for c in columns:
+        numbers = (c.mean, WITHIN * c.mean_noise, c.spread, WITHIN * c.spread_noise)
+        mean, of_mean, spread, of_spread = (f"{x:.4g}" if isfinite(x) else "–" for x in numbers)
+        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {plus_minus(c.within):>6}"
+        light, _, word = LIGHTS[c.verdict].partition(" ")
+        lines.append(f"{light}  {_short(c.name):<{width}}  {line}  {word}")
+    return "\n".join(lines)
 
 
 def _provenance(release: "BaseRelease") -> str:

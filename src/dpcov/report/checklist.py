@@ -11,7 +11,6 @@ from dpcov.privacy.guarantee import ZCDP, ApproxDP, format_number
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.privacy.meaning import USUAL_DELTA, implied_epsilon, rounded_up
 from dpcov.published.release import Release
-from dpcov.published.summary import expected_error
 from dpcov.report.html import lines
 
 # With delta below this part of one over n, a mechanism that published whole rows rarely would.
@@ -32,7 +31,7 @@ def _answers(release: Release) -> dict[str, object]:
     promise, warnings = guarantee.promise, manifest.warnings
     implied = format_number(rounded_up(implied_epsilon(promise)))
     paid = None if spent is None else f"Entry {spent.entry} of dataset {_plain(spent.dataset)}."
-    exact, error = guarantee.numerics == "exact", expected_error(release)
+    exact, found = guarantee.numerics == "exact", release.diagnose()
     idealized = "No: idealized numerics; see docs/limitations.md."
     estimate_only = "No: this mechanism publishes an estimate only."
     return {
@@ -54,8 +53,8 @@ def _answers(release: Release) -> dict[str, object]:
         "exact": _box(exact),
         "numerics": "Yes: integers and exact samplers." if exact else idealized,
         "norm_bound": f"{manifest.norm_bound:.6g}",
-        "known": _box(error is not None),
-        "error": f"{error[0].upper()}{error[1:]}." if error else "Not stated by this mechanism.",
+        "known": _box(any(column.verdict != "unknown" for column in found.columns)),
+        "error": found.headline,
         "post": manifest.statistics.post,
         "noise": "Yes, in the file." if manifest.statistics.noise else estimate_only,
     }

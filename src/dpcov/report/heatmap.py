@@ -24,13 +24,14 @@ def most_maps(size: int) -> int:
     return MOST_PAIRS // (size * (size - 1) // 2) if size > 1 else 0
 
 
-def pack(correlation: Array, noise: Array | None) -> dict[str, Any]:
-    """Data of one heat map, ready for JSON."""
+def pack(correlation: Array, noise: Array | None, clear: float) -> dict[str, Any]:
+    """Data of one heat map, ready for JSON; ``clear`` noise stds from zero a pair is shown."""
     upper = np.triu_indices(len(correlation), 1)
     return {
         "order": [int(place) for place in clustered(correlation)],
         "known": [bool(value) for value in np.isfinite(np.diagonal(correlation))],
         "step": STEP,
+        "clear": round(clear, 3),
         "range": NOISE_RANGE,
         "r": _correlation_codes(correlation[upper]),
         "noise": None if noise is None else _noise_codes(noise[upper]),

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib import resources
 from string import Template
@@ -94,17 +94,30 @@ def json_block(identifier: str, content: Any) -> Html:
 
 
 def table(
-    head: Iterable[Child], rows: Iterable[Iterable[Child]], *, caption: str, numeric: bool = True
+    head: Iterable[Child],
+    rows: Iterable[Iterable[Child]],
+    *,
+    caption: str,
+    numeric: bool = True,
+    text: Collection[int] = (),
 ) -> Html:
-    """Build a table whose first cells are row headings; the others are numbers, or text."""
-    kind = "number" if numeric else None
+    """Build a table whose first cells are row headings; the others are numbers, or text.
+
+    ``text`` are places of columns of text among numbers.
+    """
+
+    def kind(place: int) -> str | None:
+        return "number" if numeric and place not in text else None
 
     def cells(row: Iterable[Child]) -> Html:
         first, *others = row
-        return join(el("th", first, scope="row"), (el("td", cell, class_=kind) for cell in others))
+        made = (el("td", cell, class_=kind(place)) for place, cell in enumerate(others, start=1))
+        return join(el("th", first, scope="row"), made)
 
     first, *others = head
-    heading = [el("th", cell, scope="col", class_=kind) for cell in others]
+    heading = [
+        el("th", cell, scope="col", class_=kind(place)) for place, cell in enumerate(others, 1)
+    ]
     body = el(
         "table",
         el("caption", caption),

@@ -7,12 +7,14 @@ import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from math import isfinite
 
 from dpcov.privacy.convert import shorten_down
 from dpcov.privacy.guarantee import costs_nothing, format_number
 from dpcov.privacy.ledger.composition import unit_words
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.published.base import on_one_thread
+from dpcov.published.diagnosis import plus_minus
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.numbers import GroupNumbers, numbers_by_group
 from dpcov.published.release import Release
@@ -27,21 +29,19 @@ from dpcov.report import heatmap, html, results
 from dpcov.report.charts import number
 from dpcov.report.html import Child, Html, Section, el, fill, join, name_of, names_of, note, table
 
-SCRIPTS = ("theme.js", "heatmap.js", "parts.js")
+SCRIPTS = ("theme.js", "tables.js", "heatmap.js", "parts.js")
 COLUMNS_SHOWN = 12
 # Anchor, heading and entry in the list of contents.
 SECTIONS = (
     ("about", "What was released, and about whom", "What was released"),
+    ("features", "What can be read, column by column", "Columns"),
     ("guarantee", "What is promised to each person", "The guarantee"),
     ("budget", "Privacy budget", "Budget"),
     ("correlations", "Correlations", "Correlations"),
     ("spectrum", "Components above the noise", "Spectrum"),
-    ("error", "Expected error", "Expected error"),
-    ("features", "Means and standard deviations", "Means and spreads"),
     ("care", "Before you use these numbers", "Be careful"),
     ("load", "Use this file", "Use this file"),
 )
-_RESULTS = (results.spectrum, results.error, results.features)
 
 
 @on_one_thread
@@ -64,10 +64,11 @@ def render_release(
     warnings = [el("p", bold, text, class_="warning") for text in warned]
     contents = (
         _about(release),
+        _each(groups, results.features),
         _guarantee(release),
         _budget(release, balance),
         _each(groups, lambda group: results.correlations(group, group.index in drawn)),
-        *(_each(groups, made) for made in _RESULTS),
+        _each(groups, results.spectrum),
         _care(release),
         _load(release, file_name),
     )
@@ -105,25 +106,29 @@ def _maps(groups: Sequence[GroupNumbers]) -> tuple[set[int], Html]:
     made = [(group.index, group.estimates) for group in groups if group.estimates is not None]
     # All rows come first, so that they have a map wherever one fits.
     kept = made[: heatmap.most_maps(size)]
-    maps = {index: heatmap.pack(x.correlation, x.correlation_noise) for index, x in kept}
+    maps = {index: heatmap.pack(x.correlation, x.correlation_noise, x.clear) for index, x in kept}
     names = [html.shorten(name) for name in groups[0].release.feature_names]
     return set(maps), html.json_block("map-data", {"names": names, "maps": maps})
 
 
 def _facts(release: Release, group: GroupNumbers) -> Html:
-    # The five numbers that a reader looks for first.
+    # What a reader looks for first.
     public = release.manifest.n_rows is not None
     groups = len(release.group_names)
-    count = f"{len(release.feature_names):,}"
+    found = release.diagnose()
+    usable = sum(column.usable for column in found.columns)
     facts = [
         ("Rows", rows_in_words(release), "exact, public" if public else "noisy, protected"),
-        ("Features", count, f"in {groups} groups" if groups else "of every row"),
+        (
+            "Columns that can be used",
+            f"{usable:,} of {len(found.columns):,}",
+            f"in {groups} groups" if groups else "of every row",
+        ),
         ("Guarantee", str(release.guarantee.promise), f"{release.guarantee.neighbors} neighbors"),
     ]
-    after = group.error_before if group.error_after is None else group.error_after
-    if after is not None and group.size > 0:
-        share = f"{number(100 * after / group.size)} %"
-        facts.append(("Expected error", share, "of the size of the matrix"))
+    if isfinite(found.typical):
+        worst = f"typical; ±{plus_minus(found.worst)} the worst"
+        facts.append(("Correlations within", f"±{plus_minus(found.typical)}", worst))
     spectrum = None if group.estimates is None else group.estimates.spectrum
     if spectrum is not None and spectrum.n_above is not None and spectrum.noisy.size > 1:
         above = f"{spectrum.n_above} of {spectrum.noisy.size}"

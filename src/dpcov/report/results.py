@@ -8,18 +8,19 @@ from math import floor, log10
 
 import numpy as np
 
-from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum
+from dpcov.published.diagnosis import ColumnVerdict, diagnose, plus_minus
+from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, Spectrum
+from dpcov.published.summary import LIGHTS
 from dpcov.report import charts
 from dpcov.report.charts import number
 from dpcov.report.heatmap import strongest
-from dpcov.report.html import Child, Html, details, el, fill, join, name_of, note, table
+from dpcov.report.html import Child, Html, details, el, fill, join, name_of, names_of, note, table
 
 STRONGEST_SHOWN = 12
-# Standard deviations of the noise from which a correlation is more than noise; as in heatmap.js.
-CLEAR = 2.0
 # Up to this many features the whole matrix is also a table.
 WHOLE_TABLE = 16
 ROWS_SHOWN = 30
+FINDINGS_SHOWN, NAMES_SHOWN = 8, 6
 POINTS_SHOWN = 400
 
 
@@ -32,19 +33,18 @@ def correlations(group: GroupNumbers, drawn: bool) -> Html:
         return el("p", "There is one feature, so there are no correlations.")
     about_zero = " (about zero: this release does not know the means)"
     too_large = note("This matrix is too large for a page; use dpcov export.")
-    whole = details("The whole matrix as a table", _matrix(made, names))
     return fill(
         "correlations.html",
         about_zero="" if group.release.has_intercept else about_zero,
         map=_map(group, made) if drawn else too_large,
-        strongest=_strongest(made, names),
-        whole=whole if len(names) <= WHOLE_TABLE else None,
+        strongest=_strongest(group, made),
+        whole=_matrix(made, names) if len(names) <= WHOLE_TABLE else None,
     )
 
 
 def _map(group: GroupNumbers, made: Estimates) -> Html:
-    box = el("input", type="checkbox", class_="fade")
-    fade = el("label", box, " Hide what noise alone could make (below 2 noise std)")
+    box = el("input", type="checkbox", class_="fade", checked=True)
+    fade = el("label", box, f" Hide what noise alone could make (below {made.clear:.1f} noise std)")
     return fill(
         "map.html",
         index=str(group.index),
@@ -54,10 +54,11 @@ def _map(group: GroupNumbers, made: Estimates) -> Html:
     )
 
 
-def _strongest(made: Estimates, names: Sequence[str]) -> Html:
-    r, noise = made.correlation, made.correlation_noise
-    # Pairs that noise alone could make are not called strong.
-    beyond = r if noise is None else np.where(np.abs(r) > CLEAR * noise, r, 0.0)
+def _strongest(group: GroupNumbers, made: Estimates) -> Html:
+    r, noise, names = made.correlation, made.correlation_noise, group.release.feature_names
+    sources = np.array([column.source for column in group.release.features])
+    # The levels of one column exclude each other, which is no finding.
+    beyond = np.where((sources[:, None] == sources) | _hidden(made), 0.0, r)
     pairs = strongest(beyond, STRONGEST_SHOWN)
     if not pairs:
         return el("p", "No correlation stands out from the noise.")
@@ -65,8 +66,10 @@ def _strongest(made: Estimates, names: Sequence[str]) -> Html:
     caption = "Pairs with the largest correlation"
     if noise is not None:
         head += ("Noise std", "Noise stds from zero")
-        clear = f"more than {CLEAR:g} noise std (before post-processing) from zero"
-        caption = f"Largest correlations that are {clear}"
+        caption = (
+            f"Largest correlations that are more than {made.clear:.1f} noise std from zero: noise "
+            "alone makes any such pair in one of twenty releases"
+        )
     return table(head, [_pair(made, names, *pair) for pair in pairs], caption=caption)
 
 
@@ -86,9 +89,20 @@ def signed(r: float) -> str:
 
 def _matrix(made: Estimates, names: Sequence[str]) -> Html:
     short = [name_of(name, 30) for name in names]
-    pairs = zip(short, made.correlation.tolist(), strict=True)
-    rows = ((name, *map(signed, row)) for name, row in pairs)
-    return table(("", *short), rows, caption="Correlations")
+    pairs = zip(short, made.correlation.tolist(), _hidden(made).tolist(), strict=True)
+    rows = (
+        (name, *("·" if is_hidden else signed(r) for r, is_hidden in zip(row, hidden, strict=True)))
+        for name, row, hidden in pairs
+    )
+    caption = "Correlations; a dot stands for what noise alone could make"
+    return details("The whole matrix as a table", table(("", *short), rows, caption=caption))
+
+
+def _hidden(made: Estimates) -> np.ndarray:
+    # Which correlations noise alone could make.
+    if made.correlation_noise is None:
+        return np.zeros(made.correlation.shape, dtype=bool)
+    return np.abs(made.correlation) <= made.clear * made.correlation_noise
 
 
 def spectrum(group: GroupNumbers) -> Html:
@@ -146,7 +160,7 @@ def _scree(made: Spectrum) -> Html:
         (el("circle", cx=x(a), cy=y(b), r=radius, class_="noisy") for a, b in shown(made.noisy)),
         label=f"Eigenvalues of {count} components on a logarithmic scale, {_spectrum_words(made)}",
         x_label="component",
-        y_label="eigenvalue (encoded units)",
+        y_label="variance of the component",
     )
 
 
@@ -169,51 +183,39 @@ def _eigenvalues(made: Spectrum) -> Html:
     return table(head, rows, caption="Largest eigenvalues")
 
 
-def error(group: GroupNumbers) -> Html:
-    """Expected error before and after shrinkage, as sentences and a small table."""
-    size = group.size
-    if group.error_before is None:
-        return el("p", "The error is not known, because the law of the noise is not published.")
-    found = {"noisy matrix": group.error_before}
-    if group.error_after is not None:
-        found["after optimal shrinkage (default)"] = group.error_after
-    rows = [
-        (name, number(value), f"{number(100 * value / size)} %" if size > 0 else "–")
-        for name, value in found.items()
-    ]
-    # What is read by default is judged: the last row.
-    expected = list(found.values())[-1]
-    drowned = "The expected error is larger than the matrix: most of what is shown here is noise."
-    caption = f"Expected error; the matrix itself has size {number(size)}"
-    head = ("Estimate", "Expected error", "Relative to the matrix")
-    return fill(
-        "error.html",
-        drowned=el("p", drowned, class_="warning") if expected > size else None,
-        table=table(head, rows, caption=caption),
-    )
-
-
 def features(group: GroupNumbers) -> Html:
-    """Table of means and standard deviations, each with its noise."""
-    if group.estimates is None:
-        return _problem(group)
-    made = group.estimates
-    # Without an intercept there are no means, and spreads are about zero.
-    columns = (
-        ("Mean", made.means),
-        ("± noise", None if made.means is None else made.mean_noise),
-        ("Root mean square" if made.means is None else "Std", made.deviations),
-        ("± noise", made.deviation_noise),
+    """The verdict on every column, with estimates and how far they may be off."""
+    found = diagnose(group.release, group)
+    is_centered = group.release.has_intercept
+    spread = "Spread" if is_centered else "Root mean square"
+    head = ("Column", "Verdict", "Mean", "±", spread, "±", "Correlations ±")
+    rows = [_column(column) for column in found.columns]
+    caption = (
+        "± holds 95 of 100 errors that the noise makes; correlations: with the columns that can be "
+        "used, at the median"
     )
-    shown = [(head, values.tolist()) for head, values in columns if values is not None]
-    rows = [
-        (name_of(name), *(number(values[place]) for _, values in shown))
-        for place, name in enumerate(group.release.feature_names)
-    ]
-    noise = "± is one standard deviation of the noise, before post-processing"
-    head = ("Feature", *(name for name, _ in shown))
-    made_table = table(head, rows, caption=f"Estimates in original units; {noise}")
-    return el("div", made_table, class_="tall" if len(rows) > ROWS_SHOWN else None)
+    made = table(head, rows, caption=caption, text=(1,))
+    said = [_finding(*each) for each in found.by_finding()]
+    shown, more = said[:FINDINGS_SHOWN], said[FINDINGS_SHOWN:]
+    return join(
+        el("p", found.headline, class_="lead"),
+        el("ul", shown, class_="findings") if shown else None,
+        details(f"{len(more)} more findings", el("ul", more, class_="findings")) if more else None,
+        el("div", made, class_="sortable tall" if len(rows) > ROWS_SHOWN else "sortable"),
+    )
+
+
+def _finding(names: Sequence[str], column: ColumnVerdict) -> Html:
+    light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    who = el("strong", names_of(names[:NAMES_SHOWN]), more)
+    return el("li", light, " ", who, f": {column.cause} {column.advice}".rstrip())
+
+
+def _column(column: ColumnVerdict) -> list[Child]:
+    light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
+    numbers = (column.mean, WITHIN * column.mean_noise, column.spread, WITHIN * column.spread_noise)
+    return [name_of(column.name), light, *map(number, numbers), plus_minus(column.within)]
 
 
 def _problem(group: GroupNumbers) -> Html:

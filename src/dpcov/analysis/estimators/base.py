@@ -27,13 +27,16 @@ from dpcov.analysis.features import (
     find_features,
     source_names,
 )
-from dpcov.analysis.problems import InputError, NotFitted
+from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.published.base import on_one_thread
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 from dpcov.published.statistics import Post
+
+# Hidden columns that a warning names.
+SHOWN = 6
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -101,6 +104,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         columns = feature_columns(release)
         self._facts = facts
         self._places = self._chosen(release, columns)
+        self._warn_of_hidden(release)
         self.release_ = release
         names = source_names(self._columns())
         self.n_features_in_ = len(names)
@@ -112,6 +116,17 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         with one_thread(len(release.manifest.columns)):
             self._read(release)
         return self
+
+    def _warn_of_hidden(self, release: Release) -> None:
+        places = np.concatenate([self._places, getattr(self, "_targets", self._places[:0])])
+        found = [release.diagnose().columns[place] for place in np.unique(places)]
+        hidden = [column.name for column in found if column.hidden]
+        if hidden:
+            more = ", ..." if len(hidden) > SHOWN else ""
+            warn_noise(
+                f"The noise hides the spread of {len(hidden)} of {len(found)} columns: "
+                f"{', '.join(hidden[:SHOWN])}{more}; release.diagnose() says why."
+            )
 
     def _chosen(self, release: Release, columns: Columns) -> Places:
         return find_features(columns, self.features)

@@ -3,6 +3,7 @@
 A column without variance, or whose variance the noise hides, is uncorrelated with all others.
 """
 
+import itertools
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from dpcov.analysis.intervals.inference import correlation_intervals, variance_i
 from dpcov.analysis.problems import UNKNOWN_PENALTY, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import NumericError
-from dpcov.published.estimate.entry_noise import hidden_variance
+from dpcov.published.estimate.entry_noise import clear_of_pairs, hidden_variance
 from dpcov.published.linalg.symmetric import Array, correlation_of, symmetrize
 from dpcov.published.release import Release
 
@@ -84,10 +85,12 @@ class PrivateCorrelation(ReleaseEstimator):
     def _read(self, release: Release) -> None:
         reading = self._reading()
         # Encoded units are comparable, so that "no variance" means the same for every column.
-        hidden = hidden_variance(reading.noise)
+        hidden = hidden_variance(reading.shifts, reading.noise)
         self.correlation_ = correlation_of(reading.encoded_covariance, undefined=0.0, least=hidden)
         self.partial_correlation_ = partial_correlation_of(reading.encoded_precision())
         self.noise_std_ = reading.correlation_noise
+        is_normal = reading.noise is not None and reading.noise.is_normal
+        self._clear = clear_of_pairs(len(self._places), is_normal=is_normal)
         self.noise_edge_ = reading.noise_levels()[0]
 
     def _intervals(self, **options: Any) -> Any:
@@ -100,6 +103,25 @@ class PrivateCorrelation(ReleaseEstimator):
         names = self.get_encoded_names()
         chosen = self.partial_correlation_ if partial else self.correlation_
         return pd.DataFrame(chosen, index=names, columns=names)
+
+    def to_pairs(self) -> Any:
+        """Pairs of different table columns as a pandas data frame, the clearest first.
+
+        ``noise_std`` is the standard deviation of the noise; ``below_noise`` says that noise alone
+        makes any correlation of the table so large in one of twenty releases, or more often.
+        """
+        import pandas as pd
+
+        places = itertools.combinations(enumerate(self._columns()), 2)
+        pairs = [
+            (a.name, b.name, self.correlation_[i, j], self.noise_std_[i, j])
+            for (i, a), (j, b) in places
+            if a.source != b.source
+        ]
+        made = pd.DataFrame(pairs, columns=["first", "second", "correlation", "noise_std"])
+        clearness = made["correlation"].abs() / made["noise_std"]
+        made["below_noise"] = ~(clearness >= self._clear)
+        return made.loc[clearness.sort_values(ascending=False).index].reset_index(drop=True)
 
 
 @dataclass(eq=False, repr=False)

@@ -1,36 +1,36 @@
-"""Write the page of ``dpcov plan --html``: predicted errors of every mechanism over many budgets.
+"""Write the page of ``dpcov plan --html``: what could be read from every column at many budgets.
 
-Contract: never sees a row.  Every number is predicted at a budget of the grid, nothing is
+Contract: never sees a sensitive row.  Every number is rehearsed at a budget of the grid, nothing is
 interpolated.  Seeds are alike for all budgets, so that differences between them are not noise.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+from math import isnan
 
-from dpcov.mechanisms.auto import Choice, choose
-from dpcov.pipeline.plan.predict import Assumption, Prediction, predict
+from dpcov.pipeline.plan.rehearsal import Planned, Rehearsal
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
 from dpcov.privacy.guarantee import format_number
+from dpcov.published.diagnosis import ColumnVerdict, plus_minus
+from dpcov.published.numbers import WITHIN
+from dpcov.published.summary import LIGHTS
 from dpcov.report import charts
-from dpcov.report.charts import number
-from dpcov.report.html import Child, Html, Section, el, fill, join, json_block, page, table
+from dpcov.report.html import Html, Section, el, fill, join, json_block, name_of, page, table
 
 # Budgets on the page, relative to the one that was asked for.
 FACTORS = tuple(Fraction(tenths, 10) for tenths in (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100))
-SCRIPTS = ("theme.js", "plan.js")
-WORST_SHOWN = 3.0
-BEST_SHOWN = 1e-4
-_GEOMETRIES = {"schema": "bounds as typed", "private": "private geometry"}
+SCRIPTS = ("theme.js", "tables.js", "plan.js")
+# A correlation is no larger than 1, and more digits help nobody.
+WORST_SHOWN, BEST_SHOWN = 1.0, 1e-3
 
 
 @dataclass(frozen=True)
 class Stop:
-    """One budget: what ``auto`` chooses there, and predictions by mechanism for every trace."""
+    """One budget, and what could be read with it."""
 
     budget: Budget
-    choice: Choice
-    found: Sequence[dict[str, Prediction]]
+    planned: Planned
 
     @property
     def amount(self) -> float:
@@ -43,25 +43,31 @@ class Stop:
         return {
             "text": format_number(self.budget.epsilon or self.budget.rho or Fraction(0)),
             "promise": str(self.budget),
-            "choice": self.choice.mechanism,
-            "reason": self.choice.reason or "",
+            "headline": self.planned.diagnosis.headline,
         }
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """Numbers of the table, a row for each column."""
+        columns = self.planned.diagnosis.columns
+        return [_row(*each) for each in zip(columns, self.planned.smallest, strict=True)]
+
+
+def _row(column: ColumnVerdict, smallest: str) -> list[str]:
+    mean = "–" if isnan(column.mean_noise) else f"{WITHIN * column.mean_noise:.2g}"
+    return [LIGHTS[column.verdict], mean, smallest, plus_minus(column.within)]
 
 
 def sweep(
-    assumptions: Sequence[Assumption], progress: Callable[[int, int], None] | None = None
+    rehearsal: Rehearsal, budget: Budget, progress: Callable[[int, int], None] | None = None
 ) -> list[Stop]:
-    """Predict every mechanism at a grid of budgets around the one of the assumptions.
+    """Rehearse a release at a grid of budgets around one.
 
-    The assumptions differ in the trace only.  ``progress`` is told the number of budgets done, and
-    that of all.
+    ``progress`` is told the number of budgets done, and that of all.
     """
-    first, stops = assumptions[0], list[Stop]()
-    budgets = list(_grid(first.budget))
-    for budget in budgets:
-        made = (predict(replace(assumed, budget=budget)) for assumed in assumptions)
-        found = [{prediction.mechanism: prediction for prediction in row} for row in made]
-        stops.append(Stop(budget, choose(first.problem, budget), found))
+    stops, budgets = list[Stop](), list(_grid(budget))
+    for each in budgets:
+        stops.append(Stop(each, rehearsal.at(each)))
         if progress is not None:
             progress(len(stops), len(budgets))
     return stops
@@ -77,32 +83,11 @@ def _grid(budget: Budget) -> Iterator[Budget]:
             yield Budget(epsilon=budget.epsilon * factor, delta=budget.delta)
 
 
-def render_plan(assumptions: Sequence[Assumption], stops: Sequence[Stop]) -> bytes:
+def render_plan(rehearsal: Rehearsal, budget: Budget, stops: Sequence[Stop]) -> bytes:
     """Write what :func:`sweep` found as an HTML document that needs nothing else."""
-    first = assumptions[0]
-    asked = next(stop for stop in stops if stop.budget == first.budget)
-    # That of the budget asked for comes first: where no survey is made less is predicted.
-    rows = (row for stop in (asked, *stops) for row in stop.found)
-    mechanisms = list(dict.fromkeys(name for row in rows for name in row))
-    traces = [number(assumed.trace) for assumed in assumptions]
-    unit, symbol = ("rho", "ρ (rho)") if first.budget.rho else ("epsilon", "ε (epsilon)")
+    asked = next(stop for stop in stops if stop.budget == budget)
+    unit, symbol = ("rho", "ρ (rho)") if budget.rho else ("epsilon", "ε (epsilon)")
     x = charts.horizontal(stops[0].amount, stops[-1].amount)
-
-    def cells(stop: Stop) -> list[list[str]]:
-        return [[_cell(row.get(name)) for name in mechanisms] for row in stop.found]
-
-    def chart(place: int) -> Html:
-        lines = [
-            [
-                (stop.amount, stop.found[place][name].relative_error)
-                for stop in stops
-                if name in stop.found[place]
-            ]
-            for name in mechanisms
-        ]
-        label = f"Expected relative error against {unit} at trace {traces[place]}, as in the table"
-        return _chart(x, lines, x(asked.amount), label, unit)
-
     slider = fill(
         "slider.html",
         **asked.words,
@@ -112,87 +97,64 @@ def render_plan(assumptions: Sequence[Assumption], stops: Sequence[Stop]) -> byt
         least=stops[0].words["text"],
         most=stops[-1].words["text"],
     )
-    shown = [{**stop.words, "x": x(stop.amount), "cells": cells(stop)} for stop in stops]
-    delta = "" if first.budget.delta is None else f", delta {format_number(first.budget.delta)}"
-    error = "Expected error of every mechanism"
-    falls = "How the error falls with the budget"
+    shown = [{**stop.words, "x": x(stop.amount), "cells": stop.cells} for stop in stops]
+    delta = "" if budget.delta is None else f", delta {format_number(budget.delta)}"
+    drawn = _chart(x, stops, asked, unit)
+    reading = join(
+        fill("plan.html"), (el("p", said) for said in rehearsal.assumptions(asked.planned))
+    )
     return page(
-        "Privacy budget plan",
+        rehearsal.schema.title or "Privacy budget plan",
         (
-            Section("error", error, "Expected error", _numbers(traces, mechanisms, cells(asked))),
-            Section("chart", falls, "Error and budget", _charts(traces, mechanisms, chart)),
-            Section("reading", "How to read this", "How to read this", fill("plan.html")),
+            Section("columns", "What could be read, column by column", "Columns", _table(asked)),
+            Section("chart", "How errors fall with the budget", "Budget", drawn),
+            Section("reading", "How to read this", "How to read this", reading),
         ),
         SCRIPTS,
-        subtitle=f"{first.n_rows:,} rows, {first.n_features:,} features, "
-        f"{first.neighbors} neighbors, {_GEOMETRIES[first.geometry]}{delta}",
+        subtitle=f"A plan for {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors{delta}",
         top=slider,
         data=json_block("plan-data", {"stops": shown}),
-        footer=el("p", "No data were read and no budget was spent to make this page."),
+        footer=el("p", "No sensitive row was read and no budget was spent to make this page."),
     )
 
 
-def _cell(found: Prediction | None) -> str:
-    return "–" if found is None else "<" * (found.kind == "bound") + number(found.relative_error)
-
-
-def _numbers(traces: list[str], mechanisms: list[str], cells: list[list[str]]) -> Html:
-    head: list[Child] = ["Mechanism", f"trace {traces[0]}", *traces[1:]]
+def _table(asked: Stop) -> Html:
+    head = ("Column", "Verdict", "Mean ±", "Smallest spread that shows", "Correlations ±")
     rows = [
         (
-            join(_swatch(m), name),
-            *(el("span", row[m], data_cell=f"{t},{m}") for t, row in enumerate(cells)),
+            name_of(column.name),
+            *(el("span", text, data_cell=f"{k},{m}") for m, text in enumerate(cells)),
         )
-        for m, name in enumerate(mechanisms)
+        for k, (column, cells) in enumerate(
+            zip(asked.planned.diagnosis.columns, asked.cells, strict=True)
+        )
     ]
-    scale = "1 is the error of publishing zeros, 0.1 is a good release"
-    return table(head, rows, caption=f"Expected relative error (Frobenius norm): {scale}")
+    caption = "In the unit of the column; of levels the rarest that shows, as a part of the rows"
+    return el("div", table(head, rows, caption=caption, text=(1,)), class_="sortable")
 
 
-def _swatch(place: int) -> Html:
-    sample = el("line", x1=0, x2=24, y1=5, y2=5, class_=_style(place), stroke_width=2)
-    return el("svg", sample, viewBox="0 0 24 10", class_="swatch", aria_hidden="true")
-
-
-def _style(place: int) -> str:
-    return f"curve c{place % 10} dash{place // 5 % 3}" + (" chosen" if place == 0 else "")
-
-
-def _charts(traces: list[str], mechanisms: list[str], chart: Callable[[int], Html]) -> Html:
-    # No trace is known to be right: the middle one is shown first.
-    middle = len(traces) // 2
-    options = (
-        el("option", trace, value=place, selected=place == middle)
-        for place, trace in enumerate(traces)
-    )
-    select = el("p", el("label", "Assumed trace ", el("select", options, id="trace")))
-    figures = (
-        el("figure", chart(place), data_trace=place, hidden=place != middle)
-        for place in range(len(traces))
-    )
-    names = (el("span", _swatch(place), name, " ") for place, name in enumerate(mechanisms))
-    return join(select if len(traces) > 1 else None, figures, el("p", names, class_="key-line"))
-
-
-def _chart(
-    x: charts.Axis, lines: list[list[tuple[float, float]]], now: float, label: str, unit: str
-) -> Html:
-    sizes = [error for line in lines for _, error in line if error > 0]
-    # An error of zero has no logarithm; beyond WORST_SHOWN a release is useless anyway.
-    low, high = max(BEST_SHOWN, min(sizes) / 1.3), max(1.3, min(WORST_SHOWN, 1.1 * max(sizes)))
-    y, bottom = charts.vertical(low, high), charts.HEIGHT - charts.BOTTOM
-    curves = [
-        charts.line(x, y, line, class_=_style(place))
-        for place, line in enumerate(lines)
-        if len(line) > 1
-    ]
+def _chart(x: charts.Axis, stops: Sequence[Stop], asked: Stop, unit: str) -> Html:
+    found = {
+        kind: [
+            (stop.amount, min(WORST_SHOWN, max(BEST_SHOWN, value)))
+            for stop in stops
+            if not isnan(value := getattr(stop.planned.diagnosis, kind))
+        ]
+        for kind in ("typical", "worst")
+    }
+    if not found["typical"]:
+        return el("p", "With none of these budgets two columns can be used.")
+    y = charts.vertical(min(value for _, value in found["typical"]) / 1.3, 1.1 * WORST_SHOWN)
+    now, bottom = x(asked.amount), charts.HEIGHT - charts.BOTTOM
     return charts.chart(
         x,
         y,
-        # The curve of auto lies on top of the mechanism it chose.
-        reversed(curves),
+        (
+            charts.line(x, y, points, class_=f"curve c{place} dash{place}")
+            for place, points in enumerate(found.values())
+        ),
         el("line", x1=now, x2=now, y1=charts.TOP, y2=bottom, class_="now"),
-        label=label,
+        label=f"Width ± of correlations against {unit}: typical, and dashed the worst",
         x_label=unit,
-        y_label="expected relative error",
+        y_label="correlations ± (dashed: worst)",
     )

@@ -6,7 +6,8 @@ of 1, before post-processing.
 """
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import log, sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,9 @@ Places = NDArray[np.intp]
 # Standard deviations of the noise from which a variance or an eigenvalue counts as signal.
 DEVIATIONS = 2.0
 
+# Chance that noise alone makes any pair of a release look correlated.
+FALSE_PAIRS = 0.05
+
 # Standard deviations of its trace from which a stratum is taken to hold rows.
 CLEAR_TRACE = 3.0
 
@@ -33,6 +37,17 @@ BIAS = 0.12
 
 # Edge of nuclear-norm noise (Ullman's law), relative to Gaussian noise of the same variance.
 NUCLEAR_EDGE = sqrt(1.5)
+
+
+def exceeded(chance: float, *, is_normal: bool) -> float:
+    """Deviations that noise exceeds, in one direction, with at most this chance."""
+    # Noise of other laws has tails no heavier than those of Laplace noise.
+    return NormalDist().inv_cdf(1 - chance) if is_normal else log(1 / (2 * chance)) / sqrt(2)
+
+
+def clear_of_pairs(p: int, *, is_normal: bool) -> float:
+    """Noise stds that noise alone exceeds at any pair of p columns in one of twenty releases."""
+    return exceeded(FALSE_PAIRS / max(2, p * (p - 1)), is_normal=is_normal)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,14 +154,11 @@ def inhabited(unit: UnitEstimate) -> UnitEstimate:
     )
 
 
-def hidden_variance(noise: MomentNoise | None) -> Array | float:
-    """The largest variance of encoded columns that the noise may hide; 0 where it is unknown."""
+def hidden_variance(means: Array, noise: MomentNoise | None) -> Array:
+    """The largest variances of encoded columns that noise may make of nothing; 0 if unknown."""
     if noise is None:
-        return 0.0
-    hidden = DEVIATIONS * sqrt(noise.diagonal) / noise.intercept
-    if noise.features is None:
-        return hidden
-    return np.asarray(hidden * np.sum(noise.features[:, int(noise.has_intercept) :] ** 2, axis=1))
+        return np.zeros(len(means))
+    return np.asarray(DEVIATIONS * variance_noise(means, np.zeros(len(means)), noise))
 
 
 def mean_noise(means: Array, noise: MomentNoise) -> Array:
@@ -159,15 +171,34 @@ def mean_noise(means: Array, noise: MomentNoise) -> Array:
     return np.asarray(np.sqrt(variance) / noise.intercept)
 
 
+def total(weights: Array, noise: MomentNoise) -> MomentNoise:
+    """The law for one feature alone: the sum of all with these ``weights``, (p,)."""
+    features = noise.features
+    if features is None:
+        features = np.eye(len(weights) + 1)[1:]
+    return replace(noise, features=(weights @ features)[None])
+
+
+def variance_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
+    """Standard deviation of the noise on variances, shape (d,)."""
+    return np.asarray(np.diagonal(covariance_noise(means, np.diag(variances), noise)))
+
+
 def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on standard deviations; NaN at no positive variance."""
-    # By dC_ii = (u_i'W u_i - C_ii e'W e) / c.
-    products, first = noise.along(means)
-    own, at_first = np.diagonal(products), first**2 - variances
-    variance = noise.of_form(own**2 - first**4 + at_first**2, own - variances, at_first)
-    variance += noise.excess * (1 + at_first**2 * noise.intercept_is_noisy)
     usable = np.where(variances > 0, variances, np.nan)
-    return np.asarray(np.sqrt(variance) / noise.intercept / (2 * np.sqrt(usable)))
+    return np.asarray(variance_noise(means, variances, noise) / (2 * np.sqrt(usable)))
+
+
+def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
+    """Standard deviation of the noise on covariances, (d, d)."""
+    # By dC_ij = (u_i'W u_j - C_ij e'W e) / c, where u_i is a centered feature, e the intercept.
+    products, first = noise.along(means)
+    own, at_first = np.diagonal(products), np.outer(first, first)
+    square = (np.outer(own, own) + products**2) / 2 - at_first**2 + (at_first - covariance) ** 2
+    variance = noise.of_form(square, products - covariance, at_first - covariance)
+    variance += noise.excess * (at_first - covariance) ** 2 * noise.intercept_is_noisy
+    return np.asarray(np.sqrt(variance + noise.excess * np.eye(len(own))) / noise.intercept)
 
 
 def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:

@@ -8,6 +8,7 @@ const UNKNOWN = { light: [255, 255, 255], dark: [70, 72, 76] };
 const MOST_CELLS = 160;
 const FEWEST_FEATURES = 12;
 const LABELLED = 40;
+const LEAST_CELL = 8;
 
 const scheme = () => {
   const root = document.documentElement;
@@ -38,6 +39,7 @@ class Matrix {
     this.clustered = data.order;
     this.known = data.known;
     this.step = data.step;
+    this.clear = data.clear;
     this.codes = unpack(data.r, Int16Array);
     this.missing = -32768;
     this.noises = data.noise === null ? null : unpack(data.noise, Uint16Array);
@@ -114,9 +116,10 @@ class HeatMap {
         if (i === j && this.block > 1) continue;
         const r = this.matrix.r(i, j);
         if (Number.isNaN(r)) continue;
-        const hidden = this.fade?.checked && i !== j && Math.abs(r) < 2 * this.matrix.noise(i, j);
+        const hidden = this.fade?.checked && i !== j && Math.abs(r) < this.matrix.clear * this.matrix.noise(i, j);
         sum += hidden ? 0 : r;
         count += 1;
+        if (hidden && this.block > 1) continue;
         if (!(Math.abs(r) <= Math.abs(best))) [best, pair] = [r, [i, j]];
       }
     }
@@ -141,7 +144,7 @@ class HeatMap {
     const width = this.canvas.clientWidth;
     if (width === 0) return;
     if (this.base === null) this.paint();
-    const labelled = this.span <= LABELLED && width >= 420;
+    const labelled = this.span <= LABELLED && 0.7 * width >= LEAST_CELL * this.cells;
     this.margin = labelled ? Math.min(150, 0.3 * width) : 0;
     this.side = width - this.margin;
     const height = this.side + 0.62 * this.margin;
@@ -226,7 +229,7 @@ class HeatMap {
     const [rows, columns] = [this.features(row, this.top), this.features(column, this.left)];
     if (this.block > 1) {
       const range = (list) => (list.length > 1 ? [name(list[0]), " to ", name(list.at(-1))] : [name(list[0])]);
-      const found = pair === null ? [] : [", strongest ", bold(signed(best)), " (", name(pair[0]), " × ", name(pair[1]), ")"];
+      const found = pair === null ? [", nothing stands out of the noise"] : [", strongest ", bold(signed(best)), " (", name(pair[0]), " × ", name(pair[1]), ")"];
       this.readout.replaceChildren(
         ...range(rows), " × ", ...range(columns), ": mean ", bold(Number.isNaN(mean) ? "unknown" : signed(mean)), ...found,
       );

@@ -1,20 +1,17 @@
-// The slider moves through the budgets that were predicted; the chart of the assumed trace is shown.
+// The slider moves through the budgets that were rehearsed.
 (() => {
   const { stops } = JSON.parse(document.getElementById("plan-data").textContent);
   const slider = document.getElementById("budget");
-  const bold = (text) => Object.assign(document.createElement("strong"), { textContent: text });
   const code = (text) => Object.assign(document.createElement("code"), { textContent: text });
 
   const show = () => {
     const stop = stops[slider.valueAsNumber];
     slider.setAttribute("aria-valuetext", stop.text);
     document.getElementById("amount").textContent = stop.text;
-    document.getElementById("auto").replaceChildren(
-      "With ", code(stop.promise), " auto chooses ", bold(stop.choice), `: ${stop.reason}.`,
-    );
+    document.getElementById("told").replaceChildren("With ", code(stop.promise), `: ${stop.headline}`);
     for (const cell of document.querySelectorAll("[data-cell]")) {
-      const [trace, mechanism] = cell.dataset.cell.split(",");
-      cell.textContent = stop.cells[trace][mechanism];
+      const [column, place] = cell.dataset.cell.split(",");
+      cell.textContent = stop.cells[column][place];
     }
     for (const marker of document.querySelectorAll(".now")) {
       marker.setAttribute("x1", stop.x);
@@ -23,10 +20,4 @@
   };
   slider.addEventListener("input", show);
   show();
-
-  document.getElementById("trace")?.addEventListener("change", (event) => {
-    for (const figure of document.querySelectorAll("[data-trace]")) {
-      figure.hidden = figure.dataset.trace !== event.target.value;
-    }
-  });
 })();

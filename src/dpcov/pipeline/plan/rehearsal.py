@@ -1,0 +1,242 @@
+"""Rehearse a release on made-up or public rows, and say what could be read from it.
+
+Contract: never sees a sensitive row.  A release of r times as many rows is rehearsed with noise
+that is r times as small, as what it gives is the same.  Randomness is seeded and protects nobody.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil, exp, inf, isnan, log, sqrt
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from dpcov.data.geometry import Geometry
+from dpcov.data.schema.declared import Boolean, Categorical
+from dpcov.data.schema.schema import Schema
+from dpcov.errors import PrivacyWarning, UsageError
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.pipeline.table import release
+from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
+from dpcov.privacy.calibrate import gaussian_noise_multiplier
+from dpcov.privacy.guarantee import ZCDP, Neighbors, PureDP
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.diagnosis import Diagnosis
+from dpcov.published.release import Release
+
+SPREAD = 1 / 8
+"""Assumed spread of a number, as a part of the width of its bounds."""
+
+# Assumed parts of the rows: a yes, and a missing value where those are marked.
+YES, MISSING = 0.3, 0.1
+# Rows that are made up at most, and numbers in them.
+MOST_ROWS, MOST_CELLS = 10_000, 1_000_000
+# Levels that a long list of them is merged into.
+FEW_LEVELS = 3
+# Of a search for rows: steps, how close it ends, growth where all is hidden, and how far it goes.
+_STEPS, _CLOSE, _UNSEEN, _FURTHEST = 12, 1.1, 4.0, 1000.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """A release as it is planned.
+
+    Parameters
+    ----------
+    schema : Schema
+    n_rows : int
+        Of the sensitive table, at least roughly.
+    public : path, data frame or another table, optional
+        Public rows like those of the table; by default rows are made up.
+    n_public : int
+        How many there are.
+    spread : float
+        Assumed standard deviation of numbers that are made up, over the width of their bounds.
+    neighbors, geometry, options
+        As the release will have them; ``options`` are those of the mechanism, its name and ``by``.
+    """
+
+    schema: Schema
+    n_rows: int
+    public: Any = None
+    n_public: int = 0
+    spread: float = SPREAD
+    neighbors: Neighbors = "replace-one"
+    geometry: Geometry | str = "private"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.spread <= 1:
+            raise UsageError("An assumed spread is a part of the width of the bounds: (0, 1].")
+        if self.n_rows < 1:
+            raise UsageError("A plan needs a number of rows, at least 1.")
+        self.schema.require_complete()
+
+    def at(self, budget: Budget, factor: float = 1.0) -> "Planned":
+        """What could be read with this budget from ``factor`` times as many rows."""
+        rows, count = self.public, self.n_public
+        if rows is None:
+            most = min(MOST_ROWS, MOST_CELLS // len(self.schema.encoded_columns))
+            count = max(1, min(most, ceil(self.n_rows * factor)))
+            rows = made_up(self.schema, count, self.spread)
+        ratio = Fraction(self.n_rows) * Fraction(factor) / count
+        with warnings.catch_warnings():
+            # Nobody's rows are in a rehearsal, so a large epsilon harms nobody here.
+            warnings.simplefilter("ignore", PrivacyWarning)
+            made = release(
+                rows,
+                schema=self.schema,
+                budget=_sharper(budget, ratio),
+                neighbors=self.neighbors,
+                geometry=self.geometry,
+                entropy=SeededEntropy(0),
+                accept_large_delta=True,
+                **self.options,
+            )
+        return Planned.of(made)
+
+    def needed(self, budget: Budget, within: float) -> float:
+        """How many times as many rows correlations are typically within this; inf if too many."""
+        too_few, enough, factor = 0.0, inf, 1.0
+        for _ in range(_STEPS):
+            typical = self.at(budget, factor).diagnosis.typical
+            if typical <= within:
+                enough = factor
+            else:
+                too_few = factor
+            if enough <= _CLOSE * too_few:
+                break
+            if too_few >= _FURTHEST:
+                break
+            # Widths are about as many times as small, and nothing is seen of what is hidden.
+            guess = min(_FURTHEST, factor * (_UNSEEN if isnan(typical) else typical / within))
+            low, high = too_few or enough / 16, min(enough, 16 * too_few or inf)
+            factor = guess if 1.02 * too_few < guess < enough / 1.02 else sqrt(low * high)
+        return enough
+
+    def cheaper(self) -> Iterator[tuple[str, "Rehearsal"]]:
+        """The same with less: without a column of the table, or with few of its levels."""
+        encoded = [column.source for column in self.schema.encoded_columns]
+        names = sorted(self.schema.features, key=lambda name: -encoded.count(name))
+        for name in names[:3] if len(names) > 2 else []:
+            columns = dict(self.schema.columns)
+            kind = columns.pop(name)
+            yield f"without {name}", self._with(columns)
+            if isinstance(kind, Categorical) and len(kind.categories) > FEW_LEVELS + 1:
+                if self.public is not None:
+                    continue
+                few = msgspec.structs.replace(kind, categories=kind.categories[:FEW_LEVELS])
+                said = f"with {FEW_LEVELS} levels of {name} instead of {len(kind.categories)}"
+                yield said, self._with({**self.schema.columns, name: few})
+
+    def assumptions(self, planned: "Planned") -> list[str]:
+        """What the numbers rest on, in sentences."""
+        if self.public is not None:
+            told = "Rehearsed on public rows; those of the table were not read."
+        else:
+            told = (
+                "Rehearsed on made-up rows; no data were read.  Assumed: independent columns, "
+                f"numbers with a spread of {self.spread:.3g} of the width of their bounds, "
+                "equally frequent levels, three yes of ten."
+            )
+        scales = (
+            "Scales are found for a part of the budget, so any spread shows ('any')."
+            if planned.scales_are_found
+            else "Scales are those of the bounds: too few rows to find others, or as you said."
+        )
+        return [told, scales, "Nothing was spent.  ± holds 95 of 100 errors that the noise makes."]
+
+    def _with(self, columns: Mapping[str, Any]) -> "Rehearsal":
+        return replace(self, schema=msgspec.structs.replace(self.schema, columns=dict(columns)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """The diagnosis of a rehearsal, whether scales were found, and the smallest that will show.
+
+    That is a spread in the column's unit, or for levels a part of the rows.
+    """
+
+    diagnosis: Diagnosis
+    scales_are_found: bool
+    smallest: tuple[str, ...]
+
+    @classmethod
+    def of(cls, made: Release) -> "Planned":
+        """What a rehearsal's release says."""
+        found, columns = made.diagnose(), made.features
+        smallest = map(_smallest, columns, (verdict.smallest for verdict in found.columns))
+        return cls(
+            diagnosis=found,
+            scales_are_found=any(column.lower is not None for column in columns),
+            smallest=tuple(smallest),
+        )
+
+
+def _smallest(column: EncodedColumn, spread: float) -> str:
+    if isnan(spread):
+        return "–"
+    if column.kind == "numeric":
+        return "any" if column.lower is not None else f"{spread:.2g}"
+    # Of two values that p and 1 - p of the rows have: spread**2 = p (1 - p).
+    return f"{100 * (1 - sqrt(1 - 4 * spread**2)) / 2:.2g} %" if spread < 0.5 else "–"
+
+
+def made_up(schema: Schema, n_rows: int, spread: float) -> pa.Table:
+    """Independent columns: normal numbers, equally frequent levels."""
+    rng = np.random.default_rng(0)
+    columns: dict[str, Any] = {}
+    for name, kind in schema.features.items():
+        values: Any
+        if isinstance(kind, Categorical):
+            values = np.array(kind.categories)[rng.integers(len(kind.categories), size=n_rows)]
+        elif isinstance(kind, Boolean):
+            values = rng.random(n_rows) < YES
+        else:
+            lower, upper = kind.lower or 0.0, kind.upper or 0.0
+            values = rng.normal(lower / 2 + upper / 2, spread * (upper - lower), n_rows)
+        is_marked = schema.missing_of(name) == "indicator"
+        columns[name] = pa.array(values, mask=rng.random(n_rows) < MISSING * is_marked)
+    if schema.weights is not None:
+        columns[schema.weights.column] = pa.array(np.full(n_rows, schema.weights.upper))
+    return pa.table(columns)
+
+
+def needed_epsilon(budget: Budget, factor: float) -> Fraction | None:
+    """Epsilon or rho with as little noise as so many times as many rows; None if above the most."""
+    if isinstance(budget.promise, ZCDP | PureDP):
+        amount = budget.rho or budget.epsilon or Fraction(0)
+        found = amount * Fraction(factor) ** (2 if budget.rho else 1)
+        return found if found <= (LARGEST_RHO if budget.rho else LARGEST_EPSILON) else None
+    epsilon, delta = budget.promise.epsilon, budget.promise.delta
+    wanted = gaussian_noise_multiplier(epsilon, delta) / Fraction(factor)
+    low, high = log(float(epsilon)) - 2 * abs(log(factor)) - 1, log(float(LARGEST_EPSILON))
+    if gaussian_noise_multiplier(LARGEST_EPSILON, delta) > wanted:
+        return None
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        enough = gaussian_noise_multiplier(Fraction(exp(middle)), delta) <= wanted
+        low, high = (low, middle) if enough else (middle, high)
+    return Fraction(exp(high))
+
+
+def _rho(budget: Budget) -> Fraction | None:
+    # Of the one Gaussian mechanism that keeps the promise; None in pure epsilon.
+    promise = budget.promise
+    if isinstance(promise, PureDP):
+        return None
+    if isinstance(promise, ZCDP):
+        return promise.rho
+    return 1 / (2 * gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2)
+
+
+def _sharper(budget: Budget, ratio: Fraction) -> Budget:
+    """The budget with which noise is so many times as small, as far as there is one."""
+    rho = _rho(budget)
+    if rho is None:
+        return Budget(epsilon=min(LARGEST_EPSILON, (budget.epsilon or Fraction(0)) * ratio))
+    return Budget(rho=min(LARGEST_RHO, rho * ratio**2))

@@ -1,0 +1,360 @@
+"""Say of every column what can be read from a release, why not more, and what would help.
+
+Contract: reads a release only.  What is called suspicious is so whatever the noise was, but in one
+of a thousand releases.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan, nan, sqrt
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.published.base import noise_of
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.estimate.entry_noise import (
+    DEVIATIONS,
+    MomentNoise,
+    exceeded,
+    mean_noise,
+    total,
+)
+from dpcov.published.linalg.symmetric import Array
+from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, group_numbers
+
+if TYPE_CHECKING:
+    from dpcov.published.base import BaseRelease
+
+Verdict = Literal["suspicious", "lost", "weak", "good", "unknown"]
+ORDER: tuple[Verdict, ...] = get_args(Verdict)
+
+# Chance that a release of a table without any mistake has a suspicious column.
+FALSE_ALARMS = 0.001
+# Correlations of a good column are within this, and those of one that can be used at all.
+GOOD, USABLE = 0.1, 0.5
+# Of the width of the bounds: where all values lie close to a bound, spread and distance from it.
+NO_SPREAD, AT_BOUND = 1 / 10, 1 / 40
+# The same where the noise is small enough to show a spread: a unit is off by a hundred or more.
+TINY, TINY_AT = 1 / 500, 1 / 50
+# Part of the rows that may have no label of a list, and part of the lengths that were scaled down
+# that is counted for it: their rows are shorter, and so are their levels.
+UNLISTED, SHORTER = 0.02, 0.25
+MOSTLY = 0.5
+# A smallest spread of more than this part of the bounds is a matter of rows, not of bounds.
+COARSE = 1 / 10
+# A level with fewer of the rows is called rare.
+RARE = 0.05
+
+Places = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ColumnVerdict:
+    """What can be read from one column of the matrix.
+
+    ``within`` is what 95 of 100 errors of its correlations with columns that can be used are
+    smaller than, at the median; ``smallest`` the smallest spread that shows.  Means, spreads and
+    their noise are in the column's unit; NaN where not known.
+    """
+
+    name: str
+    source: str
+    verdict: Verdict
+    cause: str
+    advice: str
+    mean: float
+    mean_noise: float
+    spread: float
+    spread_noise: float
+    smallest: float
+    within: float
+
+    @property
+    def usable(self) -> bool:
+        """Whether anything can be read from the column."""
+        return self.verdict in ("good", "weak")
+
+    @property
+    def hidden(self) -> bool:
+        """Whether noise alone may have made its spread."""
+        return self.verdict in ("lost", "suspicious") and not self.spread >= self.smallest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """The verdict on every column of a release, and one sentence on all.
+
+    ``typical`` and ``worst`` say what 95 of 100 errors of a correlation of two usable columns are
+    smaller than; NaN where there are no two.
+    """
+
+    columns: tuple[ColumnVerdict, ...]
+    typical: float
+    worst: float
+
+    @property
+    def headline(self) -> str:
+        """What can be read, in one sentence."""
+        count, usable = len(self.columns), sum(column.usable for column in self.columns)
+        if all(column.verdict == "unknown" for column in self.columns):
+            return "This release does not say how large its noise is."
+        if not usable:
+            wrong = sum(column.verdict == "suspicious" for column in self.columns)
+            why = f"{wrong} look like a mistake" if wrong else "the noise hides them"
+            return f"None of {count} columns can be used: {why}."
+        told = f"{usable} of {count} columns can be used"
+        if isnan(self.typical):
+            return f"{told}."
+        sizes = f"±{plus_minus(self.typical)} (typical), ±{plus_minus(self.worst)} (worst)"
+        return f"{told}; their correlations are within {sizes}."
+
+    def to_frame(self) -> Any:
+        """As a pandas data frame, indexed by name."""
+        import pandas as pd  # type: ignore[import-untyped]
+
+        rows = [vars(column) for column in self.columns]
+        return pd.DataFrame(rows).set_index("name")
+
+    def by_finding(self) -> Iterator[tuple[list[str], ColumnVerdict]]:
+        """Names of columns of which the same is said, and the first; worst verdicts first.
+
+        All columns made of one column of the table, if there are several, have its name.
+        """
+        made_of = Counter(column.source for column in self.columns)
+        found: dict[tuple[str, ...], list[ColumnVerdict]] = {}
+        for column in sorted(self.columns, key=lambda column: ORDER.index(column.verdict)):
+            if column.cause:
+                found.setdefault((column.verdict, column.cause, column.advice), []).append(column)
+        for each in found.values():
+            alike = Counter(column.source for column in each)
+            whole = {source for source, count in alike.items() if 1 < count == made_of[source]}
+            names = (c.source if c.source in whole else c.name for c in each)
+            yield list(dict.fromkeys(names)), each[0]
+
+    def __str__(self) -> str:
+        width = max((len(column.name) for column in self.columns), default=0)
+        lines = [f"{c.name:<{width}}  {c.verdict:<10}  {c.cause}" for c in self.columns]
+        return "\n".join([self.headline, *(line.rstrip() for line in lines)])
+
+
+def plus_minus(value: float) -> str:
+    """Write half the width of an interval: two digits, never less than the value."""
+    if not np.isfinite(value):
+        return "–"
+    digits = 2 if value >= 0.01 else 3
+    return f"{np.ceil(value * 10**digits - 1e-9) / 10**digits:.{digits}f}"
+
+
+class _Said(NamedTuple):
+    """A verdict, why, and what would help."""
+
+    verdict: Verdict
+    cause: str = ""
+    advice: str = ""
+
+
+_MORE = "More rows or a larger budget would help."
+_MERGE = "Merge it with another level."
+_UNIT = (
+    "Compare the unit of the data with that of the bounds; if they agree, the bounds are far too "
+    "wide."
+)
+
+
+def diagnose(release: "BaseRelease", numbers: GroupNumbers | None = None) -> Diagnosis:
+    """Judge every column of a release; ``numbers`` are its own where they are known."""
+    numbers = numbers or group_numbers(0, "", release)
+    made, columns, law = numbers.estimates, release.features, noise_of(release)
+    if made is None:
+        hidden = _Said("lost", numbers.problem or "Nothing can be estimated.", _MORE)
+        return _alike(columns, hidden)
+    if law is None or made.within is None:
+        return _alike(columns, _Said("unknown", "The mechanism does not publish its noise."))
+    doctor = _Doctor(release, made, made.within, law)
+    verdicts = tuple(doctor.verdict(place, said) for place, said in enumerate(doctor.all()))
+    usable = np.array([verdict.usable for verdict in verdicts])
+    pairs = doctor.between[np.ix_(usable, usable)]
+    pairs = pairs[np.isfinite(pairs)]
+    return Diagnosis(
+        columns=verdicts,
+        typical=float(np.median(pairs)) if pairs.size else np.nan,
+        worst=float(pairs.max()) if pairs.size else np.nan,
+    )
+
+
+def _alike(columns: Sequence[EncodedColumn], said: _Said) -> Diagnosis:
+    verdicts = (ColumnVerdict(c.name, c.source, *said, *[nan] * 6) for c in columns)
+    return Diagnosis(columns=tuple(verdicts), typical=nan, worst=nan)
+
+
+class _Doctor:
+    """Judges the columns of a release whose noise is known."""
+
+    def __init__(
+        self, release: "BaseRelease", made: Estimates, within: Array, law: MomentNoise
+    ) -> None:
+        self.release, self.made, self.law, self.columns = release, made, law, release.features
+        # Pairs within one column of the table say nothing: its levels exclude each other.
+        sources = np.array([column.source for column in self.columns])
+        self.between = np.where(sources[:, None] == sources, nan, within)
+        variances = made.deviations**2
+        self.shows = (variances >= made.hidden_variances) & (variances > 0)
+        self.within = self._typical(self.shows)
+        self.within = self._typical(self.shows & (self.within <= USABLE))
+        # Two checks of a column at most.
+        chance = FALSE_ALARMS / max(1, 2 * len(self.columns))
+        self.z = exceeded(chance, is_normal=law.is_normal)
+
+    def _typical(self, usable: Places) -> Array:
+        # Median over the other columns that can be used; one column alone has no correlations.
+        found = np.full(len(self.between), nan)
+        for place, row in enumerate(self.between):
+            known = row[usable & np.isfinite(row)]
+            found[place] = np.median(known) if known.size else nan
+        return found
+
+    def verdict(self, place: int, said: _Said) -> ColumnVerdict:
+        """All that is known of a column."""
+        made, column = self.made, self.columns[place]
+        known = (made.means, made.mean_noise, made.deviations, made.deviation_noise)
+        found = [nan if each is None else float(each[place]) for each in known]
+        found += [sqrt(made.hidden_variances[place]), float(self.within[place])]
+        return ColumnVerdict(column.name, column.source, *said, *found)
+
+    def all(self) -> list[_Said]:
+        """A verdict on every column."""
+        said = [self._ordinary(place) for place in range(len(self.columns))]
+        if self.made.means is None:
+            return said
+        places: dict[str, list[int]] = {}
+        for place, column in enumerate(self.columns):
+            places.setdefault(column.source, []).append(place)
+            if column.kind == "numeric":
+                said[place] = self._number(place, self.made.means) or said[place]
+        for own in places.values():
+            if found := self._source(own, self.made.means):
+                for place in own:
+                    said[place] = found
+        return said
+
+    def _ordinary(self, place: int) -> _Said:
+        """The verdict that the size of the noise alone gives."""
+        within, shows, noise = self.within[place], self.shows[place], self.made.deviation_noise
+        if shows and np.isnan(within) and noise is not None:
+            # The only column of its kind: its spread alone is judged.
+            is_good = WITHIN * noise[place] <= GOOD * self.made.deviations[place]
+            return _Said("good") if is_good else _Said("weak", "Its spread is uncertain.", _MORE)
+        if shows and within <= GOOD:
+            return _Said("good")
+        return self._weak(place) if shows and within <= USABLE else self._lost(place)
+
+    def _weak(self, place: int) -> _Said:
+        share = self._share(place)
+        if self.columns[place].kind == "category" and share < RARE:
+            return _Said("weak", f"{_rare(share)} this level.", _MERGE)
+        return _Said("weak", "The noise is large beside its spread.", _MORE)
+
+    def _share(self, place: int) -> float:
+        # Of the rarer one of two values.
+        mean = nan if self.made.means is None else float(self.made.means[place])
+        return min(mean, 1 - mean) if self.columns[place].kind == "boolean" else mean
+
+    def _lost(self, place: int) -> _Said:
+        column, smallest = self.columns[place], sqrt(self.made.hidden_variances[place])
+        lower, upper = column.bounds
+        if column.kind == "missing":
+            advice = 'Leave its indicator out (missing = "center").'
+            return _Said("lost", "Hardly any value is missing.", advice)
+        if column.kind != "numeric" and (share := self._share(place)) < RARE:
+            is_level = column.kind == "category"
+            what = "this level" if is_level else "one of its two values"
+            return _Said("lost", f"{_rare(share)} {what}.", _MERGE if is_level else _MORE)
+        hidden = f"The noise hides spreads below {_number(smallest)}"
+        if smallest > COARSE * (upper - lower) or self.shows[place]:
+            return _Said("lost", f"{hidden}: there are too few rows for this budget.", _MORE)
+        if column.lower is not None:
+            advice = f"Check that it is read as numbers.  {_MORE}"
+            return _Said("lost", f"{hidden}: its values differ by less, or are missing.", advice)
+        return _Said(
+            "lost",
+            f"{hidden}: the bounds are too wide for this noise.",
+            "Narrow the bounds, or let the release find scales (--geometry private).",
+        )
+
+    def _number(self, place: int, means: Array) -> _Said | None:
+        """What looks wrong about a number."""
+        made, (lower, upper) = self.made, self.columns[place].bounds
+        width, mean = upper - lower, float(means[place])
+        std = 0.0 if made.mean_noise is None else float(made.mean_noise[place])
+        # The spread is below this, but for one release in a thousand.
+        doubt = self.z / DEVIATIONS * float(made.hidden_variances[place])
+        most = sqrt(max(0.0, float(made.variances[place])) + doubt)
+        distance, side, bound = min((mean - lower, "lower", lower), (upper - mean, "upper", upper))
+        distance += self.z * std
+        if self.shows[place]:
+            if most > TINY * width or distance > TINY_AT * width:
+                return None
+            part = _percent(6 * most / width)
+            cause = f"Its values fill less than {part} of the bounds, at the {side} end."
+            return _Said("suspicious", cause, _UNIT)
+        if most > NO_SPREAD * width:
+            return None
+        if distance <= AT_BOUND * width:
+            cause = (
+                f"Its mean lies at the {side} bound, {_number(bound)}, and no spread shows: all "
+                "values seem to lie there, or beyond it."
+            )
+            return _Said("suspicious", cause, _UNIT)
+        return None
+
+    def _source(self, places: list[int], means: Array) -> _Said | None:
+        """What looks wrong about all that is made of one column of the table."""
+        levels = [place for place in places if self.columns[place].kind == "category"]
+        missing = [place for place in places if self.columns[place].kind == "missing"]
+        if missing and means[missing[0]] > MOSTLY:
+            cause = f"{_percent(float(means[missing[0]]))} of its values are missing."
+            advice = "Check how missing values are written, or leave the column out."
+            return _Said("suspicious", cause, advice)
+        if not levels:
+            return None
+        share, doubt = self._sum(places, means)
+        if 1 - share <= UNLISTED + doubt:
+            return None
+        empty = [place for place in levels if not self.shows[place]]
+        if len(empty) == len(levels):
+            cause = "None of its labels shows in the table."
+            return _Said("suspicious", cause, "Compare the labels of the schema with the data's.")
+        names = (self.columns[place] for place in empty[:3])
+        labels = ", ".join(each.name.removeprefix(f"{each.source}=") for each in names)
+        cause = f"Its labels hold {_percent(share)} of the rows"
+        return _Said(
+            "suspicious",
+            f"{cause}; hardly any row has {labels}." if empty else f"{cause}.",
+            "Look for labels that the schema lacks or spells differently, and for missing values.",
+        )
+
+    def _sum(self, places: list[int], means: Array) -> tuple[float, float]:
+        """Part of the rows that have a listed label, and what may be wrong about it."""
+        release, weights = self.release, np.zeros(len(self.columns))
+        weights[places] = release.half_ranges[places]
+        encoded = (means - release.centers) / release.half_ranges
+        std = float(mean_noise(np.array([weights @ encoded]), total(weights, self.law))[0])
+        # Rows under a map are shortened toward its middle, where levels add up as they do.
+        lost = 0.0 if release.frame.back is not None else release.manifest.statistics.lost
+        return float(means[places].sum()), self.z * std + SHORTER * lost
+
+
+def _rare(share: float) -> str:
+    # As far as the noise lets see.
+    return "Hardly any row has" if share < 0.001 else f"About {_percent(share)} of rows have"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"

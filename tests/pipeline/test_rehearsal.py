@@ -1,0 +1,146 @@
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcov
+from dpcov.errors import SchemaError, UsageError
+from dpcov.pipeline.plan.rehearsal import Rehearsal, made_up, needed_epsilon
+from tests.published.mistakes import TABLES, released
+
+BUDGET = dpcov.Budget(epsilon=1, delta="1e-6")
+BUDGETS = {"approximate": BUDGET, "zcdp": dpcov.Budget(rho="0.05"), "pure": dpcov.Budget(epsilon=2)}
+
+
+def schema_of(name):
+    return dpcov.Schema(columns=TABLES[name](np.random.default_rng(0), 10)[1])
+
+
+def rehearsal(name="hospital", n_rows=20_000, **changes):
+    return Rehearsal(schema=schema_of(name), n_rows=n_rows, **changes)
+
+
+@pytest.mark.parametrize("n_rows", [5_000, 40_000])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_plan_is_what_a_release_then_says(name, n_rows):
+    planned = rehearsal(name, n_rows).at(BUDGET).diagnosis
+    real = released(name, 3, n_rows=n_rows).diagnose()
+    assert [column.name for column in planned.columns] == [column.name for column in real.columns]
+    assert 0.5 < planned.typical / real.typical < 2
+    usable = [sum(column.usable for column in each.columns) for each in (planned, real)]
+    assert abs(usable[0] - usable[1]) <= 1
+    # The noise of means does not depend on what was assumed, but for the spread.
+    ratios = [
+        (a.mean_noise / a.spread) / (b.mean_noise / b.spread)
+        for a, b in zip(planned.columns, real.columns, strict=True)
+    ]
+    assert 0.5 < np.median(ratios) < 2
+
+
+def test_rehearsing_few_rows_with_less_noise_is_rehearsing_many(monkeypatch):
+    whole = rehearsal("census", 8_000)
+    few = whole.at(BUDGET).diagnosis
+    monkeypatch.setattr("dpcov.pipeline.plan.rehearsal.MOST_ROWS", 2_000)
+    scaled = whole.at(BUDGET).diagnosis
+    assert scaled.typical == pytest.approx(few.typical, rel=0.5)
+
+
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_what_is_needed_is_enough_and_not_far_too_much(budget):
+    plan = rehearsal("bank", 5_000)
+    factor = plan.needed(budget, 0.05)
+    assert plan.at(budget, factor).diagnosis.typical <= 0.05 * 1.1
+    assert plan.at(budget, factor / 3).diagnosis.typical > 0.05
+    amount = needed_epsilon(budget, factor)
+    name = "rho" if budget.rho else "epsilon"
+    other = dpcov.Budget(**vars(budget) | {name: amount})
+    assert plan.at(other).diagnosis.typical == pytest.approx(0.05, rel=0.3)
+
+
+def test_what_no_budget_gives_is_not_promised():
+    assert needed_epsilon(BUDGET, 1e5) is None
+    assert needed_epsilon(dpcov.Budget(epsilon=1), 101) is None
+    assert needed_epsilon(dpcov.Budget(rho=1), 2) == Fraction(4)
+    hopeless = rehearsal(n_rows=1, geometry="schema").needed(BUDGET, 1e-9)
+    assert hopeless == np.inf
+
+
+def test_less_is_cheaper():
+    plan = rehearsal("census", 3_000)
+    whole = plan.at(BUDGET).diagnosis.typical
+    said = {what: less.at(BUDGET).diagnosis for what, less in plan.cheaper()}
+    assert {"without region", "without status"} <= set(said)
+    assert said["without region"].typical < whole
+    long = dpcov.Schema(columns={"a": dpcov.Boolean(), "b": dpcov.Boolean(), **levels(12)})
+    told = [what for what, _ in Rehearsal(schema=long, n_rows=3_000).cheaper()]
+    assert "with 3 levels of ward instead of 12" in told
+
+
+def levels(count):
+    return {"ward": dpcov.Categorical(categories=tuple(f"w{place}" for place in range(count)))}
+
+
+@pytest.mark.parametrize("geometry", ["private", "schema"])
+def test_the_smallest_spread_that_shows_is_in_the_columns_unit(geometry):
+    planned = rehearsal(geometry=geometry).at(BUDGET)
+    found = dict(zip((c.name for c in planned.diagnosis.columns), planned.smallest, strict=True))
+    assert planned.scales_are_found == (geometry == "private")
+    assert found["sex=M"].endswith(" %")
+    if geometry == "private":
+        assert found["height"] == "any"
+        return
+    smallest = float(found["height"])
+    # A column with half of that spread is lost, and one with twice of it is not.
+    for factor, verdicts in ((0.5, {"lost"}), (2.0, {"good", "weak"})):
+        spread = factor * smallest / 200
+        again = rehearsal(geometry=geometry, spread=spread).at(BUDGET).diagnosis.columns
+        assert next(c.verdict for c in again if c.name == "height") in verdicts
+
+
+def test_made_up_rows_are_as_assumed():
+    schema = dpcov.Schema(
+        columns={
+            "x": dpcov.Numeric(lower=-10, upper=30),
+            "y": dpcov.Boolean(missing="indicator"),
+            "weight": dpcov.Ignored(),
+            **levels(4),
+        },
+        weights=dpcov.Weights(column="weight", upper=3.0),
+    )
+    rows = made_up(schema, 20_000, 0.2).to_pydict()
+    assert np.mean(rows["x"]) == pytest.approx(10, abs=0.3)
+    assert np.std(rows["x"]) == pytest.approx(8, rel=0.05)
+    assert rows["y"].count(None) == pytest.approx(2_000, rel=0.1)
+    assert set(rows["ward"]) == {f"w{place}" for place in range(4)}
+    assert Rehearsal(schema=schema, n_rows=5_000).at(BUDGET).diagnosis.headline
+
+
+def test_public_rows_are_rehearsed_instead():
+    columns, kinds = TABLES["school"](np.random.default_rng(5), 6_000)
+    table = pa.table(columns)
+    plan = Rehearsal(
+        schema=dpcov.Schema(columns=kinds), n_rows=12_000, public=table, n_public=len(table)
+    )
+    planned, real = plan.at(BUDGET).diagnosis, released("school", 1, n_rows=12_000).diagnose()
+    assert planned.typical == pytest.approx(real.typical, rel=0.5)
+    assert "public rows" in " ".join(plan.assumptions(plan.at(BUDGET)))
+
+
+def test_plans_are_reproducible_and_more_rows_are_better():
+    counts = (5_000, 20_000, 10**6, 10**6)
+    found = [rehearsal(n_rows=n).at(BUDGET).diagnosis.typical for n in counts]
+    assert found[2] == found[3]
+    assert all(a > b for a, b in itertools.pairwise(found[:3]))
+
+
+@pytest.mark.parametrize("wrong", [{"n_rows": 0}, {"spread": 0.0}, {"spread": 2.0}])
+def test_impossible_assumptions_are_refused(wrong):
+    with pytest.raises(UsageError):
+        rehearsal(**wrong)
+
+
+def test_a_draft_is_refused():
+    with pytest.raises(SchemaError):
+        Rehearsal(schema=dpcov.Schema(columns={"x": dpcov.Numeric()}), n_rows=100)

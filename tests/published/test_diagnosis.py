@@ -1,0 +1,172 @@
+import re
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.published import diagnosis
+from dpcov.published.diagnosis import FALSE_ALARMS, GOOD, diagnose, plus_minus
+from tests.published.mistakes import MISTAKES, TABLES, Mistake, released
+from tests.report.examples import grouped, make, plain
+
+IDS = [f"{mistake.table}-{mistake.column}" for mistake in MISTAKES]
+
+
+def columns(made, source):
+    return [column for column in made.diagnose().columns if column.source == source]
+
+
+@pytest.mark.parametrize("geometry", ["private", "schema"])
+@pytest.mark.parametrize("mistake", MISTAKES, ids=IDS)
+def test_a_planted_mistake_is_named_with_its_column_and_cause(mistake, geometry):
+    made = released(mistake.table, 7, [mistake], geometry=geometry)
+    # In the geometry of the bounds noise hides what little spread there is.
+    cause = mistake.cause if geometry == "private" else f"{mistake.cause}|{mistake.in_bounds}"
+    named = [c for c in columns(made, mistake.column) if re.search(cause, c.cause)]
+    assert named
+    assert all(column.advice and not column.usable for column in named)
+    if geometry == "private":
+        others = {c.source for c in made.diagnose().columns if not c.usable} - {mistake.column}
+        assert not others
+
+
+def test_there_are_twenty_mistakes_on_five_tables():
+    assert len(MISTAKES) == 20
+    assert {mistake.table for mistake in MISTAKES} == set(TABLES)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_column_of_a_clean_table_is_suspicious(name):
+    """All five together: 200 releases, which may have 0.2 false alarms at the stated rate."""
+    made = [released(name, 100 + seed, n_rows=4000) for seed in range(40)]
+    assert 200 * FALSE_ALARMS < 1
+    found = [column for each in made for column in each.diagnose().columns]
+    assert {column.verdict for column in found} <= {"good", "weak", "lost"}
+    assert sum(column.usable for column in found) > 0.9 * len(found)
+
+
+def truth(name, made, seed, n_rows):
+    """Correlations of the rows that a release was made of, in the order of its features."""
+    rng = np.random.default_rng(seed)
+    values, _ = TABLES[name](rng, n_rows)
+    rows = []
+    for column in made.features:
+        own = values[column.source]
+        if column.kind == "category":
+            rows.append(own == column.name.removeprefix(f"{column.source}="))
+        elif column.kind == "missing":
+            rows.append(own == "" if own.dtype.kind == "U" else np.isnan(own))
+        else:
+            lower, upper = column.bounds
+            rows.append(np.nan_to_num(np.clip(own, lower, upper), nan=column.center))
+    return np.corrcoef(np.array(rows, dtype=float))
+
+
+def held(name, seed, n_rows, epsilon):
+    made = released(name, seed, n_rows=n_rows, epsilon=epsilon)
+    numbers = diagnosis.group_numbers(0, "", made)
+    found = diagnose(made, numbers)
+    usable = [place for place, column in enumerate(found.columns) if column.usable]
+    sources = np.array([column.source for column in found.columns])
+    pairs = [(i, j) for i in usable for j in usable if i < j and sources[i] != sources[j]]
+    errors = np.abs(made.correlation() - truth(name, made, seed, n_rows))
+    within = numbers.estimates.within
+    assert found.worst == pytest.approx(max(within[pair] for pair in pairs))
+    assert found.typical == pytest.approx(np.median([within[pair] for pair in pairs]))
+    return [errors[pair] <= within[pair] for pair in pairs]
+
+
+@pytest.mark.parametrize("epsilon", ["1", "4"])
+def test_95_of_100_errors_of_correlations_are_within_what_is_stated(epsilon):
+    """On ten tables: five kinds, of few and of many rows."""
+    found = [
+        np.mean([hit for seed in range(3) for hit in held(name, seed, n_rows, epsilon)])
+        for name in TABLES
+        for n_rows in (5_000, 30_000)
+    ]
+    assert np.mean(found) >= 0.95
+    assert min(found) >= 0.85
+
+
+def test_a_width_that_is_far_too_small_would_be_noticed(monkeypatch):
+    monkeypatch.setattr("dpcov.published.numbers.WITHIN", 0.5)
+    assert np.mean(held("census", 0, 30_000, "1")) < 0.9
+
+
+def test_the_headline_counts_columns_and_states_errors():
+    made = released("census", 0).diagnose()
+    usable = sum(column.usable for column in made.columns)
+    assert made.headline == (
+        f"{usable} of {len(made.columns)} columns can be used; their correlations are within "
+        f"±{plus_minus(made.typical)} (typical), ±{plus_minus(made.worst)} (worst)."
+    )
+    assert made.headline.rstrip(".") in repr(released("census", 0))
+    assert made.headline in released("census", 0).summary()
+
+
+def test_worse_bounds_do_not_make_a_better_headline():
+    """What an error relative to the matrix did."""
+    wide = dpcov.Numeric(lower=-50_000, upper=50_000)
+    told = [
+        released("hospital", 0, mistakes, geometry="schema").diagnose()
+        for mistakes in ([], [Mistake("hospital", "age", "", kind=wide)])
+    ]
+    assert sum(c.usable for c in told[1].columns) < sum(c.usable for c in told[0].columns)
+
+
+def test_what_noise_hides_is_said_in_the_columns_own_unit():
+    few = released("hospital", 0, n_rows=300)
+    lost = next(c for c in few.diagnose().columns if c.name == "height")
+    assert lost.verdict == "lost"
+    assert "too few rows" in lost.cause
+    assert 10 < lost.smallest < 200
+    wide = released("hospital", 0, geometry="schema")
+    assert "bounds are too wide" in columns(wide, "temperature")[0].cause
+
+
+def test_a_rare_level_is_named():
+    kind = dpcov.Categorical(categories=("surgery", "medicine", "children", "eyes", "burns"))
+    rare = Mistake("hospital", "ward", "", kind=kind)
+    made = released("hospital", 0, [rare])
+    found = {column.name: column for column in columns(made, "ward")}
+    assert found["ward=burns"].verdict == "lost"
+    assert "this level" in found["ward=burns"].cause
+    assert found["ward=eyes"].verdict == "good"
+
+
+def test_nothing_is_said_where_the_noise_is_not_known_or_hides_all():
+    unknown = plain(mechanism="eigenvectors", budget=dpcov.Budget(epsilon=1)).diagnose()
+    assert {column.verdict for column in unknown.columns} == {"unknown"}
+    assert "does not say" in unknown.headline
+    hidden = make(("a", "b"), 50, epsilon="0.01").diagnose()
+    assert hidden.headline == "None of 2 columns can be used: the noise hides them."
+    assert np.isnan(hidden.typical)
+    assert all(column.hidden for column in hidden.columns)
+    alone = make(("a",)).diagnose()
+    assert alone.headline == "1 of 1 columns can be used."
+
+
+def test_it_is_a_frame_and_every_group_has_its_own():
+    made = grouped()
+    frame = made.diagnose().to_frame()
+    assert list(frame.index) == list(made.feature_names)
+    assert {"verdict", "cause", "advice", "mean", "within"} <= set(frame)
+    assert made.group("north").diagnose().typical > made.diagnose().typical
+    assert frame.loc["x0", "within"] <= GOOD
+
+
+def test_the_same_is_said_once_of_all_columns_and_the_worst_first():
+    made = released("census", 0, MISTAKES[5:8:2], n_rows=20_000)
+    found = [(names, column.verdict) for names, column in made.diagnose().by_finding()]
+    assert found == [(["income"], "suspicious"), (["region"], "suspicious")]
+    few = released("hospital", 0, n_rows=800).diagnose()
+    names, _ = next(each for each in few.by_finding() if each[1].verdict == "weak")
+    assert len(names) > 1
+    assert len({c.cause for c in few.columns if c.name in names}) == 1
+    verdicts = [column.verdict for _, column in few.by_finding()]
+    assert verdicts == sorted(verdicts, key=("suspicious", "lost", "weak").index)
+
+
+@pytest.mark.parametrize("value", [0.0004, 0.01, 0.0301, 0.5])
+def test_half_widths_are_rounded_up(value):
+    assert value <= float(plus_minus(value)) <= value + 0.01

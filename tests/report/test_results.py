@@ -1,0 +1,67 @@
+"""Nothing that noise alone could make looks like a finding on a page."""
+
+import re
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.published.estimate.entry_noise import FALSE_PAIRS
+from dpcov.published.numbers import group_numbers
+from dpcov.report import render_release, results
+from tests.published.mistakes import MISTAKES, released
+
+NONE = "No correlation stands out from the noise."
+NAMES = tuple(f"x{place}" for place in range(20))
+
+
+def independent(seed):
+    """Columns that have nothing to do with each other, and noise as large as they are."""
+    rows = np.random.default_rng(0).choice([-0.5, 0.5], size=(2**14, len(NAMES)))
+    schema = dpcov.Schema(columns=dict.fromkeys(NAMES, dpcov.Numeric(lower=-1, upper=1)))
+    budget, entropy = dpcov.Budget(rho="0.002"), dpcov.SeededEntropy(seed)
+    terms = {"schema": schema, "budget": budget, "geometry": "schema", "mechanism": "gaussian"}
+    return dpcov.release(rows, entropy=entropy, **terms)
+
+
+def pairs(made):
+    page = results.correlations(group_numbers(0, "", made), drawn=False)
+    return re.findall(
+        r'<th scope="row"><bdi>(.*?)</bdi> × <bdi>(.*?)</bdi>', page.split("whole")[0]
+    )
+
+
+def test_noise_alone_makes_a_strong_pair_in_few_releases():
+    found = [bool(pairs(independent(seed))) for seed in range(40)]
+    # More than 7 of 40 where 2 are expected: one of a thousand times.
+    assert sum(found) <= 7
+    assert FALSE_PAIRS == 1 / 20
+
+
+def test_a_threshold_for_one_pair_would_be_noticed(monkeypatch):
+    monkeypatch.setattr("dpcov.published.estimate.entry_noise.FALSE_PAIRS", 190 * FALSE_PAIRS)
+    assert sum(bool(pairs(independent(seed))) for seed in range(10)) > 7
+
+
+def test_levels_of_one_column_are_no_pair():
+    made = released("hospital", 0)
+    sources = {column.name: column.source for column in made.features}
+    found = pairs(made)
+    assert ("height", "weight") in found
+    assert all(sources[first] != sources[second] for first, second in found)
+
+
+def test_verdicts_causes_and_the_headline_are_on_the_page():
+    made = released("hospital", 7, [MISTAKES[0]])
+    page = render_release(made).decode()
+    assert made.diagnose().headline in page
+    assert "▲ suspicious" in page
+    assert "Its mean lies at the lower bound, 50" in page
+    assert page.count("● good") == sum(c.verdict == "good" for c in made.diagnose().columns)
+
+
+@pytest.mark.parametrize("word", ["Frobenius", "stratum", "norm shell", "encoded unit", "drowned"])
+def test_words_of_the_workshop_are_not_on_pages(word):
+    for made in (released("hospital", 7), independent(0)):
+        assert word not in render_release(made).decode()
+        assert word not in made.summary()
