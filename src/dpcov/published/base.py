@@ -4,7 +4,7 @@ Contract: everything here is public.  Estimates are computed when they are read,
 and may be recomputed with other choices any day at no privacy cost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property, wraps
 from math import sqrt
@@ -25,7 +25,14 @@ from dpcov.published.estimate.entry_noise import (
 )
 from dpcov.published.estimate.levels import divergence, has_blocks, positive, quiet, with_known
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post
-from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
+from dpcov.published.estimate.unit import (
+    STEP,
+    UnitEstimate,
+    centered,
+    probes,
+    unit_estimate,
+    with_noise,
+)
 from dpcov.published.file import Arrays, fingerprint, member_record
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.one_thread import one_thread
@@ -212,9 +219,27 @@ class BaseRelease:
         ``post`` is "none", "psd", "clip", "projection", "shrink" or "threshold", by default what
         the mechanism is meant to be read with.
         """
-        chosen = find_post(post or self.statistics.post)
-        matrix = self.frame.moment(chosen.apply(self._moment), self.public_intercept)
+        return self._second_moment_of(self._unit, post or self.statistics.post)
+
+    def _second_moment_of(self, unit: UnitEstimate, post: Post) -> Array:
+        noisy = replace(self._moment, unit=unit, matrix=unit.matrix)
+        matrix = self.frame.moment(find_post(post).apply(noisy), self.public_intercept)
         return matrix * self.manifest.norm_bound**2
+
+    @on_one_thread
+    def noise_probes(self, post: Post | None = None) -> Iterator[tuple[Array, Array, Array]]:
+        """Made-up noises N of the release's own law, and the second moments at STEP N and -STEP N.
+
+        (d, d) each, in encoded units: what an estimate does with noise, whatever it is made by.
+        """
+        for seed in probes(self._unit):
+            after, before = (with_noise(self._unit, step, seed) for step in (STEP, -STEP))
+            raw = [self._second_moment_of(unit, "none") for unit in (after, before)]
+            found = [
+                self._second_moment_of(unit, post or self.statistics.post)
+                for unit in (after, before)
+            ]
+            yield (raw[0] - raw[1]) / (2 * STEP), found[0], found[1]
 
     def mean(self) -> Array:
         """Estimated means of the features, in original units, within the public bounds."""

@@ -14,7 +14,7 @@ from sklearn.base import RegressorMixin
 from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.base import ReleaseEstimator, require_number
 from dpcov.analysis.estimators.fit_rows import Bounds, Roles, columns_of, table_of
-from dpcov.analysis.estimators.ridge_path import RidgeProblem
+from dpcov.analysis.estimators.ridge_path import Probe, RidgeProblem
 from dpcov.analysis.features import (
     Columns,
     Places,
@@ -29,6 +29,8 @@ from dpcov.analysis.intervals.inference import coefficient_intervals
 from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import half_range_map
 from dpcov.published.base import noise_of, on_one_thread
+from dpcov.published.estimate.entry_noise import DEVIATIONS
+from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
@@ -197,9 +199,9 @@ class PrivateRidge(LinearModel):
     Parameters
     ----------
     alpha : float or "auto"
-        ``"auto"`` takes the penalty with the lowest estimated risk on new rows: the release's own
-        mean squared error, plus the cross term by which a model follows the noise, which the
-        published law of the noise tells without any data.
+        ``"auto"`` takes the penalty with the lowest estimated risk on new rows, two deviations of
+        its noise counted: the release's own mean squared error, plus the cross term by which a
+        model follows the noise, which the published law of the noise tells without any data.
 
     Attributes
     ----------
@@ -217,9 +219,11 @@ class PrivateRidge(LinearModel):
         is_mapped = noise is not None and noise.is_normal and noise.features is not None
         self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
         half_ranges = np.array([goal.half_range for goal in self._goals])
-        self.risk_path_ = self._risks(problems) * half_ranges[:, None] ** 2
+        risks = self._risks(problems)
+        self.risk_path_ = risks * half_ranges[:, None] ** 2
         if self.alpha == "auto":
-            self._penalties = self.alphas_[self.risk_path_.argmin(axis=1)].tolist()
+            careful = risks + DEVIATIONS * self._risk_noise(problems)
+            self._penalties = self.alphas_[careful.argmin(axis=1)].tolist()
         else:
             self._penalties = [require_number("alpha", self.alpha, 0.0)] * len(problems)
         self.alpha_: Any = self._flattened(self._penalties)
@@ -236,11 +240,24 @@ class PrivateRidge(LinearModel):
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
             return np.full((len(problems), len(self.alphas_)), np.nan)
         raw, n_rows = self.release_.second_moment("none"), self.release_.n_rows
-        back = self.release_.frame.back
-        noisy = ridge_path.noisy_moment(raw, problems[0].moment, noise.off_diagonal, back)
-        return np.array(
-            [[ridge_path.risk(p, noisy, alpha, n_rows) for alpha in self.alphas_] for p in problems]
-        )
+        probes = list(self.release_.noise_probes(self.post))
+        found = np.empty((len(problems), len(self.alphas_)))
+        for k, problem in enumerate(problems):
+            around = [
+                Probe(n, problem.at(after), problem.at(before)) for n, after, before in probes
+            ]
+            for i, alpha in enumerate(self.alphas_):
+                cross = ridge_path.cross_term(around, alpha, STEP)
+                found[k, i] = ridge_path.risk(problem, raw, cross, alpha, n_rows)
+        return found
+
+    def _risk_noise(self, problems: list[RidgeProblem]) -> Array:
+        # Of u'Wu, isotropic where the noise was added: sqrt(2 v) |u|^2.
+        noise, back = noise_of(self.release_), self.release_.frame.back
+        assert noise is not None
+        paths = [[p.error_direction(p.weights(alpha)) for alpha in self.alphas_] for p in problems]
+        u = np.array(paths) if back is None else np.array(paths) @ back
+        return np.asarray(np.sqrt(2 * noise.off_diagonal) * np.sum(u**2, axis=2))
 
     @on_one_thread
     def coef_path(self) -> Array:

@@ -5,7 +5,7 @@ target is τ'z, and the model's error on a row is u'z with u = L'w + e w₀ − 
 intercept, if there is one.
 """
 
-from functools import cached_property
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +40,10 @@ class RidgeProblem:
         # The eigenvectors' products with the target, (p,).
         self._projections = self.spectrum[1].T @ (features @ rest @ target)
 
+    def at(self, moment: Array) -> "RidgeProblem":
+        """The same with another estimate of M."""
+        return RidgeProblem(moment, self.features, self.target, self.has_intercept)
+
     def weights(self, alpha: float) -> Array:
         """Minimizer of E[(target - w'features - w_0)^2] + alpha |w|^2, shape (p,)."""
         values, vectors = self.spectrum
@@ -70,75 +74,34 @@ class RidgeProblem:
             u[0] += self.intercept(weights)
         return np.asarray(u)
 
-    @cached_property
-    def sensitivity_roots(self) -> tuple[Array, Array]:
-        """Columns G (d, p) and g (d, 0 or 1) with Q = G diag(1 / (values + alpha)) G' + g g'."""
-        roots = self.features.T @ self.spectrum[1]
-        if not self.has_intercept:
-            return roots, np.zeros((len(self.moment), 0))
-        roots[0] -= self._means @ roots
-        return roots, np.eye(len(self.moment))[:, :1] / np.sqrt(self.moment[0, 0])
+
+class Probe(NamedTuple):
+    """Noise, (d, d), and what it makes of a problem: at a small step along it, and against it."""
+
+    noise: Array
+    after: RidgeProblem
+    before: RidgeProblem
 
 
-class NoisyMoment(NamedTuple):
-    """The eigensystem of the unprocessed second moment M̂, and how an estimate follows it.
+def cross_term(probes: Sequence[Probe], alpha: float, step: float) -> float:
+    """What u'M̂u falls short by because u follows the noise: -E[u'Wu].
 
-    ``following`` is the matrix Φ of ``cross_term``, ``variance`` the v of off-diagonal entries.
+    By Stein's lemma it is a derivative along made-up noise (Ramani, Blu, Unser 2008), in whichever
+    way the estimate was made.
     """
-
-    values: Array
-    vectors: Array
-    following: Array
-    variance: float
-
-    def mean_square(self, u: Array) -> float:
-        """u'M̂u, unbiased for a u that does not depend on the noise."""
-        return float(self.values @ (self.vectors.T @ u) ** 2)
-
-    # For Gaussian noise W of variance v off and 2v on the diagonal, Stein's lemma gives E[u'Wu].
-    # With Q the derivative of −u to the gradient (Q = L'(L f L' + αI)^{-1} L without an intercept)
-    # and du = −Q df u,
-    #     E[u'Wu] = −2v E Σ_kl Φ_kl (ũ_l² Q̃_kk + ũ_k ũ_l Q̃_kl)
-    # in the eigenbasis of M̂, where df = V (Φ ∘ V'dM̂V) V' for the estimate f (Daleckii and Krein).
-    def cross_term(self, problem: RidgeProblem, u: Array, alpha: float) -> float:
-        """What u'M̂u falls short by because u follows the noise: −E[u'Wu]."""
-        roots, first = problem.sensitivity_roots
-        scaled = np.column_stack([roots / np.sqrt(problem.spectrum[0] + alpha), first])
-        rotated, turned = self.vectors.T @ scaled, self.vectors.T @ u
-        diagonal = np.sum(rotated**2, axis=1) @ self.following @ turned**2
-        weighted = turned[:, None] * rotated
-        mixed = np.sum(weighted * (self.following @ weighted))
-        return 2.0 * self.variance * float(diagonal + mixed)
+    total = 0.0
+    for probe in probes:
+        after, before = (
+            each.error_direction(each.weights(alpha)) for each in (probe.after, probe.before)
+        )
+        total += float(after @ probe.noise @ after - before @ probe.noise @ before)
+    return -total / (2 * step * len(probes))
 
 
-# Φ_kl = (f_k − f_l)/(λ_k − λ_l) for an f that acts on eigenvalues; 1 without post-processing.
-# Where f looks at several eigenvalues, as shrinkage does, Φ is formed from those it ended with,
-# which leaves out its smaller part.
-def noisy_moment(
-    raw: Array, estimate: Array, variance: float, back: Array | None = None
-) -> NoisyMoment:
-    """Relate an estimate to the unprocessed second moment that it was made of.
-
-    Noise is isotropic in coordinates of which encoded rows are ``back``, (d, d), times.
-    """
-    if back is not None:
-        forth = np.linalg.inv(back)
-        raw, estimate = forth @ raw @ forth.T, forth @ estimate @ forth.T
-    values, vectors = eigh(raw)
-    followed = np.einsum("ik,ij,jk->k", vectors, estimate, vectors, optimize=True)
-    gaps = values[:, None] - values[None, :]
-    close = np.abs(gaps) <= 1e-12 * max(1e-300, float(np.abs(values).max()))
-    ratio = (followed[:, None] - followed[None, :]) / np.where(close, 1.0, gaps)
-    slopes = np.gradient(followed, values) if np.all(np.diff(values) > 0) else np.ones(len(values))
-    ratio = np.where(close, (slopes[:, None] + slopes[None, :]) / 2, ratio)
-    turned = vectors if back is None else back @ vectors
-    return NoisyMoment(values, turned, np.clip(ratio, 0.0, 1.0), variance)
-
-
-def risk(problem: RidgeProblem, noisy: NoisyMoment, alpha: float, n_rows: float) -> float:
-    """Estimated mean squared error of the model on new rows."""
+def risk(problem: RidgeProblem, raw: Array, cross: float, alpha: float, n_rows: float) -> float:
+    """Estimated mean squared error of the model on new rows; ``raw`` is M̂ with all its noise."""
     u = problem.error_direction(problem.weights(alpha))
-    value = noisy.mean_square(u) + noisy.cross_term(problem, u, alpha)
+    value = float(u @ raw @ u) + cross
     if not np.isfinite(n_rows):
         return value
     # The rows' own optimism: generalized cross-validation (Golub, Heath, Wahba 1979).

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.estimate.unit import UnitEstimate, with_noise
+from dpcov.published.estimate.unit import STEP, UnitEstimate, probes, with_noise
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array
 
@@ -18,12 +18,6 @@ Places = NDArray[np.intp]
 
 # Fewer numbers than these cannot tell how much of them is noise.
 _FEW = 3
-
-# Made-up noises that a divergence is averaged over; fewer for a large matrix of many entries.
-_PROBES, _PROBED_COLUMNS = 16, 2_000
-
-# Size of made-up noise, relative to that of the release.
-_STEP = 1e-3
 
 
 def sources_of(columns: Sequence[EncodedColumn]) -> list[Places]:
@@ -79,13 +73,11 @@ def divergence(
     unit : UnitEstimate
     """
     noisy, found = estimate(unit)
-    rng = np.random.default_rng(0)
-    n = int(np.clip(_PROBED_COLUMNS // len(noisy), 2, _PROBES))
-    total = np.zeros_like(noisy)
-    for _ in range(n):
-        moved, after = estimate(with_noise(unit, _STEP, rng))
+    seeds, total = probes(unit), np.zeros_like(noisy)
+    for seed in seeds:
+        moved, after = estimate(with_noise(unit, STEP, seed))
         total += (moved - noisy) * (after - found)
-    return total / (n * _STEP**2)
+    return total / (len(seeds) * STEP**2)
 
 
 def quiet(

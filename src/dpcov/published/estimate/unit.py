@@ -16,6 +16,11 @@ from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 # In deviations, 2.12: Laplace noise exceeds it in one of 40 releases, normal noise less often.
 ONE_IN_FORTY = log(20) / sqrt(2)
 
+_PROBES, _PROBED_COLUMNS = 16, 2_000
+
+STEP = 1e-3
+"""Size of made-up noise, relative to that of the release."""
+
 
 class Estimate(NamedTuple):
     """A symmetric estimate, (d, d), its estimated squared error, and its multiple of a guide."""
@@ -81,14 +86,33 @@ def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstima
     return replace(made, count_variance=count_variance)
 
 
-def with_noise(unit: UnitEstimate, step: float, rng: np.random.Generator) -> UnitEstimate:
+def probes(unit: UnitEstimate) -> range:
+    """Seeds of made-up noises that a derivative is averaged over; a large matrix needs fewer."""
+    return range(int(np.clip(_PROBED_COLUMNS // len(unit.matrix), 2, _PROBES)))
+
+
+def with_noise(unit: UnitEstimate, step: float, seed: int) -> UnitEstimate:
     """The same with made-up noise, ``step`` times as large as that of its own."""
-    parts = []
+    rng, parts = np.random.default_rng(seed), []
     for part in unit.parts:
-        normal = rng.standard_normal(part.matrix.shape) * (step * sqrt(part.diagonal_variance) / 2)
-        parts.append(replace(part, matrix=part.matrix + (normal + normal.T)))
-    added = sum((new.matrix - old.matrix for new, old in zip(parts, unit.parts, strict=True)))
-    return replace(unit, matrix=unit.matrix + added, parts=tuple(parts))
+        noise = _made_up(rng, len(part.matrix), part.diagonal_variance, part.diagonal_variance / 2)
+        parts.append(replace(part, matrix=part.matrix + step * noise))
+    if parts:
+        matrix = np.sum([part.matrix for part in parts], axis=0)
+        matrix += unit.matrix - np.sum([part.matrix for part in unit.parts], axis=0)
+    else:
+        law = unit.noise_variance or 0.0, unit.off_diagonal_variance or 0.0
+        matrix = unit.matrix + step * _made_up(rng, len(unit.matrix), *law)
+    return replace(unit, matrix=matrix, parts=tuple(parts))
+
+
+def _made_up(
+    rng: np.random.Generator, d: int, diagonal_variance: float, off_diagonal_variance: float
+) -> Array:
+    normal = np.triu(rng.standard_normal((d, d)))
+    found = (normal + np.triu(normal, 1).T) * sqrt(off_diagonal_variance)
+    np.fill_diagonal(found, np.diagonal(normal) * sqrt(diagonal_variance))
+    return found
 
 
 def _finished(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimate:
