@@ -218,7 +218,7 @@ def test_a_successful_run_prints_no_value_and_steps_that_can_be_pasted(desk, cap
     caplog.set_level(logging.DEBUG)
     result = desk.release("-o", desk.folder / "my patients.dpcov")
     assert result.exit_code == 0, result.output
-    assert "dpcov show '" in result.output
+    assert "dpcov doctor '" in result.output
     for text in (result.output, caplog.text, desk.done("schema draft", desk.data)):
         assert "4711" not in text
         assert "31337" not in text

@@ -60,7 +60,8 @@ def test_income_on_adult_is_explained_as_well_as_without_privacy():
     made = released(page["learn"], page, 1, "1e-6", 0)
     model = PrivateRidge.from_release(made, target="income=>50K")
     goal = page["encoded"](page["test"])["income=>50K"]
-    assert 0.31 < model.score(page["test"], goal) < 0.325
+    # Predictions within the bounds beat the 0.320 of least squares without privacy.
+    assert 0.32 < model.score(page["test"], goal) < 0.34
     exact = exact_ridge(page, model, "income=>50K")
     assert np.linalg.norm(exact - page["exact"].coef_) < 0.1 * np.linalg.norm(exact)
 
