@@ -82,7 +82,12 @@ class Contender:
         self._calibration = self.mechanism.calibrate(problem, budget)
         spec = self.mechanism.moments_spec(problem)
         self._moments: Moments = dpcov.moments(
-            rows, norm_bound=1.0, shells=spec.shells, bits=spec.bits, normalized=spec.normalized
+            rows,
+            norm_bound=1.0,
+            shells=spec.shells,
+            fineness=spec.fineness,
+            bits=spec.bits,
+            normalized=spec.normalized,
         )
 
     def drawn(self, repetition: int) -> UnitEstimate:
