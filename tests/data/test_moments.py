@@ -19,9 +19,9 @@ from dpcov.data.moments import (
     MomentsSpec,
     StratumMoments,
     exact_shell_of,
-    part_energies,
     gather,
     normalize,
+    part_energies,
     quantize,
 )
 from dpcov.errors import DataError, NumericError, UsageError
@@ -353,7 +353,9 @@ def test_rows_a_little_over_their_shell_are_shortened_in_it(shells, parts):
         excess = 2.0 ** -np.array([22, 23, 24, 25, 40, 52])
         radius = np.sqrt(energies[s % parts]) * 2.0 ** -(s // parts)
         rows = np.outer(radius * (1 + excess), [0.6, 0, 0.8])
-        made, places = quantize(rows, MomentsSpec(shells=shells, fineness=parts.bit_length() - 1, bits=24))
+        made, places = quantize(
+            rows, MomentsSpec(shells=shells, fineness=parts.bit_length() - 1, bits=24)
+        )
         own = places == s
         assert own[-1]
         assert np.square(made[own]).sum(axis=1).max() <= 4**24 * energies[s % parts]

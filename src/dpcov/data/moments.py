@@ -41,8 +41,8 @@ class MomentsSpec:
     """What a mechanism wants to be gathered; public.
 
     Shell s of so many ``shells`` holds rows with norm in (2**-(s+1), 2**-s], the last one
-    everything below; each shell is divided by squared norm into 2**``fineness`` parts
-    (`part_energies`).  Strata are parts of shells crossed with public ``groups``.  ``normalized`` also gathers the rows
+    everything below; each is divided by squared norm into 2**``fineness`` parts (`part_energies`).
+    Strata are parts of shells crossed with public ``groups``.  ``normalized`` also gathers the rows
     divided by their own norm.  A row of norm ``clip``, to which longer ones are scaled down,
     becomes integers of squared norm ``4**bits``.
     """
@@ -270,8 +270,10 @@ def _shell_of(rows: FloatBlock, energies: FloatBlock, spec: MomentsSpec) -> NDAr
 
 
 def exact_shell_of(rows: Array, spec: MomentsSpec, on: Library = NUMPY) -> Array:
-    """Shell and part of rows, counted together, by their norms in integers relative to the largest
-    entry; zeros in the last."""
+    """Parts of shells that rows are in, counted through all shells; zeros in the last.
+
+    Norms are measured in integers relative to the largest entry.
+    """
     xp, bits, last = on.module, _shell_bits(rows), spec.shells * spec.parts - 1
     exponent = xp.clip(on.frexp(xp.amax(xp.abs(rows), axis=1)), -900, 1024) - bits
     energy = on.norms(xp.trunc(rows * on.power_of_two(-exponent)[:, None]))
@@ -294,9 +296,7 @@ def _shell_bits(rows: Array) -> int:
     return (53 - int(rows.shape[1]).bit_length()) // 2
 
 
-def shorten(
-    values: Array, bits: int, on: Library = NUMPY, energies: Array | None = None
-) -> Array:
+def shorten(values: Array, bits: int, on: Library = NUMPY, energies: Array | None = None) -> Array:
     """Scale rows with integer squared norm above 4**bits down until none is left, in place.
 
     ``energies``, one for each row, are squared norms in that unit to be kept instead.

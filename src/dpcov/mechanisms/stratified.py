@@ -40,18 +40,11 @@ from dpcov.privacy.options import Between
 
 @dataclass(frozen=True, kw_only=True)
 class StratifiedCalibration(Calibration):
-    """Noise variances in each shell's own lattice units; the joint trace has the diagonal's.
-
-    After a look at the lengths of rows, whose counts have ``count_variance`` in rows, the matrices
-    have ``looked_variance``; with traces of shells that were fitted besides, ``fitted_variance``.
-    """
+    """Noise variances in each shell's own lattice units; the joint trace has the diagonal's."""
 
     diagonal_variance: int
     trace_variance: int
     row_count_variance: Fraction | None = None
-    count_variance: Fraction
-    looked_variance: Fraction
-    fitted_variance: Fraction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,21 +101,17 @@ class Stratified(Mechanism[StratifiedCalibration]):
         """Smallest even variance that keeps the budget (stratified.md, Theorems 1 and 2)."""
         self.check(problem, budget)
         squared, weight = self._squared_sensitivity(problem), trace_weight(problem.n_features)
-        look = 1 + count_weight(problem.n_features)
         # Traces of fitted shells have the largest noise of all.
-        smallest = weight / (look * (1 + weight))
+        smallest = weight / (_looked(problem) * (1 + weight))
         variance = even_variance(squared, budget.promise, smallest_weight=smallest)
         # In rows, while the variance is in squared lattice units.
-        in_rows = Fraction(variance, 16**self.bits)
+        count = Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT
         return StratifiedCalibration(
             promise=budget.promise,
             noise_multiplier=sqrt_down(Fraction(variance) / squared),
             diagonal_variance=variance,
             trace_variance=ceil(Fraction(variance) / weight),
-            row_count_variance=in_rows / ROW_COUNT_WEIGHT if _counts_rows(problem) else None,
-            count_variance=in_rows * look / (look - 1),
-            looked_variance=variance * look,
-            fitted_variance=variance * look * (1 + weight),
+            row_count_variance=count if _counts_rows(problem) else None,
         )
 
     def _squared_sensitivity(self, problem: Problem) -> Fraction:
@@ -135,7 +124,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
             shift = (1 + weight + ROW_COUNT_WEIGHT) * unit**2
         # Joined and shortened shells are rounded down to whole numbers, which may move every trace,
         # in units of down to a quarter of a fitted shell's.
-        rounding = 4 * (self.shells * problem.n_groups + 2) * problem.n_features
+        rounding = 4 * (self.shells + 1) * problem.n_groups * problem.n_features
         return Fraction(shift) + 4 * rounding * unit + 2 * rounding**2
 
     def draw(
@@ -148,12 +137,13 @@ class Stratified(Mechanism[StratifiedCalibration]):
         traces = _noisy_traces(shells, trace_variance, entropy)
         look = shell_to_fit(traces, sqrt(trace_variance), d) if moments.spec.parts > 1 else None
         if look is not None:
-            edges = self._fitted(moments, look, calibration, entropy)
-            variance = 2 * ceil(calibration.looked_variance / 2)
+            # What is left after the counts, and after new traces, in units of the new shells.
+            left, weight = variance * _looked(problem), trace_weight(d)
+            edges = self._fitted(moments, look, left, entropy)
+            variance = 2 * ceil(left / 2)
         if edges.place:
-            scale = edges.energy**2
-            variance = 2 * ceil(calibration.fitted_variance * scale / 2)
-            trace_variance = ceil(calibration.fitted_variance * scale / trace_weight(d))
+            left *= (1 + weight) * edges.energy**2
+            variance, trace_variance = 2 * ceil(left / 2), ceil(left / weight)
             shells = _shells(moments, edges)
             traces = _noisy_traces(shells, trace_variance, entropy)
         # Runs follow from noisy traces alone, so choosing them is free.
@@ -168,7 +158,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
         # Drawn in any case: its absence would tell that no run was drawn.
         drawn, joint = [], int(rounded_gaussian(variance, 1, entropy)[0])
         for run in runs:
-            total = _run_sum(shells, run, edges.energy)
+            total = _run_sum(shells, run)
             joint += total.trace()
             drawn.append(total.plus(symmetric_noise(d, variance, entropy)))
         numbers = {"trace": traces}
@@ -196,8 +186,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
             arrays=arrays,
             lattice_bits=self.bits,
             dropped_bits=dropped,
-            # Fitted shells begin between half the norm bound and the whole of it, and between it
-            # and twice as much, in units of which the outermost one is.
+            # The outermost fitted shell reaches beyond the norm bound.
             radius=2.0 if edges.place else 1.0,
             post="shrink",
             noise=law,
@@ -206,15 +195,15 @@ class Stratified(Mechanism[StratifiedCalibration]):
         )
 
     def _fitted(
-        self, moments: Moments, shell: int, calibration: StratifiedCalibration, entropy: Entropy
+        self, moments: Moments, shell: int, matrix_variance: Fraction, entropy: Entropy
     ) -> _Edges:
         """Look at the numbers of rows in parts of shells, and begin shells where most rows do."""
-        parts, variance = moments.spec.parts, calibration.count_variance
+        parts, in_rows = moments.spec.parts, matrix_variance / 16**self.bits
+        variance = in_rows / count_weight(moments.n_features)
         cells = Cells(shell, self.shells, parts)
         exact = cells.count(shell_counts(moments))
         counts = (exact + rounded_gaussian(variance, len(exact), entropy)).astype(np.float64)
-        noise_std = sqrt(calibration.looked_variance) / 4.0**self.bits
-        edge = cells.edge(counts, sqrt(variance), noise_std, moments.n_features)
+        edge = cells.edge(counts, sqrt(variance), sqrt(in_rows), moments.n_features)
         place = edge % parts
         energy = Fraction(float(part_energies(parts)[place]))
         return _Edges(place=place, energy=energy, shell=edge // parts + (place > 0))
@@ -230,7 +219,13 @@ def _notes(edges: _Edges) -> tuple[str, ...]:
     if not edges.place:
         return ()
     radius = sqrt(edges.energy)
-    return (f"norm shells were fitted to the rows: edges at {radius:.3f}, {radius / 2:.3f}, ... ",)
+    note = f"norm shells were fitted to the rows: edges at {radius:.3f} of the norm bound"
+    return (f"{note} and its halvings",)
+
+
+def _looked(problem: Problem) -> Fraction:
+    # By what the variance grows that is left after a look at the lengths of rows.
+    return 1 + count_weight(problem.n_features)
 
 
 def _counts_rows(problem: Problem) -> bool:
@@ -239,44 +234,46 @@ def _counts_rows(problem: Problem) -> bool:
 
 
 def _shells(moments: Moments, edges: _Edges) -> list[_Shell]:
-    """Sums over shells of all groups; those that begin in a part are in units of twice the radius.
+    """Sums over the shells of all groups, in units of twice the radius where they are fitted.
 
-    Smaller rows are rounded down.
+    Sums of smaller and of shortened rows are rounded down.
     """
-    parts, place, strata = moments.spec.parts, edges.place, moments.strata
-
-    def summed(first: int, stop: int) -> _Shell:
-        sscp, normalized = ExactSum(moments.n_features), ExactSum(moments.n_features)
-        for stratum in strata[max(0, first) : stop]:
-            sscp.merge(stratum.sscp)
-            if stratum.normalized is not None:
-                normalized.merge(stratum.normalized)
-        return _Shell(sscp, normalized if moments.spec.normalized else None)
-
+    parts, place = moments.spec.parts, edges.place
     if parts == 1:
-        return [_Shell(stratum.sscp, stratum.normalized) for stratum in strata]
-    if not place:
-        return [summed(first, first + parts) for first in range(0, len(strata), parts)]
+        return [_Shell(stratum.sscp, stratum.normalized) for stratum in moments.strata]
     shells = []
-    for first in range(place - parts, len(strata), parts):
+    for first in range(place - parts if place else 0, len(moments.strata), parts):
+        # Parts of one whole shell, and the first ones of the next.
         border = first - place + parts
-        outer, inner = summed(first, border), summed(border, border + place)
+        outer = _shell_of(moments, range(max(0, first), border))
+        inner = _shell_of(moments, range(border, min(border + place, len(moments.strata))))
         outer.sscp.merge(inner.sscp.shifted_down(2))
-        if outer.normalized is not None and inner.normalized is not None:
-            outer.normalized.merge(inner.normalized)
-        shells.append(outer)
+        normalized = outer.normalized
+        if normalized is not None and inner.normalized is not None:
+            normalized.merge(inner.normalized)
+            normalized = normalized.times(edges.energy.numerator)
+            normalized = normalized.shifted_down(edges.energy.denominator.bit_length() - 1)
+        shells.append(_Shell(outer.sscp, normalized))
     return shells
 
 
-def _run_sum(shells: Sequence[_Shell], run: Run, energy: Fraction = Fraction(1)) -> ExactSum:
+def _shell_of(moments: Moments, places: range) -> _Shell:
+    sscp, normalized = ExactSum(moments.n_features), ExactSum(moments.n_features)
+    for place in places:
+        stratum = moments.strata[place]
+        sscp.merge(stratum.sscp)
+        if stratum.normalized is not None:
+            normalized.merge(stratum.normalized)
+    return _Shell(sscp, normalized if moments.spec.normalized else None)
+
+
+def _run_sum(shells: Sequence[_Shell], run: Run) -> ExactSum:
     # Sum a run of shells in units of its first one; smaller shells are rounded down.
     total = ExactSum(shells[run.first].sscp.dimension)
     # Rows of larger shells are shortened to the first one's radius or, where they were not gathered
     # so, by the ratio of their shell's radius to it.
     for shell in shells[run.outermost : run.first]:
         total.merge(shell.sscp if shell.normalized is None else shell.normalized)
-    if energy != 1:
-        total = total.times(energy.numerator).shifted_down(energy.denominator.bit_length() - 1)
     for number in range(run.first, run.last + 1):
         total.merge(shells[number].sscp.shifted_down(2 * (number - run.first)))
     return total

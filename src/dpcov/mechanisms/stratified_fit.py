@@ -61,8 +61,7 @@ def shell_to_fit(traces: Sequence[int], trace_std: float, n_features: int) -> in
 
 
 class Cells:
-    """What is counted: each shell up to the last but one before ``shell``, then single parts of
-    that one, of ``shell`` and of the next.
+    """What is counted: single parts of a shell and of its neighbors, and all shells further out.
 
     Parameters
     ----------
@@ -93,7 +92,7 @@ class Cells:
         """
         few = n_features <= FEW_FEATURES
         fit = self._edge_of_few if few else self._edge_of_more
-        return self.starts[fit(counts, count_std, noise_std, n_features)]
+        return int(self.starts[fit(counts, count_std, noise_std, n_features)])
 
     def _edge_of_few(
         self, counts: NDArray[np.float64], count_std: float, noise_std: float, n_features: int

@@ -13,7 +13,14 @@ from dpcov.data.encode import encode_array
 from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.library import Array, Library
 from dpcov.data.linear import ROW_BITS, LinearMap
-from dpcov.data.moments import Moments, MomentsSpec, exact_shell_of, normalize, part_energies, shorten
+from dpcov.data.moments import (
+    Moments,
+    MomentsSpec,
+    exact_shell_of,
+    normalize,
+    part_energies,
+    shorten,
+)
 from dpcov.data.moments import quantize as quantize_here
 from dpcov.data.questions import digest
 from dpcov.errors import DataError, UsageError
