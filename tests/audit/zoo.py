@@ -271,7 +271,7 @@ PLANTS = [
     Plant(ClipIgnored, Budget(epsilon=2, delta="1e-3"), 1000),
     Plant(ReusedSearchNoise, Budget(epsilon=1), 6000, needs="short"),
     Plant(StratumTwice, Budget(rho=8), 1500),
-    Plant(UnscaledShells, Budget(rho=8), 1500, candidates=8, needs="short rows"),
+    Plant(UnscaledShells, Budget(rho="0.5"), 1500, candidates=8, needs="short rows"),
     Plant(ReusedSeed, Budget(rho=1), 1000),
     Plant(ReusedStream, Budget(rho=1), 500),
     Plant(UnchargedTrace, Budget(rho=8), 1500, neighbors="add-remove-one"),
