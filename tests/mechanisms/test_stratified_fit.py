@@ -98,9 +98,9 @@ def test_of_more_columns_shells_move_only_if_nearly_all_rows_are_in_one():
     together = dict.fromkeys(range(56, 66), 1000)
     assert edge(together, 50) == 56
     assert edge(together | {48: 1}, 50) == 56
-    # A tenth of the rows further in, further out, or half of them where the noise is large anyway.
-    assert edge(together | {75: 1200}, 50) == 48
-    assert edge(together | {48: 1000}, 50) == 48
-    assert edge({49: 9000}, 50) == 48
+    # A twentieth of the rows further in or further out; a smaller radius that is not much smaller.
+    assert edge(together | {75: 500}, 50) == 48
+    assert edge(together | {48: 500}, 50) == 48
+    assert edge(dict.fromkeys(range(51, 61), 1000), 50) == 48
     # Noise on the counts hides what would be lost.
     assert edge(together, 50, std=500.0) == 48
