@@ -25,7 +25,7 @@ FINEST = 4
 
 # Of few columns: standard deviations of its trace from which the second shell is fitted.  Student's
 # t with 3 degrees, an eighth of whose rows would be in the outermost shell, would show there.
-SURELY_SECOND = 64.0
+SURELY_SECOND = 40.0
 
 # Standard deviations from which cells hold rows, and the outer halves of several cells do.
 CLEAR_CELLS, CLEAR_HALF = 3.5, 3.0
