@@ -88,7 +88,7 @@ class _Words:
         return result
 
     def times(self, factor: int) -> "_Words":
-        """The array times a factor from 1 to 16."""
+        """The array, below 2**90 in absolute value, times a factor from 1 to 16."""
         high, low = self.split()
         result = _Words((0,))
         result._high, result._low, result._bound = high * factor, low * factor, factor << _WORD
@@ -204,7 +204,7 @@ class ExactSum:
         return result
 
     def times(self, factor: int) -> "ExactSum":
-        """The sum times a factor from 1 to 16."""
+        """The sum, below 2**90 in absolute value, times a factor from 1 to 16."""
         result = ExactSum(self._dimension)
         if self._panels is not None:
             result._panels = [panel.times(factor) for panel in self._panels]
