@@ -128,6 +128,16 @@ class StratumTwice(Stratified):
         return replace(one, arrays={**one.arrays, "sscp_again": other.arrays["sscp"]})
 
 
+class UnscaledShells(Stratified):
+    """Noise in units of an eighth of the squared radius that shells were fitted to."""
+
+    name = "planted-unscaled-shells"
+
+    def _fitted(self, moments, shell, matrix_variance, entropy):
+        right = super()._fitted(moments, shell, matrix_variance, entropy)
+        return replace(right, energy=right.energy / 8)
+
+
 class ReusedSeed(Gaussian):
     """A fixed seed for every release."""
 
@@ -261,6 +271,7 @@ PLANTS = [
     Plant(ClipIgnored, Budget(epsilon=2, delta="1e-3"), 1000),
     Plant(ReusedSearchNoise, Budget(epsilon=1), 6000, needs="short"),
     Plant(StratumTwice, Budget(rho=8), 1500),
+    Plant(UnscaledShells, Budget(rho="0.5"), 1500, candidates=8, needs="short rows"),
     Plant(ReusedSeed, Budget(rho=1), 1000),
     Plant(ReusedStream, Budget(rho=1), 500),
     Plant(UnchargedTrace, Budget(rho=8), 1500, neighbors="add-remove-one"),

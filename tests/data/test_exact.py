@@ -262,6 +262,18 @@ def symmetric(random, size):
     return upper + np.triu(upper, 1).T
 
 
+@pytest.mark.parametrize("total", [0, 1, -1, 2**61 - 1, -9 * 2**61 - 54321, 2**90 - 1, -(2**90)])
+@pytest.mark.parametrize("factor", [1, 3, 15, 16])
+def test_a_multiple_is_exact(total, factor):
+    exact = holding(total)
+    multiple = exact.times(factor)
+    assert value(multiple) == [[total * factor]]
+    multiple.add(np.array([[2**61]]), 2**61)
+    assert value(multiple) == [[total * factor + 2**61]]
+    assert value(exact) == [[total]]
+    assert ExactSum(3).times(factor) == ExactSum(3)
+
+
 def everything(terms, size, noise):
     """All that can be asked of a sum, as plain numbers."""
     made = summed(terms, size, D)
@@ -273,6 +285,7 @@ def everything(terms, size, noise):
     assert copied == made
     assert merged != made
     shifted = [made.shifted_down(bits).words() for bits in (0, 1, 31, 32, 40)]
+    shifted.append(made.times(5).words())
     matrix, dropped = merged.plus(noise, room_for=2**70)
     asked = (made.words(), merged.to_float(), matrix, *shifted)
     return made.trace(), dropped, [np.array(each).tolist() for each in asked]

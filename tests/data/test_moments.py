@@ -21,6 +21,7 @@ from dpcov.data.moments import (
     exact_shell_of,
     gather,
     normalize,
+    part_energies,
     quantize,
 )
 from dpcov.errors import DataError, NumericError, UsageError
@@ -30,6 +31,7 @@ SPECS = [
     MomentsSpec(bits=4),
     MomentsSpec(shells=12, normalized=True),
     MomentsSpec(shells=3, groups=2, normalized=True, bits=24),
+    MomentsSpec(shells=3, fineness=3, groups=2, bits=4),
 ]
 
 
@@ -55,8 +57,9 @@ def squares(values):
     return [sum(int(x) ** 2 for x in row) for row in values]
 
 
-def strata(rows, shells):
-    return quantize(np.asarray(rows, dtype=float), MomentsSpec(shells=shells))[1].tolist()
+def strata(rows, shells, parts=1):
+    spec = MomentsSpec(shells=shells, fineness=parts.bit_length() - 1)
+    return quantize(np.asarray(rows, dtype=float), spec)[1].tolist()
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -145,24 +148,39 @@ def test_rows_land_in_the_shell_of_their_norm(row):
     energy = sum(x * x for x in exact)
     if energy > 1:
         exact, energy = [x / 2 for x in exact], energy / 4
-    (shell,) = strata([[float(x) for x in exact]], 12)
-    # Entries are cut at 2**-25 of the largest: never too long, at most 2**-22 too short.
-    assert energy * (1 - Fraction(1, 2**22)) <= Fraction(1, 4**shell)
-    assert shell == 11 or energy > Fraction(1, 4 ** (shell + 1))
+    for parts in (1, 2, 16):
+        (place,) = strata([[float(x) for x in exact]], 12, parts)
+        largest = [
+            Fraction(part) / 4**shell for shell in range(12) for part in part_energies(parts)
+        ]
+        # Entries are cut at 2**-25 of the largest: never too long, at most 2**-22 too short.
+        assert energy * (1 - Fraction(1, 2**22)) <= largest[place]
+        assert place == len(largest) - 1 or energy > largest[place + 1]
 
 
+def test_parts_divide_a_halving_of_the_squared_norm_evenly():
+    assert part_energies(1).tolist() == [1]
+    assert part_energies(2).tolist() == [1, 1 / 2]
+    assert part_energies(8).tolist() == [1, 7 / 8, 6 / 8, 5 / 8, 1 / 2, 7 / 16, 6 / 16, 5 / 16]
+
+
+@pytest.mark.parametrize("parts", [1, 4, 16])
 @pytest.mark.parametrize("n_features", [1, 3, 50, 1000])
-def test_shells_told_by_floating_norms_are_those_measured_in_integers(n_features):
+def test_shells_told_by_floating_norms_are_those_measured_in_integers(n_features, parts):
+    spec = MomentsSpec(shells=12, fineness=parts.bit_length() - 1)
     random = np.random.default_rng(0)
     rows = random.normal(size=(4000, n_features))
     distance = 1 + random.choice([-1, 0, 1], 4000) * 2.0 ** -random.integers(3, 54, 4000)
-    sizes = 2.0 ** -random.integers(0, 14, 4000) * distance / np.linalg.norm(rows, axis=1)
+    radii = np.sqrt(random.choice(part_energies(parts), 4000))
+    sizes = 2.0 ** -random.integers(0, 14, 4000) * radii * distance / np.linalg.norm(rows, axis=1)
     rows *= sizes[:, None]
-    measured = exact_shell_of(rows, 12)
+    measured = exact_shell_of(rows, spec)
     energies = NUMPY.norms(rows)
-    assert np.array_equal(moments_module._shell_of(rows, energies, 12), measured)
-    naive = np.clip(-np.frexp(energies)[1] // 2, 0, 11)
-    assert (naive != measured).sum() > 20  # what a floating norm alone would get wrong
+    assert np.array_equal(moments_module._shell_of(rows, energies, spec), measured)
+    largest = (4.0 ** -np.arange(12)[:, None] * part_energies(parts)).ravel()
+    naive = np.searchsorted(-largest, -energies, side="right") - 1
+    # What a floating norm alone would get wrong.
+    assert (np.maximum(naive, 0) != measured).sum() > 20
 
 
 def test_strata_hold_their_own_rows_in_their_own_unit():
@@ -328,15 +346,19 @@ def test_rows_are_shortened_and_divided_by_their_norm_as_ever():
         assert normalize(np.array([row], dtype=float), 24).tolist() == [unit]
 
 
-@pytest.mark.parametrize("shells", [2, 4])
-def test_rows_a_little_over_their_shell_are_shortened_in_it(shells):
-    for s in range(shells - 1):
+@pytest.mark.parametrize(("shells", "parts"), [(2, 1), (4, 1), (3, 8)])
+def test_rows_a_little_over_their_shell_are_shortened_in_it(shells, parts):
+    energies = part_energies(parts)
+    for s in range(parts, shells * parts):
         excess = 2.0 ** -np.array([22, 23, 24, 25, 40, 52])
-        rows = np.outer(2.0**-s * (1 + excess), [1, 0, 0])
-        made, places = quantize(rows, MomentsSpec(shells=shells, bits=24))
+        radius = np.sqrt(energies[s % parts]) * 2.0 ** -(s // parts)
+        rows = np.outer(radius * (1 + excess), [0.6, 0, 0.8])
+        made, places = quantize(
+            rows, MomentsSpec(shells=shells, fineness=parts.bit_length() - 1, bits=24)
+        )
         own = places == s
         assert own[-1]
-        assert np.abs(made[own]).max() <= 2**24
+        assert np.square(made[own]).sum(axis=1).max() <= 4**24 * energies[s % parts]
 
 
 @pytest.mark.parametrize("shells", [1, 3])
@@ -415,7 +437,7 @@ def test_the_shell_of_a_row_does_not_depend_on_the_rows_beside_it():
     directions /= 2 * np.linalg.norm(directions, axis=1, keepdims=True)
     excesses = (2.0**-20, 2.0**-21, 2.0**-22, -(2.0**-22))
     rows = np.vstack([directions * (1 + excess) for excess in excesses])
-    measured = exact_shell_of(rows, 4).tolist()
+    measured = exact_shell_of(rows, MomentsSpec(shells=4)).tolist()
     assert set(measured) == {0, 1}
     assert strata(rows, 4) == measured
     assert [strata([row], 4)[0] for row in rows] == measured
@@ -427,4 +449,4 @@ def test_a_row_whose_entries_lose_the_most_is_measured_too():
     row[0, 0] = 2.0**20
     row *= 2.0**-22
     assert 0.25 * (1 + 2.0**-17) < (row**2).sum() < 0.25 * (1 + 2.0**-14)
-    assert strata(row, 4) == exact_shell_of(row, 4).tolist() == [1]
+    assert strata(row, 4) == exact_shell_of(row, MomentsSpec(shells=4)).tolist() == [1]

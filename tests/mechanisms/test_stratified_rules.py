@@ -45,6 +45,11 @@ def test_few_columns_get_one_matrix_or_a_small_one_and_what_lies_beyond(d, inhab
         assert chosen([5001 * (shell in {inhabited, 5}) for shell in range(6)], d) == runs
 
 
+def test_of_few_columns_all_longer_rows_are_shortened_to_a_fitted_edge():
+    assert choose_runs([0, 0, 9000], VARIANCE, STD**2, 10, fitted=1) == [(0, 1, 2)]
+    assert choose_runs([0, 0, 9000], VARIANCE, STD**2, 11, fitted=1)[-1] == (2, 2, 2)
+
+
 def brute_force(traces, d):
     """Which shells are drawn, shell by shell, for standard deviations of 100 and 1000."""
     clear = clear_shells(traces, STD)

@@ -33,7 +33,7 @@ def rows_like(assumed, generator):
 def measured_error(assumed, mechanism, repetitions, post=None):
     rows = rows_like(assumed, np.random.default_rng(99))
     truth = rows.T @ rows / len(rows)
-    shells = {"shells": 32, "normalized": True} if mechanism == "stratified" else {}
+    shells = {"shells": 32, "fineness": 4, "normalized": True} if mechanism == "stratified" else {}
     moments = dpcov.moments(rows, norm_bound=1.0, **shells)
     how = {"budget": assumed.budget, "mechanism": mechanism, "neighbors": assumed.neighbors}
     errors = []

@@ -57,8 +57,9 @@ def beside(relation: Neighbors, n_features: int, first: int, second: int) -> Nei
 
 
 def known_pairs(relation: Neighbors, n_features: int = 2) -> list[Neighboring]:
-    """The attaining pair, also turned and beside other rows; a short row against none."""
+    """The attaining pair, also turned and beside other rows; a short row alone and among others."""
     best, axis = attaining(relation, n_features), np.eye(n_features)[0]
+    among = np.repeat(0.2 * axis[None, :], 200, axis=0)
     return [
         best,
         turned(best),
@@ -67,6 +68,7 @@ def known_pairs(relation: Neighbors, n_features: int = 2) -> list[Neighboring]:
         beside(relation, n_features, 100, 40),
         beside(relation, n_features, 100, 100),
         pair_of(relation, 0.0 * best.first[1:], 0.3 * axis, 0.0 * axis, "short row"),
+        pair_of(relation, among, 0.2 * best.first[0], 0.2 * best.second[0], "among short rows"),
     ]
 
 

@@ -87,6 +87,13 @@ class _Words:
             result._high, result._bound = high >> bits, 2**_WORD
         return result
 
+    def times(self, factor: int) -> "_Words":
+        """The array, below 2**90 in absolute value, times a factor from 1 to 16."""
+        high, low = self.split()
+        result = _Words((0,))
+        result._high, result._low, result._bound = high * factor, low * factor, factor << _WORD
+        return result
+
     def plus(self, noise: IntegerMatrix) -> tuple[IntegerMatrix, IntegerMatrix]:
         """Return new arrays as `split` does, of the sum with ``noise``."""
         high, low = self.split()
@@ -115,6 +122,11 @@ class ExactSum:
     def __setstate__(self, state: tuple[int, list[_Words] | None]) -> None:
         self._dimension, self._panels = state
         self.lock = threading.Lock()
+
+    @property
+    def dimension(self) -> int:
+        """Rows and columns."""
+        return self._dimension
 
     def add(self, term: NDArray[np.float64] | IntegerMatrix, bound: int) -> None:
         """Add an integer-valued symmetric matrix, entries at most ``bound`` < 2**62 in absolute."""
@@ -189,6 +201,13 @@ class ExactSum:
             result.merge(self)
         elif self._panels is not None:
             result._panels = [panel.shifted_down(bits) for panel in self._panels]
+        return result
+
+    def times(self, factor: int) -> "ExactSum":
+        """The sum, below 2**90 in absolute value, times a factor from 1 to 16."""
+        result = ExactSum(self._dimension)
+        if self._panels is not None:
+            result._panels = [panel.times(factor) for panel in self._panels]
         return result
 
     def to_float(self) -> NDArray[np.float64]:

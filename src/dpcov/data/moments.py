@@ -41,12 +41,14 @@ class MomentsSpec:
     """What a mechanism wants to be gathered; public.
 
     Shell s of so many ``shells`` holds rows with norm in (2**-(s+1), 2**-s], the last one
-    everything below; strata are shells crossed with public ``groups``.  ``normalized`` also gathers
-    the rows divided by their own norm.  A row of norm ``clip``, to which longer ones are scaled
-    down, becomes integers of squared norm ``4**bits``.
+    everything below; each is divided by squared norm into 2**``fineness`` parts (`part_energies`).
+    Strata are parts of shells crossed with public ``groups``.  ``normalized`` also gathers the rows
+    divided by their own norm.  A row of norm ``clip``, to which longer ones are scaled down,
+    becomes integers of squared norm ``4**bits``.
     """
 
     shells: Annotated[int, Between(1, 64)] = 1
+    fineness: Annotated[int, Between(0, 4)] = 0
     groups: Annotated[int, Between(1, 10_000)] = 1
     normalized: bool = False
     bits: Bits = DEFAULT_BITS
@@ -56,9 +58,22 @@ class MomentsSpec:
         make_plain(self)
 
     @property
+    def parts(self) -> int:
+        """Of each shell."""
+        return int(2**self.fineness)
+
+    @property
     def n_strata(self) -> int:
-        """Shells times groups; stratum index = group * shells + shell."""
-        return self.shells * self.groups
+        """Index of a stratum: (group * shells + shell) * parts + part."""
+        return self.shells * self.parts * self.groups
+
+
+def part_energies(parts: int) -> FloatBlock:
+    """Largest squared norms in the parts of a shell of radius 1, descending; exact."""
+    # A halving of the squared norm is divided evenly, as floating-point numbers are.
+    steps = max(1, parts // 2)
+    halving = 1.0 - np.arange(steps) / (2 * steps)
+    return np.concatenate([halving, halving / 2])[:parts]
 
 
 class StratumMoments:
@@ -173,7 +188,8 @@ class Moments:
         """**Sensitive** (d, d) matrix of E[x x'] in float64, in the original units."""
         total = np.zeros((self.n_features, self.n_features))
         for index, stratum in enumerate(self.strata):
-            total += stratum.sscp.to_float() * 4.0 ** -(self.spec.bits + index % self.spec.shells)
+            shell = index // self.spec.parts % self.spec.shells
+            total += stratum.sscp.to_float() * 4.0 ** -(self.spec.bits + shell)
         return total * ((self.norm_bound * self.spec.clip) ** 2 / max(1, self.n_rows))
 
 
@@ -200,7 +216,7 @@ def quantize(
     # A row z of norm at most 1 in shell s (radius 2**-s) becomes trunc(z * 2**(bits + s)).
     # Rows that exceed 4**bits (clipped rows, rounding) are shortened.
     values = np.empty_like(rows) if out is None else out
-    if spec.shells == 1:
+    if spec.shells == spec.parts == 1:
         shells = None
         np.multiply(rows, 2.0**spec.bits / spec.clip, out=values)
         # Truncation toward zero cannot lengthen a row.
@@ -216,7 +232,7 @@ def quantize(
         raise DataError("Grouped moments need the group of every row.")
     if len(groups) and not 0 <= groups.min() <= groups.max() < spec.groups:
         raise DataError("A group number is out of range; count from 0 and declare all groups.")
-    offset = groups * spec.shells
+    offset = groups * (spec.n_strata // spec.groups)
     return values, offset if shells is None else offset + shells
 
 
@@ -225,39 +241,54 @@ def _quantize_tile(
 ) -> None:
     clipped = rows if spec.clip == 1 else rows / spec.clip
     energies = NUMPY.norms(clipped)
-    shells[:] = _shell_of(clipped, energies, spec.shells)
-    numbers = np.arange(spec.shells)
-    surely_short = (energies <= np.ldexp(_SURELY_SHORT, -2 * numbers)[shells]).all()
-    scales = np.ldexp(1.0 / spec.clip, spec.bits + numbers)[shells, None]
+    shells[:] = _shell_of(clipped, energies, spec)
+    whole, most = shells // spec.parts, part_energies(spec.parts)[shells % spec.parts]
+    surely_short = (energies <= np.ldexp(_SURELY_SHORT * most, -2 * whole)).all()
+    scales = np.ldexp(1.0 / spec.clip, spec.bits + whole)[:, None]
     np.trunc(np.multiply(rows, scales, out=values), out=values)
     if not surely_short:
-        shorten(values, spec.bits)
+        shorten(values, spec.bits, energies=most)
 
 
-def _shell_of(rows: FloatBlock, energies: FloatBlock, shells: int) -> NDArray[np.intp]:
+def _shell_of(rows: FloatBlock, energies: FloatBlock, spec: MomentsSpec) -> NDArray[np.intp]:
     # Engines must agree on every row.  Floating squared norms, whose last digits depend on the
-    # machine, decide where they are far enough from a power of four; `exact_shell_of` measures the
-    # other rows, and differs from a squared norm by less than the margin: its entries, below
-    # 2**bits, lose less than 1 each, so a norm of 2**(bits - 1) or more loses less than sqrt(d).
+    # machine, decide where they are far enough from a border; `exact_shell_of` measures the other
+    # rows, and differs from a squared norm by less than the margin: its entries, below 2**bits,
+    # lose less than 1 each, so a norm of 2**(bits - 1) or more loses less than sqrt(d).
     mantissa, power = np.frexp(np.maximum(energies, _SMALLEST_ENERGY))
-    shell: NDArray[np.intp] = -power // 2
-    margin = 2.0 ** (3 - _shell_bits(rows)) * math.sqrt(rows.shape[1])
-    unsure = (energies < 0.5) & (np.abs(mantissa - 0.75) > 0.25 - margin)
+    steps = max(1, spec.parts // 2)
+    place = (1.0 - mantissa) * (2 * steps)
+    step = place.astype(np.intp)
+    shell: NDArray[np.intp] = -power // 2 if spec.parts == 1 else -power * steps + step
+    margin = 2 * steps * 2.0 ** (3 - _shell_bits(rows)) * math.sqrt(rows.shape[1])
+    # No border lies between the outermost one and the next.
+    inside = energies < 1.0 - 0.25 / steps if spec.parts > 1 else energies < 0.5
+    unsure = inside & (np.abs(place - step - 0.5) > 0.5 - margin)
     if len(places := np.flatnonzero(unsure)):
-        shell[places] = exact_shell_of(rows[places], shells)
-    return np.clip(shell, 0, shells - 1).astype(np.intp)
+        shell[places] = exact_shell_of(rows[places], spec)
+    return np.clip(shell, 0, spec.shells * spec.parts - 1).astype(np.intp)
 
 
-def exact_shell_of(rows: Array, shells: int, on: Library = NUMPY) -> Array:
-    """Shell of rows by their norms in integers relative to the largest entry; zeros in the last."""
-    xp, bits = on.module, _shell_bits(rows)
+def exact_shell_of(rows: Array, spec: MomentsSpec, on: Library = NUMPY) -> Array:
+    """Parts of shells that rows are in, counted through all shells; zeros in the last.
+
+    Norms are measured in integers relative to the largest entry.
+    """
+    xp, bits, last = on.module, _shell_bits(rows), spec.shells * spec.parts - 1
     exponent = xp.clip(on.frexp(xp.amax(xp.abs(rows), axis=1)), -900, 1024) - bits
     energy = on.norms(xp.trunc(rows * on.power_of_two(-exponent)[:, None]))
     power = on.frexp(energy)
     # The outer border belongs to a shell: an energy of exactly 4**-s is in shell s.
     is_power = on.cast(energy == on.power_of_two(power - 1), "int64")
-    shell = (is_power - power - 2 * exponent) // 2
-    return xp.clip(xp.where(energy > 0, shell, shell * 0 + (shells - 1)), 0, shells - 1)
+    shell = is_power - power - 2 * exponent
+    if spec.parts == 1:
+        shell = shell // 2
+    else:
+        # Multiples of a power of two below 2, so exact.
+        steps = spec.parts // 2
+        mantissa = energy * on.power_of_two(is_power - power)
+        shell = shell * steps + on.cast(xp.floor((1.0 - mantissa) * (2.0 * steps)), "int64")
+    return xp.clip(xp.where(energy > 0, shell, shell * 0 + last), 0, last)
 
 
 def _shell_bits(rows: Array) -> int:
@@ -265,19 +296,24 @@ def _shell_bits(rows: Array) -> int:
     return (53 - int(rows.shape[1]).bit_length()) // 2
 
 
-def shorten(values: Array, bits: int, on: Library = NUMPY) -> Array:
-    """Scale rows with integer squared norm above 4**bits down until none is left, in place."""
+def shorten(values: Array, bits: int, on: Library = NUMPY, energies: Array | None = None) -> Array:
+    """Scale rows with integer squared norm above 4**bits down until none is left, in place.
+
+    ``energies``, one for each row, are squared norms in that unit to be kept instead.
+    """
     xp = on.module
+    most = on.number(4.0**bits) if energies is None else energies * 4.0**bits
     for _ in range(8):
         energy = on.norms(values)
-        long = xp.where(~(energy <= 4.0**bits))[0]
+        long = xp.where(~(energy <= most))[0]
         if not len(long):
             return values
         if not bool(xp.isfinite(energy[long]).all()):
             raise NumericError("An encoded row is not finite; encode the rows first.")
         norm = xp.sqrt(_same_everywhere(energy[long], values[long], xp))
         # A hair shorter than exact, so that rounding up does not keep a row too long.
-        shrink = on.number(2.0**bits) / norm * (1 - 2.0**-40)
+        wanted = xp.sqrt(most if energies is None else most[long])
+        shrink = wanted / norm * (1 - 2.0**-40)
         values[long] = xp.trunc(values[long] * shrink[:, None])
     raise NumericError("An encoded row could not be brought within the norm bound.")
 

@@ -9,25 +9,27 @@ Sensitivity : Each shell's sscp is divided by its own squared radius.  Joint Fro
 Utility : Noise on a shell of radius t has variance t**4 noise_variance: rows far below the norm
     bound are released with noise of their own scale.  Shells whose noisy trace is within its noise
     are dropped before their matrix is drawn, or join the next larger shell that is drawn, or have
-    their rows shortened into the next smaller one, which costs nothing.
+    their rows shortened into the next smaller one, which costs nothing.  Where a look at the rows'
+    lengths pays, the shells' edges are moved to where the rows are.
 References : Dong, Liang, Yi (2022), sections 3.1 and 5, for noise and clipping that this replaces.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
-from typing import Annotated
+from math import ceil, sqrt
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
-from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec
+from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec, part_energies
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
-from dpcov.mechanisms.blocks.clip_search import noisy_traces, shell_counts
+from dpcov.mechanisms.blocks.clip_search import shell_counts
 from dpcov.mechanisms.blocks.finished import noise_law
 from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT, even_variance, symmetric_noise
+from dpcov.mechanisms.stratified_fit import Cells, count_weight, fineness, shell_to_fit
 from dpcov.mechanisms.stratified_rules import SMALL_DIMENSION, Run, choose_runs, trace_weight
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
@@ -43,6 +45,22 @@ class StratifiedCalibration(Calibration):
     diagonal_variance: int
     trace_variance: int
     row_count_variance: Fraction | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Edges:
+    """Where shells begin: in part ``place`` of whole shells, and in which one most rows do."""
+
+    place: int = 0
+    energy: Fraction = Fraction(1)
+    shell: int | None = None
+
+
+class _Shell(NamedTuple):
+    """Sums over the rows of a shell in units of its radius, as they are and at full length."""
+
+    sscp: ExactSum
+    normalized: ExactSum | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +92,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
         return MomentsSpec(
             bits=self.bits,
             shells=self.shells,
+            fineness=fineness(problem.n_features, problem.n_groups, self.shells),
             groups=problem.n_groups,
             normalized=problem.n_features <= SMALL_DIMENSION,
         )
@@ -82,7 +101,9 @@ class Stratified(Mechanism[StratifiedCalibration]):
         """Smallest even variance that keeps the budget (stratified.md, Theorems 1 and 2)."""
         self.check(problem, budget)
         squared, weight = self._squared_sensitivity(problem), trace_weight(problem.n_features)
-        variance = even_variance(squared, budget.promise, smallest_weight=weight)
+        # Traces of fitted shells have the largest noise of all.
+        smallest = weight / (_looked(problem) * (1 + weight))
+        variance = even_variance(squared, budget.promise, smallest_weight=smallest)
         # In rows, while the variance is in squared lattice units.
         count = Fraction(variance, 16**self.bits) / ROW_COUNT_WEIGHT
         return StratifiedCalibration(
@@ -101,28 +122,43 @@ class Stratified(Mechanism[StratifiedCalibration]):
             shift = 2 * (1 + weight + _counts_rows(problem) * ROW_COUNT_WEIGHT) * unit**2
         else:
             shift = (1 + weight + ROW_COUNT_WEIGHT) * unit**2
-        # Joined shells are rounded down to whole numbers, which may move every trace.
-        rounding = self.shells * problem.n_groups * problem.n_features
+        # Joined and shortened shells are rounded down to whole numbers, which may move every trace,
+        # in units of down to a quarter of a fitted shell's.
+        rounding = 4 * (self.shells + 1) * problem.n_groups * problem.n_features
         return Fraction(shift) + 4 * rounding * unit + 2 * rounding**2
 
     def draw(
         self, ask: Ask, calibration: StratifiedCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw the traces, decide from them alone, then draw the matrices that are worth it."""
-        moments, d, shells = ask(self.question(problem)), problem.n_features, self.shells
+        moments, d = ask(self.question(problem)), problem.n_features
         variance, trace_variance = calibration.diagonal_variance, calibration.trace_variance
-        noise = rounded_gaussian(trace_variance, len(moments.strata), entropy)
-        traces = noisy_traces(moments, noise)
+        shells, edges = _shells(moments, _Edges()), _Edges()
+        traces = _noisy_traces(shells, trace_variance, entropy)
+        look = shell_to_fit(traces, sqrt(trace_variance), d) if moments.spec.parts > 1 else None
+        if look is not None:
+            # What is left after the counts, and after new traces, in units of the new shells.
+            left, weight = variance * _looked(problem), trace_weight(d)
+            edges = self._fitted(moments, look, left, entropy)
+            variance = 2 * ceil(left / 2)
+        if edges.place:
+            left *= (1 + weight) * edges.energy**2
+            variance, trace_variance = 2 * ceil(left / 2), ceil(left / weight)
+            shells = _shells(moments, edges)
+            traces = _noisy_traces(shells, trace_variance, entropy)
         # Runs follow from noisy traces alone, so choosing them is free.
+        step = len(shells) // problem.n_groups
         runs = [
             Run(*(first + shell for shell in run))
-            for first in range(0, len(traces), shells)
-            for run in choose_runs(traces[first : first + shells], variance, trace_variance, d)
+            for first in range(0, len(traces), step)
+            for run in choose_runs(
+                traces[first : first + step], variance, trace_variance, d, fitted=edges.shell
+            )
         ]
         # Drawn in any case: its absence would tell that no run was drawn.
         drawn, joint = [], int(rounded_gaussian(variance, 1, entropy)[0])
         for run in runs:
-            total = _run_sum(moments, run)
+            total = _run_sum(shells, run)
             joint += total.trace()
             drawn.append(total.plus(symmetric_noise(d, variance, entropy)))
         numbers = {"trace": traces}
@@ -131,12 +167,12 @@ class Stratified(Mechanism[StratifiedCalibration]):
         arrays, dropped = _aligned(drawn, numbers, d)
         shell_numbers = np.array(runs, dtype=np.int64).reshape(-1, len(Run._fields))
         for field, numbers_of_runs in zip(Run._fields, shell_numbers.T, strict=True):
-            arrays[f"{field}_shell"] = numbers_of_runs % shells
+            arrays[f"{field}_shell"] = numbers_of_runs % step
         if problem.n_groups > 1:
-            arrays["group"] = shell_numbers[:, 0] // shells
+            arrays["group"] = shell_numbers[:, 0] // step
         count = calibration.row_count_variance
         if count is not None:
-            counts = shell_counts(moments).reshape(-1, shells).sum(axis=1)
+            counts = shell_counts(moments).reshape(problem.n_groups, -1).sum(axis=1)
             arrays["row_count"] = counts + rounded_gaussian(count, len(counts), entropy)
         law = noise_law(
             "gaussian rounded to integers",
@@ -150,10 +186,46 @@ class Stratified(Mechanism[StratifiedCalibration]):
             arrays=arrays,
             lattice_bits=self.bits,
             dropped_bits=dropped,
+            # The outermost fitted shell reaches beyond the norm bound.
+            radius=2.0 if edges.place else 1.0,
             post="shrink",
             noise=law,
+            notes=_notes(edges),
             n_groups=problem.n_groups,
         )
+
+    def _fitted(
+        self, moments: Moments, shell: int, matrix_variance: Fraction, entropy: Entropy
+    ) -> _Edges:
+        """Look at the numbers of rows in parts of shells, and begin shells where most rows do."""
+        parts, in_rows = moments.spec.parts, matrix_variance / 16**self.bits
+        variance = in_rows / count_weight(moments.n_features)
+        cells = Cells(shell, self.shells, parts)
+        exact = cells.count(shell_counts(moments))
+        counts = (exact + rounded_gaussian(variance, len(exact), entropy)).astype(np.float64)
+        edge = cells.edge(counts, sqrt(variance), sqrt(in_rows), moments.n_features)
+        place = edge % parts
+        energy = Fraction(float(part_energies(parts)[place]))
+        return _Edges(place=place, energy=energy, shell=edge // parts + (place > 0))
+
+
+def _noisy_traces(shells: Sequence[_Shell], variance: int, entropy: Entropy) -> list[int]:
+    # Python's integers: a trace may leave 64 bits.
+    noise = rounded_gaussian(variance, len(shells), entropy)
+    return [shell.sscp.trace() + int(z) for shell, z in zip(shells, noise, strict=True)]
+
+
+def _notes(edges: _Edges) -> tuple[str, ...]:
+    if not edges.place:
+        return ()
+    radius = sqrt(edges.energy)
+    note = f"norm shells were fitted to the rows: edges at {radius:.3f} of the norm bound"
+    return (f"{note} and its halvings",)
+
+
+def _looked(problem: Problem) -> Fraction:
+    # By what the variance grows that is left after a look at the lengths of rows.
+    return 1 + count_weight(problem.n_features)
 
 
 def _counts_rows(problem: Problem) -> bool:
@@ -161,15 +233,49 @@ def _counts_rows(problem: Problem) -> bool:
     return problem.neighbors == "add-remove-one" or problem.n_groups > 1
 
 
-def _run_sum(moments: Moments, run: Run) -> ExactSum:
+def _shells(moments: Moments, edges: _Edges) -> list[_Shell]:
+    """Sums over the shells of all groups, in units of twice the radius where they are fitted.
+
+    Sums of smaller and of shortened rows are rounded down.
+    """
+    parts, place = moments.spec.parts, edges.place
+    if parts == 1:
+        return [_Shell(stratum.sscp, stratum.normalized) for stratum in moments.strata]
+    shells = []
+    for first in range(place - parts if place else 0, len(moments.strata), parts):
+        # Parts of one whole shell, and the first ones of the next.
+        border = first - place + parts
+        outer = _shell_of(moments, range(max(0, first), border))
+        inner = _shell_of(moments, range(border, min(border + place, len(moments.strata))))
+        outer.sscp.merge(inner.sscp.shifted_down(2))
+        normalized = outer.normalized
+        if normalized is not None and inner.normalized is not None:
+            normalized.merge(inner.normalized)
+            normalized = normalized.times(edges.energy.numerator)
+            normalized = normalized.shifted_down(edges.energy.denominator.bit_length() - 1)
+        shells.append(_Shell(outer.sscp, normalized))
+    return shells
+
+
+def _shell_of(moments: Moments, places: range) -> _Shell:
+    sscp, normalized = ExactSum(moments.n_features), ExactSum(moments.n_features)
+    for place in places:
+        stratum = moments.strata[place]
+        sscp.merge(stratum.sscp)
+        if stratum.normalized is not None:
+            normalized.merge(stratum.normalized)
+    return _Shell(sscp, normalized if moments.spec.normalized else None)
+
+
+def _run_sum(shells: Sequence[_Shell], run: Run) -> ExactSum:
     # Sum a run of shells in units of its first one; smaller shells are rounded down.
-    total = ExactSum(moments.n_features)
+    total = ExactSum(shells[run.first].sscp.dimension)
     # Rows of larger shells are shortened to the first one's radius or, where they were not gathered
     # so, by the ratio of their shell's radius to it.
-    for stratum in moments.strata[run.outermost : run.first]:
-        total.merge(stratum.sscp if stratum.normalized is None else stratum.normalized)
-    for shell in range(run.first, run.last + 1):
-        total.merge(moments.strata[shell].sscp.shifted_down(2 * (shell - run.first)))
+    for shell in shells[run.outermost : run.first]:
+        total.merge(shell.sscp if shell.normalized is None else shell.normalized)
+    for number in range(run.first, run.last + 1):
+        total.merge(shells[number].sscp.shifted_down(2 * (number - run.first)))
     return total
 
 

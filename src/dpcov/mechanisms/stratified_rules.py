@@ -57,13 +57,21 @@ class Run(NamedTuple):
 
 
 def choose_runs(
-    traces: Sequence[int], diagonal_variance: int, trace_variance: int, n_features: int
+    traces: Sequence[int],
+    diagonal_variance: int,
+    trace_variance: int,
+    n_features: int,
+    *,
+    fitted: int | None = None,
 ) -> list[Run]:
     """Which shells to draw, and which together: disjoint runs, largest radius first.
 
     Noisy traces, each in its shell's units, and the noise variances of a matrix's diagonal entries
-    and of the traces.
+    and of the traces.  ``fitted`` is the shell at whose edge most rows begin, where that is known:
+    with few features all longer rows are shortened to it.
     """
+    if fitted is not None and n_features <= FEW_FEATURES:
+        return [Run(0, fitted, len(traces) - 1)]
     trace_std = sqrt(trace_variance)
     clear = clear_shells(traces, trace_std)
     if n_features <= FEW_FEATURES:

@@ -272,4 +272,4 @@ def _options(mechanism: Mechanism[Any]) -> dict[str, str | int | float | bool | 
 
 def _keeps_intercept(statistics: NoisyStatistics) -> bool:
     """Whether the mechanism left every row as long as it was, as far as its statistics tell."""
-    return statistics.layout != "estimate" and statistics.radius == 1.0
+    return statistics.layout != "estimate" and statistics.radius >= 1.0

@@ -163,7 +163,7 @@ class BaseRelease:
 
     @cached_property
     def _moment(self) -> Noisy:
-        bound, options = self.statistics.radius**2, self.statistics.post_options
+        bound, options = min(1.0, self.statistics.radius**2), self.statistics.post_options
         return Noisy(unit=self._unit, matrix=self._unit.matrix, trace_bound=bound, options=options)
 
     @cached_property

@@ -81,7 +81,8 @@ class NoisyStatistics:
     # A unit row has integer squared norm 4**lattice_bits; low bits were removed after the noise.
     lattice_bits: int = 0
     dropped_bits: int = 0
-    # Norm to which rows were clipped, over the norm bound; the unit of the lattice.
+    # Norm to which rows were clipped, over the norm bound; the unit of the lattice.  Above 1 where
+    # norm shells were fitted to the rows: the outermost one reaches beyond the norm bound.
     radius: float = 1.0
     # What the mechanism is meant to be read with, unless the reader says otherwise.
     post: Post = "psd"

@@ -81,7 +81,7 @@ def test_shells_are_those_of_exact_norms(shells):
         for row, by in zip(rows, scales, strict=True)
     ]
     expected = [shell_of(row, shells) for row in coarse]
-    assert exact_shell_of(rows, shells).tolist() == expected
+    assert exact_shell_of(rows, MomentsSpec(shells=shells)).tolist() == expected
     assert here.quantize(rows, MomentsSpec(shells=shells))[1].tolist() == expected
 
 
@@ -91,14 +91,14 @@ def test_shells_are_those_of_exact_norms(shells):
 def test_the_largest_entry_is_measured_to_as_many_bits_as_sums_of_squares_allow(n_features, bits):
     rows = np.zeros((2, n_features))
     rows[:, -1] = 0.25 * (1 + 2.0 ** -np.array([bits - 1, bits]))
-    assert exact_shell_of(rows, 5).tolist() == [1, 2]
+    assert exact_shell_of(rows, MomentsSpec(shells=5)).tolist() == [1, 2]
     assert here.quantize(rows, MomentsSpec(shells=5))[1].tolist() == [1, 2]
 
 
-SPECS = [{}, {"bits": 4}, {"shells": 5}, {"shells": 2, "bits": 24}]
+SPECS = [{}, {"bits": 4}, {"shells": 5}, {"shells": 2, "bits": 24}, {"shells": 3, "fineness": 4}]
 
 
-@pytest.mark.parametrize("spec", [*SPECS, {"clip": 0.3}, {"clip": 0.3, "shells": 3}])
+@pytest.mark.parametrize("spec", [*SPECS, {"clip": 0.3}, {"clip": 0.3, "shells": 3, "fineness": 1}])
 def test_rows_longer_than_one_are_shortened_as_here(spec):
     rows = on_sphere(400, 4) * np.linspace(0.01, 3.0, 400)[:, None]
     spec = MomentsSpec(**spec)

@@ -3,6 +3,7 @@
 Contract: the same integers as `dpcov.data.moments` makes, to the bit.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from dpcov.data.encode import encode_array
 from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.library import Array, Library
 from dpcov.data.linear import ROW_BITS, LinearMap
-from dpcov.data.moments import Moments, MomentsSpec, exact_shell_of, normalize, shorten
+from dpcov.data.moments import (
+    Moments,
+    MomentsSpec,
+    exact_shell_of,
+    normalize,
+    part_energies,
+    shorten,
+)
 from dpcov.data.moments import quantize as quantize_here
 from dpcov.data.questions import digest
 from dpcov.errors import DataError, UsageError
@@ -24,16 +32,18 @@ def quantize(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array 
     """What `dpcov.data.moments.quantize` does: integers, and each row's shell if there are any."""
     if spec.clip != 1.0:
         return _quantize_here(on, rows, spec)
-    if spec.shells == 1:
+    if spec.shells == spec.parts == 1:
         return shorten(on.module.trunc(rows * 2.0**spec.bits), spec.bits, on), None
-    shells = exact_shell_of(rows, spec.shells, on)
+    strata = exact_shell_of(rows, spec, on)
+    shells = strata // spec.parts
     values = on.module.trunc(rows * on.power_of_two(shells + spec.bits)[:, None])
-    return shorten(values, spec.bits, on), shells
+    energies = on.from_host(part_energies(spec.parts))[strata - shells * spec.parts]
+    return shorten(values, spec.bits, on, energies), strata
 
 
 def _quantize_here(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array | None]:
     # Rows far beyond the clip have squared norms above 2**53, which each machine rounds its way.
-    ungrouped = MomentsSpec(shells=spec.shells, bits=spec.bits, clip=spec.clip)
+    ungrouped = replace(spec, groups=1)
     values, strata = quantize_here(on.to_host(rows), ungrouped)
     return on.from_host(values), None if strata is None else on.from_host(strata)
 
@@ -89,7 +99,8 @@ class DeviceMoments:
             mapped = map_rows(self.on, rows, self.task.linear)
             values, strata = _quantize_here(self.on, mapped, spec)
         if groups is not None and spec.groups > 1:
-            offset = self.on.from_host(np.asarray(groups, dtype=np.int64) * spec.shells)
+            step = spec.n_strata // spec.groups
+            offset = self.on.from_host(np.asarray(groups, dtype=np.int64) * step)
             strata = offset if strata is None else offset + strata
         if strata is None:
             self._add_stratum(0, values)

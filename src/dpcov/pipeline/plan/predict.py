@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.moments import Moments, MomentsSpec, part_energies
 from dpcov.errors import BudgetError, PrivacyWarning, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Mechanism, Problem
@@ -103,8 +103,9 @@ class Assumption:
         """Exact moments of the assumed table."""
         radius = min(sqrt(self.trace) / spec.clip, 1.0)
         shell = min(int(-log2(radius)), spec.shells - 1)
+        inside = part_energies(spec.parts) >= min(1.0, (radius * 2.0**shell) ** 2)
         moments = Moments(self.n_features, spec)
-        stratum = moments.strata[shell]
+        stratum = moments.strata[shell * spec.parts + int(inside.sum()) - 1]
         stratum.n_rows = self.n_rows
         shares = self.second_moment / self.trace
         # Sums that do not fit into one word are added in pieces.

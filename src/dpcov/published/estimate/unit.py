@@ -173,7 +173,7 @@ def _strata(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstima
                 trace=float(traces[int(group), shells] @ (steps * dropped)),
                 trace_variance=trace * float(np.sum(steps**2)),
                 nuclear_scale=None if law.scale is None else float(law.scale) * own,
-                largest_trace=statistics.radius**2 * shrinkage,
+                largest_trace=min(1.0, statistics.radius**2 * shrinkage),
             )
         )
     d, every = arrays["sscp"].shape[-1], step * 4.0 ** -np.arange(traces.shape[1], dtype=np.float64)
@@ -211,7 +211,7 @@ def _trace_bound(trace: float, variance: float, statistics: NoisyStatistics) -> 
     # What the noise may have taken of the trace is given back.  Traces of rows that were shortened
     # (a radius below 1) bound nothing but those.
     bound = min(1.0, max(0.0, trace) + ONE_IN_FORTY * sqrt(variance))
-    return bound if statistics.radius == 1 else 1.0
+    return bound if statistics.radius >= 1 else 1.0
 
 
 def centered(estimate: UnitEstimate, public_intercept: float | None) -> tuple[float, Array, Array]:
