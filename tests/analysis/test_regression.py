@@ -196,29 +196,30 @@ def test_the_cross_term_is_what_finite_differences_say(truth, post):
     variance, alpha, step = 0.002, 0.3, 1e-6
     raw = truth + noise_matrix(np.random.default_rng(3), len(truth), variance)
     model = problem(post(raw))
-    u, expected = model.error_direction(model.weights(alpha)), 0.0
+    alphas = np.array([alpha])
+    u, expected = model.error_directions(model.path(alphas))[0], 0.0
     for i, j in zip(*np.triu_indices(len(raw)), strict=True):
         moved = np.zeros_like(raw)
         moved[i, j] = moved[j, i] = step
         ends = [model.at(post(raw + sign * moved)) for sign in (1, -1)]
-        first, second = (end.error_direction(end.weights(alpha)) for end in ends)
+        first, second = (end.error_directions(end.path(alphas))[0] for end in ends)
         slope = (first - second) / (2 * step)
         # Stein's lemma for the term 2 u_i u_j W_ij, or u_i² W_ii of twice the variance.
         expected -= 2 * variance * (slope[i] * u[j] + u[i] * slope[j])
-    found = ridge_path.cross_term(probes_of(raw, post, variance, 4_000), alpha, STEP)
+    found = ridge_path.cross_terms(probes_of(raw, post, variance, 4_000), alphas, STEP)[0]
     assert found == pytest.approx(expected, rel=0.1)
 
 
 @pytest.mark.parametrize("post", [np.asarray, project_psd])
 def test_the_estimated_risk_is_unbiased_and_without_its_cross_term_far_too_low(truth, post):
-    rng, variance, alpha = np.random.default_rng(1), 0.002, 0.3
+    rng, variance, alphas = np.random.default_rng(1), 0.002, np.array([0.3])
     estimated, true, naive = [], [], []
     for _ in range(300):
         raw = truth + noise_matrix(rng, len(truth), variance)
         model = problem(post(raw))
-        u = model.error_direction(model.weights(alpha))
-        cross = ridge_path.cross_term(probes_of(raw, post, variance), alpha, STEP)
-        estimated.append(ridge_path.risk(model, raw, cross, alpha, np.inf))
+        u = model.error_directions(model.path(alphas))[0]
+        cross = ridge_path.cross_terms(probes_of(raw, post, variance), alphas, STEP)
+        estimated.append(ridge_path.risks(model, raw, cross, alphas, np.inf)[0])
         naive.append(u @ raw @ u)
         true.append(u @ truth @ u)
     gap, missed = np.subtract(estimated, true), np.subtract(naive, true)
@@ -235,13 +236,12 @@ def test_alpha_is_chosen_near_the_best_one(truth):
         raw = truth + noise_matrix(rng, len(truth), variance)
         model, around = problem(project_psd(raw)), probes_of(raw, project_psd, variance)
         alphas = ridge_path.default_alphas(model, edge)
-        directions = [model.error_direction(model.weights(alpha)) for alpha in alphas]
+        directions = model.error_directions(model.path(alphas))
         losses = np.array([u @ truth @ u for u in directions])
-        crosses = [ridge_path.cross_term(around, alpha, STEP) for alpha in alphas]
-        pairs = zip(crosses, alphas, strict=True)
-        chosen = int(np.argmin([ridge_path.risk(model, raw, *pair, 400) for pair in pairs]))
+        cross = ridge_path.cross_terms(around, alphas, STEP)
+        chosen = int(np.argmin(ridge_path.risks(model, raw, cross, alphas, 400)))
         regret.append(losses[chosen] - losses.min())
-        u = model.error_direction(model.weights(1e-3))
+        u = model.error_directions(model.path(np.array([1e-3])))[0]
         least_squares.append(u @ truth @ u - losses.min())
     assert np.mean(regret) < 0.2 * np.mean(least_squares)
     assert np.mean(regret) < 0.1 * truth[-1, -1]

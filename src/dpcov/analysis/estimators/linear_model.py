@@ -241,27 +241,24 @@ class PrivateRidge(LinearModel):
             return np.full((len(problems), len(self.alphas_)), np.nan)
         raw, n_rows = self.release_.second_moment("none"), self.release_.n_rows
         probes = list(self.release_.noise_probes(self.post))
-        found = np.empty((len(problems), len(self.alphas_)))
-        for k, problem in enumerate(problems):
-            around = [
-                Probe(n, problem.at(after), problem.at(before)) for n, after, before in probes
-            ]
-            for i, alpha in enumerate(self.alphas_):
-                cross = ridge_path.cross_term(around, alpha, STEP)
-                found[k, i] = ridge_path.risk(problem, raw, cross, alpha, n_rows)
-        return found
+        found = []
+        for p in problems:
+            around = [Probe(noise, p.at(after), p.at(before)) for noise, after, before in probes]
+            cross = ridge_path.cross_terms(around, self.alphas_, STEP)
+            found.append(ridge_path.risks(p, raw, cross, self.alphas_, n_rows))
+        return np.array(found)
 
     def _risk_noise(self, problems: list[RidgeProblem]) -> Array:
         # Of u'Wu, isotropic where the noise was added: sqrt(2 v) |u|^2.
         noise, back = noise_of(self.release_), self.release_.frame.back
         assert noise is not None
-        paths = [[p.error_direction(p.weights(alpha)) for alpha in self.alphas_] for p in problems]
-        u = np.array(paths) if back is None else np.array(paths) @ back
+        u = np.array([p.error_directions(p.path(self.alphas_)) for p in problems])
+        u = u if back is None else u @ back
         return np.asarray(np.sqrt(2 * noise.off_diagonal) * np.sum(u**2, axis=2))
 
     @on_one_thread
     def coef_path(self) -> Array:
         """Coefficients in original units for ``alphas_``, (n_targets, n_alphas, p) float64."""
         self._require_fitted()
-        paths = [[p.weights(alpha) for alpha in self.alphas_] for p in self._problems]
+        paths = [p.path(self.alphas_) for p in self._problems]
         return np.array([[self._original(k, w)[0] for w in path] for k, path in enumerate(paths)])

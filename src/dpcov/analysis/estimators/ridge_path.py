@@ -46,16 +46,21 @@ class RidgeProblem:
 
     def weights(self, alpha: float) -> Array:
         """Minimizer of E[(target - w'features - w_0)^2] + alpha |w|^2, shape (p,)."""
+        return np.asarray(self.path(np.array([alpha]))[0])
+
+    def path(self, alphas: Array) -> Array:
+        """The minimizers for several penalties, (n_alphas, p)."""
         values, vectors = self.spectrum
         largest = max(float(np.abs(values).max(initial=0.0)), np.finfo(np.float64).tiny)
-        shifted = values + alpha
-        if alpha > 0 and shifted.min(initial=1.0) <= 0:
+        shifted = values + alphas[:, None]
+        if np.any(alphas[shifted.min(axis=1, initial=1.0) <= 0] > 0):
             problem = "This alpha does not outweigh how indefinite the matrix is; use a larger one"
             raise NumericError(f'{problem}, or post="psd".')
         # Directions that rounding cannot tell from zero get no weight.
         kept = np.abs(shifted) > largest * len(values) * np.finfo(np.float64).eps
-        scaled = np.divide(self._projections, shifted, out=np.zeros_like(shifted), where=kept)
-        return np.asarray(vectors @ scaled)
+        goal = np.broadcast_to(self._projections, shifted.shape)
+        scaled = np.divide(goal, shifted, out=np.zeros_like(shifted), where=kept)
+        return np.asarray(scaled @ vectors.T)
 
     def truncated_weights(self, n_components: int) -> Array:
         """Least squares within the span of the largest principal components, shape (p,)."""
@@ -67,11 +72,11 @@ class RidgeProblem:
         """The intercept that goes with the weights; zero without one."""
         return float(self._means @ (self.target - self.features.T @ weights))
 
-    def error_direction(self, weights: Array) -> Array:
-        """The u of the module's text, (d,)."""
-        u = self.features.T @ weights - self.target
+    def error_directions(self, weights: Array) -> Array:
+        """The u of the module's text for every row of weights, (n, d)."""
+        u = weights @ self.features - self.target
         if self.has_intercept:
-            u[0] += self.intercept(weights)
+            u[:, 0] -= u @ self._means
         return np.asarray(u)
 
 
@@ -83,32 +88,36 @@ class Probe(NamedTuple):
     before: RidgeProblem
 
 
-def cross_term(probes: Sequence[Probe], alpha: float, step: float) -> float:
-    """What u'M̂u falls short by because u follows the noise: -E[u'Wu].
+def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> Array:
+    """What u'M̂u falls short by because u follows the noise, -E[u'Wu], (n_alphas,).
 
     By Stein's lemma it is a derivative along made-up noise (Ramani, Blu, Unser 2008), in whichever
     way the estimate was made.
     """
-    total = 0.0
-    for probe in probes:
-        after, before = (
-            each.error_direction(each.weights(alpha)) for each in (probe.after, probe.before)
-        )
-        total += float(after @ probe.noise @ after - before @ probe.noise @ before)
-    return -total / (2 * step * len(probes))
+    total = np.zeros(len(alphas))
+    for noise, after, before in probes:
+        ends = (each.error_directions(each.path(alphas)) for each in (after, before))
+        first, second = (_squares(u, noise) for u in ends)
+        total -= first - second
+    return total / (2 * step * len(probes))
 
 
-def risk(problem: RidgeProblem, raw: Array, cross: float, alpha: float, n_rows: float) -> float:
-    """Estimated mean squared error of the model on new rows; ``raw`` is M̂ with all its noise."""
-    u = problem.error_direction(problem.weights(alpha))
-    value = float(u @ raw @ u) + cross
+def risks(problem: RidgeProblem, raw: Array, cross: Array, alphas: Array, n_rows: float) -> Array:
+    """Estimated mean squared error on new rows, (n_alphas,); ``raw`` is M̂ with all its noise."""
+    found = _squares(problem.error_directions(problem.path(alphas)), raw) + cross
     if not np.isfinite(n_rows):
-        return value
+        return found
     # The rows' own optimism: generalized cross-validation (Golub, Heath, Wahba 1979).
     values = np.maximum(problem.spectrum[0], 0.0)
-    parameters = float(np.sum(values / (values + alpha))) + problem.has_intercept
-    left = 1.0 - parameters / n_rows
-    return value + max(value, 0.0) * (left**-2 - 1.0) if left > 0 else float("inf")
+    parameters = np.sum(values / (values + alphas[:, None]), axis=1) + problem.has_intercept
+    left = np.maximum(1.0 - parameters / n_rows, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        grown = found + np.maximum(found, 0.0) * (left**-2 - 1.0)
+    return np.where(left > 0, grown, np.inf)
+
+
+def _squares(u: Array, matrix: Array) -> Array:
+    return np.asarray(np.sum((u @ matrix) * u, axis=1))
 
 
 def default_alphas(problem: RidgeProblem, edge: float, *, is_mapped: bool = False) -> Array:
