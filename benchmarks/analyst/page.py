@@ -171,9 +171,9 @@ def blocks(lines: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def filled(page: str, lines: pd.DataFrame) -> str:
+def filled(page: str, blocks: dict[str, str]) -> str:
     """The page with its blocks written anew."""
-    for name, text in blocks(lines).items():
+    for name, text in blocks.items():
         pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
         page, count = re.subn(
             pattern, lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page, flags=re.DOTALL
@@ -235,7 +235,7 @@ def main() -> None:
     options = parser.parse_args()
     lines = measured(options.lines)
     page = options.page.read_text(encoding="utf-8")
-    options.page.write_text(filled(page, lines), encoding="utf-8")
+    options.page.write_text(filled(page, blocks(lines)), encoding="utf-8")
     with matplotlib.rc_context(STYLE):
         for name, figure in drawn(lines).items():
             (options.figures / f"{name}.svg").write_bytes(saved(figure))

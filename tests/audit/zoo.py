@@ -199,7 +199,7 @@ class PrivateGeometry(Surveyed):
 
 
 class UnchargedSurvey(PrivateGeometry):
-    """The matrix has the whole budget: a fifth too much, which is seen where it is spent."""
+    """The matrix has the whole budget: three tenths too much, which is seen where it is spent."""
 
     name = "planted-uncharged-survey"
 
@@ -276,8 +276,8 @@ PLANTS = [
     Plant(ReusedStream, Budget(rho=1), 500),
     Plant(UnchargedTrace, Budget(rho=8), 1500, neighbors="add-remove-one"),
     Plant(RoundingLeak, Budget(rho=1), 2000),
-    Plant(ForgottenMatrix, Budget(rho=8), 300, neighbors="add-remove-one", candidates=1),
-    Plant(ExactMap, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
+    Plant(ForgottenMatrix, Budget(rho=8), 600, neighbors="add-remove-one", candidates=1),
+    Plant(ExactMap, Budget(rho="0.25"), 400, neighbors="add-remove-one", candidates=1),
     Plant(ExactScales, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
     Plant(ExactLengths, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
 ]

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from benchmarks.analyst import contest, page
+from benchmarks.analyst import contest, geometry_page, page
 from benchmarks.analyst.contest import Case, Terms
 from benchmarks.analyst.rivals import GRID, UNTUNED, Descent, ada_ssp, gradient_descent, unit_rows
 from benchmarks.analyst.tables import Table, made
@@ -127,13 +127,22 @@ def test_made_up_rows_resemble_the_table():
     assert errors[0] < errors[1] and found.seconds > 0
 
 
+def test_the_page_on_geometry_says_what_was_measured():
+    text = geometry_page.PAGE.read_text(encoding="utf-8")
+    lines = pd.read_csv(geometry_page.LINES)
+    assert page.filled(text, geometry_page.blocks(lines)) == text
+    # A better release would change the page.
+    better = lines.assign(rms=lines["rms"] * (1 - 0.5 * (lines["geometry"] == "private")))
+    assert page.filled(text, geometry_page.blocks(better)) != text
+
+
 def test_the_page_says_what_was_measured():
     text = page.PAGE.read_text(encoding="utf-8")
     lines = page.measured(page.LINES)
-    assert page.filled(text, lines) == text
+    assert page.filled(text, page.blocks(lines)) == text
     assert set(page.drawn(lines)) <= {path.stem for path in page.FIGURES.glob("*.svg")}
     with pytest.raises(SystemExit, match="correlations"):
-        page.filled(text.replace("<!-- correlations -->", ""), lines)
+        page.filled(text.replace("<!-- correlations -->", ""), page.blocks(lines))
 
 
 def test_losses_name_the_better_ones_and_ties_are_none():

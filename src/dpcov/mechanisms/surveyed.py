@@ -54,8 +54,8 @@ from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn
 from dpcov.published.statistics import NoisyStatistics
 
 # Part of the budget for the survey at least: a tenth costs 5 % of error.  In pure epsilon counts of
-# several columns need more.
-SHARE, SHARE_PURE = Fraction(1, 10), Fraction(1, 5)
+# several columns need more, and so may rows whose number is private.
+SHARE, SHARE_PURE, SHARE_PRIVATE = Fraction(1, 10), Fraction(1, 5), Fraction(1, 5)
 
 # And at most, where few rows need it to hide no more than this part of a column.
 MOST_SHARE, CLEAR = Fraction(1, 2), 1 / 24
@@ -160,6 +160,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def _share(self, problem: Problem, budget: Budget) -> Fraction:
         """The least part of the budget with which a survey shows enough of so many rows."""
         is_pure = isinstance(budget.promise, PureDP)
+        if problem.n_rows is None:
+            return SHARE_PRIVATE
         least = SHARE_PURE if is_pure else SHARE
         survey = self._split(problem, budget, least).survey
         assert survey is not None

@@ -1,0 +1,94 @@
+"""The tables of the page on geometry, from the lines of the analyst's benchmark.
+
+Run: python -m benchmarks.analyst.geometry_page [--lines FILE]
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.analyst.page import DOCS, filled
+
+LINES, PAGE = DOCS / "measured" / "geometry.csv", DOCS / "geometry.md"
+ENOUGH_ROWS = ("nhanes", "credit", "adult", "made-1", "made-2", "made-3")
+WIDTHS = (10.0, 100.0, 1000.0)
+WORST_R2 = -1.0
+
+
+def blocks(lines: pd.DataFrame) -> dict[str, str]:
+    """What stands between the markers of the page."""
+    by = lines.set_index(["table", "epsilon", "wide", "geometry"])
+    return {"geometry": cells(by), "geometry-means": means(by)}
+
+
+def cells(by: pd.DataFrame) -> str:
+    """A line for each table and budget."""
+    head = ["table", "epsilon", "bounds", "**private**", *(f"×{w:g}" for w in WIDTHS), "floor"]
+    head += ["R², bounds", "R²", "whitened", "finite", "width", "hold", "hold, least"]
+    rows = [head, ["---"] * len(head)]
+    for table, epsilon in dict.fromkeys((key[0], key[1]) for key in by.index):
+        cell = by.loc[(table, epsilon)]
+        typed, bounds = cell.loc[(1.0, "private")], cell.loc[(1.0, "schema")]
+        wide = [_at(cell, width, "rms") for width in WIDTHS]
+        holds = cell.xs("private", level="geometry")["covered"]
+        rows.append(
+            [
+                table,
+                f"{abs(epsilon):g}" + (", pure" if epsilon < 0 else ""),
+                f"{bounds.rms:.3f}",
+                f"**{typed.rms:.3f}**",
+                *(_text(value, ".3f") for value in wide),
+                f"{cell.loc[(1.0, 'floor')].rms:.3f}",
+                _r2(bounds.r2),
+                _r2(typed.r2),
+                f"{typed.whitened:.2f}",
+                _text(typed.finite, ".0%"),
+                f"{typed.width:.2f}",
+                f"{typed.covered:.0%}",
+                f"{holds.min():.0%}",
+            ]
+        )
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def means(by: pd.DataFrame) -> str:
+    """Geometric means over the tables of 5,000 rows and more."""
+    rows = [["epsilon", "private over floor", *(f"×{w:g}" for w in WIDTHS)]]
+    rows.append(["---"] * len(rows[0]))
+    for epsilon in dict.fromkeys(by.index.get_level_values("epsilon")):
+        rms = {t: by.loc[(t, epsilon)]["rms"] for t in ENOUGH_ROWS if (t, epsilon) in by.index}
+        if not rms:
+            continue
+        pairs = [((1.0, "private"), (1.0, "floor"))]
+        pairs += [((width, "private"), (1.0, "private")) for width in WIDTHS]
+        ratios = [[each[one] / each[other] for each in rms.values()] for one, other in pairs]
+        texts = [f"{np.exp(np.mean(np.log(each))):.2f}" for each in ratios]
+        rows.append([f"{abs(epsilon):g}" + (", pure" if epsilon < 0 else ""), *texts])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _at(cell: pd.DataFrame, width: float, field: str) -> float:
+    return cell[field].get((width, "private"), np.nan)
+
+
+def _text(value: float, form: str) -> str:
+    return "" if np.isnan(value) else format(value, form)
+
+
+def _r2(value: float) -> str:
+    return "below −1" if value < WORST_R2 else f"{value:.2f}".replace("-", "−")
+
+
+def main() -> None:
+    """Write the tables of the page anew."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--lines", type=Path, default=LINES)
+    options = parser.parse_args()
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(filled(page, blocks(pd.read_csv(options.lines))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
