@@ -25,6 +25,12 @@ def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk, monkeypa
     assert "auto chose stratified" in legend
 
 
+@pytest.mark.parametrize(("features", "gains"), [(9, True), (25, False)])
+def test_what_to_leave_out_is_said_where_the_numbers_shown_differ(desk, features, gains):
+    told = desk.done(f"plan --rows 30000 --features {features} --epsilon 1 --delta 1e-6")
+    assert ("instead of" in told) == gains
+
+
 def test_a_private_geometry_is_assumed_where_a_survey_would_be_made(desk, monkeypatch):
     monkeypatch.setattr(predict, "_ENOUGH_VALUES", 16)  # one release each
     told = desk.done("plan --rows 20000 --features 16 --mechanisms --rho 0.1")

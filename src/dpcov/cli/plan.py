@@ -132,11 +132,11 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
         amount = "" if needed is None else f"{'rho' if budget.rho else 'epsilon'} "
         amount += "" if needed is None else f"{float(needed):.2g}, or "
         told.append(f"±{TARGET:g} takes {amount}{rehearsal.n_rows * factor:,.0f} rows.")
+    now = plus_minus(found.typical)
     told += [
-        f"{what[0].upper()}{what[1:]}: ±{plus_minus(less.typical)} instead of "
-        f"±{plus_minus(found.typical)}."
+        f"{what[0].upper()}{what[1:]}: ±{plus_minus(less.typical)} instead of ±{now}."
         for what, less in gains
-        if less.typical < (1 - WORTH) * found.typical
+        if less.typical < (1 - WORTH) * found.typical and plus_minus(less.typical) != now
     ]
     told += ["", *(line for said in rehearsal.assumptions(planned) for line in wrap(said, _WIDTH))]
     typer.echo(printable("\n".join(told)))
