@@ -281,7 +281,7 @@ class _Doctor:
         return _Said(
             "lost",
             f"{hidden}: the bounds are too wide for this noise.",
-            "Narrow the bounds, or let the release find scales (--geometry private).",
+            "Narrow the bounds; with more rows or budget a release finds scales by itself.",
         )
 
     def _number(self, place: int, means: Array) -> _Said | None:
