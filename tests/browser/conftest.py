@@ -33,6 +33,17 @@ class Browser:
     def command(self, name, **parameters):
         return self.driver.execute_cdp_cmd(name, parameters)
 
+    def picture(self):
+        """The whole page as PNG; a driver that loses the page for a moment is asked again."""
+        exceptions = pytest.importorskip("selenium.common.exceptions")
+        whole = {"format": "png", "captureBeyondViewport": True}
+        for _ in range(3):
+            try:
+                return self.command("Page.captureScreenshot", **whole)
+            except exceptions.TimeoutException:
+                self.wait("return document.readyState === 'complete'")
+        return self.command("Page.captureScreenshot", **whole)
+
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
 
@@ -75,8 +86,7 @@ class Browser:
 
     def screenshot(self, name):
         """Keep a picture of the whole page."""
-        picture = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True)
-        (self.artifacts / f"{name}.png").write_bytes(base64.b64decode(picture["data"]))
+        (self.artifacts / f"{name}.png").write_bytes(base64.b64decode(self.picture()["data"]))
 
     def complaints(self):
         """What the console says, refused resources and broken policies included."""
