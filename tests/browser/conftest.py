@@ -37,11 +37,12 @@ class Browser:
         """The whole page as PNG; a driver that loses the page for a moment is asked again."""
         exceptions = pytest.importorskip("selenium.common.exceptions")
         whole = {"format": "png", "captureBeyondViewport": True}
-        for _ in range(3):
+        for _ in range(4):
             try:
                 return self.command("Page.captureScreenshot", **whole)
-            except exceptions.TimeoutException:
-                self.wait("return document.readyState === 'complete'")
+            except exceptions.WebDriverException:
+                time.sleep(0.5)
+                self.driver.refresh()
         return self.command("Page.captureScreenshot", **whole)
 
     def run(self, script, *arguments):
