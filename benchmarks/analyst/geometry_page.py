@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.analyst.page import DOCS, filled
+from benchmarks.analyst.page import DOCS, WORST_R2, filled
 
 LINES, PAGE = DOCS / "measured" / "geometry.csv", DOCS / "geometry.md"
 ENOUGH_ROWS = ("nhanes", "credit", "adult", "made-1", "made-2", "made-3")
 WIDTHS = (10.0, 100.0, 1000.0)
-WORST_R2 = -1.0
 
 
 def blocks(lines: pd.DataFrame) -> dict[str, str]:

@@ -32,7 +32,7 @@ def doctor(release: options.ReleaseFile, group: options.Group = None) -> None:
     """Say of every column what can be read from it, why not more, and what would help."""
     from dpcov.published.summary import told_by_doctor
 
-    typer.echo(told_by_doctor(options.load(release, group)), nl=False)
+    typer.echo(told_by_doctor(options.load(release, group).diagnose()), nl=False)
 
 
 @app.command(epilog=example("report"))

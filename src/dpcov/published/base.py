@@ -226,7 +226,6 @@ class BaseRelease:
         matrix = self.frame.moment(find_post(post).apply(noisy), self.public_intercept)
         return matrix * self.manifest.norm_bound**2
 
-    @on_one_thread
     def noise_probes(self, post: Post | None = None) -> Iterator[tuple[Array, Array, Array]]:
         """Made-up noises N of the release's own law, and the second moments at STEP N and -STEP N.
 

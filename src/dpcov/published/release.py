@@ -61,4 +61,4 @@ class Release(BaseRelease):
 
     def summary(self, *, details: bool = False) -> str:
         """Plain-language account of what was released, for a data-protection officer."""
-        return summarize(self, details=details)
+        return summarize(self, self.diagnose(), details=details)

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpcov.privacy.guarantee import costs_nothing
-from dpcov.published.diagnosis import ColumnVerdict, Verdict, plus_minus
+from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, Verdict, plus_minus
 from dpcov.published.numbers import WITHIN
 from dpcov.published.words import NUMERICS_WORDS, own_rows, promise_in_words, rows_in_words
 
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
-    from dpcov.published.release import Release
 
 _SHOWN_FEATURES, _SHOWN_NAMES = 12, 6
 _NAME_WIDTH, _LABEL_WIDTH, _WIDTH = 34, 13, 104
@@ -35,17 +34,20 @@ Spread: standard deviation.  Correlations: with columns that can be used, at the
 _BOUND = "the public bound on the length of an encoded row"
 
 
-def summarize(release: "Release", *, details: bool = False) -> str:
+def summarize(release: "BaseRelease", found: Diagnosis, *, details: bool = False) -> str:
     """Plain-text account of a release, about one screen; ``details`` for statisticians."""
-    parts = [_title, _warnings, _headline, _what, _guarantee, _noise, _provenance, _estimates]
-    if not details:
-        parts.remove(_noise)
-    return _joined(part(release) for part in parts)
+    headline = _table(("Can be read", found.headline))
+    return _joined(
+        [
+            *(_title(release), _warnings(release), headline, _what(release), _guarantee(release)),
+            _noise(release) if details else "",
+            *(_provenance(release), _estimates(found)),
+        ]
+    )
 
 
-def told_by_doctor(release: "Release") -> str:
+def told_by_doctor(found: Diagnosis) -> str:
     """Plain-text verdict on every column, with causes and advice."""
-    found = release.diagnose()
     lines = []
     for names, column in found.by_finding():
         light, told = LIGHTS[column.verdict][0], f"{column.cause} {column.advice}"
@@ -142,12 +144,7 @@ def _noise(release: "BaseRelease") -> str:
     return _table(*rows, *([("Error", error)] if error is not None else []))
 
 
-def _headline(release: "Release") -> str:
-    return _table(("Can be read", release.diagnose().headline))
-
-
-def _estimates(release: "Release") -> str:
-    found = release.diagnose()
+def _estimates(found: Diagnosis) -> str:
     more = len(found.columns) - _SHOWN_FEATURES
     lines = [_columns(found.columns[:_SHOWN_FEATURES])]
     if more > 0:

@@ -3,7 +3,7 @@
 Contract: public numbers only, deterministic.  Derived and measured in docs/shrinkage.md.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations, groupby
 
 import numpy as np
@@ -100,18 +100,14 @@ def quiet(
     """
     found, weight = estimate.copy(), 1 / np.outer(spread, spread)
     fits, squares = weight * (estimate * noisy - shared), weight * estimate**2
-    for first, second in _wide_pairs(sources_of(columns)):
+    for first, second in combinations(sources_of(columns), 2):
+        if max(len(first), len(second)) < _FEW:
+            continue
         block = np.ix_(first, second)
         factor = _factors(fits[block], squares[block])
         found[block] *= factor
         found[np.ix_(second, first)] *= factor.T
     return found
-
-
-def _wide_pairs(sources: list[Places]) -> Iterator[tuple[Places, Places]]:
-    for first, second in combinations(sources, 2):
-        if max(len(first), len(second)) >= _FEW:
-            yield first, second
 
 
 def _factors(fits: Array, squares: Array) -> Array:
