@@ -141,7 +141,7 @@ class Rehearsal:
             told = (
                 "Rehearsed on made-up rows; no data were read.  Assumed: independent columns, "
                 f"numbers with a spread of {self.spread:.3g} of the width of their bounds, "
-                "equally frequent levels, three yes of ten."
+                "equally frequent levels, yes in three of ten rows."
             )
         scales = (
             "Scales are found for a part of the budget, so any spread shows ('any')."
