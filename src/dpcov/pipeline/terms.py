@@ -22,6 +22,7 @@ from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.meaning import check_delta
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.combined import reference_of
 from dpcov.published.release import Release
 
 
@@ -143,8 +144,10 @@ def _read_geometry(geometry: Geometry | str | Path) -> tuple[Geometry, bool]:
 
 
 def _map_of(release: Release) -> LinearMap | None:
-    exponent = release.statistics.linear_exponent
+    # Of releases that were combined, that of the one whose geometry they have.
+    found = reference_of(release.members) if release.members else release
+    exponent = found.statistics.linear_exponent
     if exponent is None:
         return None
-    numbers = release.statistics.arrays["linear"].tolist()
+    numbers = found.statistics.arrays["linear"].tolist()
     return LinearMap(tuple(map(tuple, numbers)), exponent)

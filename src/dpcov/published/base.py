@@ -17,6 +17,7 @@ from dpcov.errors import ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.combined import arrays_of, combined_facts, combined_unit, reference_of
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     hidden_variance,
@@ -71,6 +72,23 @@ class BaseRelease:
             raise ReleaseError(
                 "The numbers of the release contradict each other; get a fresh copy."
             )
+        # Of a combined one: the releases that it was made of, oldest first.
+        self.members: tuple[BaseRelease, ...] = tuple(
+            type(self)(member, arrays_of(arrays, place))
+            for place, member in enumerate(manifest.combined)
+        )
+
+    def combine(self, *others: "BaseRelease") -> Self:
+        """Average with other releases of the same table: one release with less noise.
+
+        The order does not matter, and combined releases may be combined.  The guarantee is the
+        joint one of all; nothing is spent.  Make the second release with the first one's geometry
+        (``geometry="first.dpcov"``): then none of its budget goes to finding one again.
+
+        Raises UsageError where the tables, the schemas, the geometries or the units of privacy are
+        not the same, or where a release is among them twice.
+        """
+        return type(self)(*combined_facts([self, *others]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BaseRelease) and self.fingerprint == other.fingerprint
@@ -118,6 +136,9 @@ class BaseRelease:
         if name not in self.group_names:
             known = ", ".join(self.group_names) or "none; release again with by=COLUMN"
             raise UsageError(f"This release has no group of that name. Its groups: {known}.")
+        if self.members:
+            parts = [member.group(name) for member in self.members]
+            return type(self)(*combined_facts(parts))
         index, arrays = self.group_names.index(name), self.statistics.arrays
         chosen = arrays["group"] == index
         kept = {"sscp", "outermost_shell", "first_shell", "last_shell"} & set(arrays)
@@ -145,16 +166,19 @@ class BaseRelease:
     @property
     def n_rows(self) -> float:
         """Public number of rows, or its private estimate under add-remove-one."""
-        return self._unit.n_rows
+        return self.unit.n_rows
 
     @cached_property
-    def _unit(self) -> UnitEstimate:
+    def unit(self) -> UnitEstimate:
+        """The second moment before post-processing, and the law of its noise."""
+        if self.members:
+            return combined_unit(self.members)
         return unit_estimate(self.statistics, self.manifest.n_rows)
 
     @cached_property
     def frame(self) -> Frame:
         """From the coordinates in which noise was added to encoded ones."""
-        return Frame.of(self.statistics)
+        return reference_of(self.members).frame if self.members else Frame.of(self.statistics)
 
     @property
     def public_intercept(self) -> float | None:
@@ -164,11 +188,13 @@ class BaseRelease:
     @cached_property
     def _moment(self) -> Noisy:
         bound, options = min(1.0, self.statistics.radius**2), self.statistics.post_options
-        return Noisy(unit=self._unit, matrix=self._unit.matrix, trace_bound=bound, options=options)
+        # Rows of other geometries may be longer.
+        bound = self.unit.trace_bound if self.unit.sources else bound
+        return Noisy(unit=self.unit, matrix=self.unit.matrix, trace_bound=bound, options=options)
 
     @cached_property
     def _centered(self) -> tuple[float, Array, Array]:
-        return self._centered_of(self._unit)
+        return self._centered_of(self.unit)
 
     def _centered_of(self, unit: UnitEstimate) -> tuple[float, Array, Array]:
         if not self.has_intercept:
@@ -184,7 +210,7 @@ class BaseRelease:
             self._moment,
             unit=unit,
             matrix=raw,
-            trace_bound=self.manifest.norm_bound**2,
+            trace_bound=self.manifest.norm_bound**2 * max(1.0, self._moment.trace_bound),
             intercept=intercept,
             is_centered=any(column.lower is not None for column in self.features),
         )
@@ -193,7 +219,7 @@ class BaseRelease:
         has_levels = any(column.kind in ("category", "missing") for column in self.features)
         if has_levels and post.drops_empty:
             return self._covariance_of_levels
-        return self.frame.covariance(post.apply(self._covariance_of(self._unit)))
+        return self.frame.covariance(post.apply(self._covariance_of(self.unit)))
 
     @cached_property
     def _covariance_of_levels(self) -> Array:
@@ -204,12 +230,12 @@ class BaseRelease:
             noisy = self._covariance_of(unit)
             return self.frame.covariance(noisy.matrix), self.frame.covariance(post.apply(noisy))
 
-        noisy, found = estimate(self._unit)
+        noisy, found = estimate(self.unit)
         mean = self.frame.mean(self._centered[1])
-        law = moment_noise(read_with(self._unit, "shrink"), self.manifest, self.frame)
+        law = moment_noise(read_with(self.unit, "shrink"), self.manifest, self.frame)
         if law is not None and has_blocks(self.features):
             spread = np.diagonal(law.along(mean)[0])
-            found = quiet(noisy, found, divergence(estimate, self._unit), spread, self.features)
+            found = quiet(noisy, found, divergence(estimate, self.unit), spread, self.features)
         return positive(with_known(found, mean, self.features))
 
     @on_one_thread
@@ -219,7 +245,7 @@ class BaseRelease:
         ``post`` is "none", "psd", "clip", "projection", "shrink" or "threshold", by default what
         the mechanism is meant to be read with.
         """
-        return self._second_moment_of(self._unit, post or self.statistics.post)
+        return self._second_moment_of(self.unit, post or self.statistics.post)
 
     def _second_moment_of(self, unit: UnitEstimate, post: Post) -> Array:
         noisy = replace(self._moment, unit=unit, matrix=unit.matrix)
@@ -231,8 +257,8 @@ class BaseRelease:
 
         (d, d) each, in encoded units: what an estimate does with noise, whatever it is made by.
         """
-        for seed in probes(self._unit):
-            after, before = (with_noise(self._unit, step, seed) for step in (STEP, -STEP))
+        for seed in probes(self.unit):
+            after, before = (with_noise(self.unit, step, seed) for step in (STEP, -STEP))
             raw = [self._second_moment_of(unit, "none") for unit in (after, before)]
             found = [
                 self._second_moment_of(unit, post or self.statistics.post)
@@ -260,7 +286,7 @@ class BaseRelease:
 
         Where noise hides a variance, its correlations are near zero, or NaN if noise is unknown.
         """
-        unit = read_with(self._unit, post or self.statistics.post)
+        unit = read_with(self.unit, post or self.statistics.post)
         encoded = self.covariance(post) / np.outer(self.half_ranges, self.half_ranges)
         noise = moment_noise(unit, self.manifest, self.frame)
         means = (self.mean() - self.centers) / self.half_ranges
@@ -283,6 +309,5 @@ class BaseRelease:
 
 def noise_of(release: BaseRelease, post: Post | None = "none") -> MomentNoise | None:
     """Law of the noise on a release read with ``post`` (None: by default); None if unpublished."""
-    unit = unit_estimate(release.statistics, release.manifest.n_rows)
-    kept = read_with(unit, post or release.statistics.post)
+    kept = read_with(release.unit, post or release.statistics.post)
     return moment_noise(kept, release.manifest, release.frame)

@@ -18,7 +18,12 @@ _MOST_POWER = 300
 def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     """Whether the arrays are the ones of the layout, with the shapes and noise law they need."""
     arrays, noise, d = statistics.arrays, statistics.noise, len(manifest.columns)
-    if not _map_fits(manifest, statistics):
+    if statistics.layout == "combined":
+        # Every one of them is checked as a release of its own.
+        names = {f"{i}.{name}" for i, each in enumerate(manifest.combined) for name in each.members}
+        nested = any(each.combined for each in manifest.combined)
+        return len(manifest.combined) > 1 and set(arrays) == names and not nested
+    if manifest.combined or not _map_fits(manifest, statistics):
         return False
     if statistics.layout == "estimate":
         moment = arrays.get("second_moment")

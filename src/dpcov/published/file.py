@@ -24,7 +24,7 @@ _COMMENT = "dpcov-release-1 sha256:"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 # Limits on what an altered file can make this program allocate.
 _MAX_MANIFEST = 64 * 2**20
-_MAX_MEMBERS = 16
+_MAX_MEMBERS = 512
 _MAX_ARRAY = 2**34
 _NPY_HEADER_ROOM = 4096
 # What zipfile raises on archives that are broken or hostile.
@@ -56,7 +56,11 @@ def fingerprint(manifest: Manifest) -> str:
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """Canonical bytes of a manifest."""
-    record = msgspec.to_builtins(manifest, order="deterministic")
+    record = _said(msgspec.to_builtins(manifest, order="deterministic"))
+    return msgspec.json.format(msgspec.json.encode(record), indent=1)
+
+
+def _said(record: dict[str, Any]) -> dict[str, Any]:
     # Later fields stand there only where they say something, so that older files stay as they are.
     for column in record["columns"]:
         if column.get("lower") is None:
@@ -65,7 +69,11 @@ def encode_manifest(manifest: Manifest) -> bytes:
     for name, nothing in (("lost", 0.0), ("linear_exponent", None)):
         if record["statistics"][name] == nothing:
             del record["statistics"][name]
-    return msgspec.json.format(msgspec.json.encode(record), indent=1)
+    if not record["combined"]:
+        del record["combined"]
+    else:
+        record["combined"] = [_said(member) for member in record["combined"]]
+    return record
 
 
 def pack(manifest: Manifest, arrays: Arrays) -> bytes:

@@ -106,6 +106,8 @@ class Manifest(_Record, frozen=True, kw_only=True):
     members: dict[str, MemberRecord]
     spent: SpentRecord | None
     warnings: tuple[str, ...] = ()
+    # Of several releases of one table: their own records, oldest first, as in their files.
+    combined: tuple["Manifest", ...] = ()
 
 
 _PROMISES: dict[str, type[Promise]] = {"pure": PureDP, "zcdp": ZCDP, "approximate": ApproxDP}

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from dpcov.published.columns import EncodedColumn
 
-Layout = Literal["sscp", "strata", "estimate"]
+Layout = Literal["sscp", "strata", "estimate", "combined"]
 """``sscp``: noisy integer moments with a known noise law.  ``strata``: the same for several strata.
-``estimate``: a finished second moment matrix."""
+``estimate``: a finished second moment matrix.  ``combined``: those of several releases."""
 
 Post = Literal["none", "psd", "clip", "projection", "shrink", "threshold"]
 """Name of a post-processing: a row of :data:`dpcov.published.estimate.post.POSTS`."""
@@ -74,6 +74,7 @@ class NoisyStatistics:
     ``joint_trace`` (1,), the sum of the traces of the m matrices in their units, with the noise of
     a diagonal entry; ``row_count``.  With public groups: ``group`` (m,), ``trace`` (groups *
     shells,), ``row_count`` (groups,).  ``estimate``: ``second_moment`` (d, d) float64.
+    ``combined``: the arrays of release i, as they are, under ``i.name``.
     """
 
     layout: Layout

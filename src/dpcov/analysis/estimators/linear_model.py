@@ -253,8 +253,13 @@ class PrivateRidge(LinearModel):
         noise, back = noise_of(self.release_), self.release_.frame.back
         assert noise is not None
         u = np.array([p.error_directions(p.path(self.alphas_)) for p in problems])
-        u = u if back is None else u @ back
-        return np.asarray(np.sqrt(2 * noise.off_diagonal) * np.sum(u**2, axis=2))
+        sources = self.release_.unit.sources
+        backs = [source.back for source in sources] if sources else [back]
+        found = [
+            2 * law.off_diagonal * np.sum((u if own is None else u @ own) ** 2, axis=2) ** 2
+            for law, own in zip(noise.alone(), backs, strict=True)
+        ]
+        return np.asarray(np.sqrt(sum(found)))
 
     @on_one_thread
     def coef_path(self) -> Array:

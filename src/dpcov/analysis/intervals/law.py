@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import log, sqrt
 from statistics import NormalDist
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from dpcov.analysis.features import Places
 from dpcov.analysis.problems import UnknownNoiseError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.estimate.entry_noise import moment_noise
-from dpcov.published.estimate.unit import unit_estimate
+from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -125,6 +124,8 @@ class MomentLaw:
     columns: tuple[EncodedColumn, ...]
     # Where rows were mapped before noise N of these variances was added: W is back N back'.
     back: Array | None = None
+    # Independent noises of releases that were combined, in coordinates of their own.
+    others: tuple["MomentLaw", ...] = ()
     # Part of all squared lengths that scaling rows down took, 0 if none was.
     lost: float = 0.0
     is_normal: bool = True
@@ -158,7 +159,8 @@ class MomentLaw:
     def count(self) -> float:
         """Moment of the intercept: 1, or a private number near it."""
         # Four standard deviations: no mean is divided by what may be zero.
-        if not self.moment[0, 0] > 4 * sqrt(self.diagonal[0, 0]):
+        variance = self.diagonal[0, 0] + sum(other.diagonal[0, 0] for other in self.others)
+        if not self.moment[0, 0] > 4 * sqrt(variance):
             raise ReleaseError(
                 "The noise hides the number of rows, so means are unknown. Use more rows or budget."
             )
@@ -170,7 +172,8 @@ class MomentLaw:
         means = self.moment[0] / self.count
         raw = self.moment / self.count - np.outer(means, means)
         # The noise on two means adds v to the product of each with itself.
-        raw[1:, 1:] += self.off_diagonal / self.count**2 * self.metric[1:, 1:]
+        for each in (self, *self.others):
+            raw[1:, 1:] += each.off_diagonal / self.count**2 * each.metric[1:, 1:]
         raw[0, :] = raw[:, 0] = 0.0
         # Sampling takes 1/n of the covariance away.
         return np.asarray(raw / (1 - min(0.5, self.sampling_factor)))
@@ -214,9 +217,10 @@ class MomentLaw:
 
     def privacy_form(self, a: Array) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u."""
+        found = self._own_form(a)
         if self.back is not None:
-            return np.asarray(self.back @ self._own_form(self.back.T @ a) @ self.back.T)
-        return self._own_form(a)
+            found = self.back @ self._own_form(self.back.T @ a) @ self.back.T
+        return np.asarray(sum((other.privacy_form(a) for other in self.others), start=found))
 
     def _own_form(self, a: Array) -> Array:
         squares = np.outer(a, a)
@@ -226,6 +230,12 @@ class MomentLaw:
 
     def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
         """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
+        found = self._own_covariance(forms, places)
+        for other in self.others:
+            found = found + other.privacy_covariance(forms, places)
+        return found
+
+    def _own_covariance(self, forms: Array, places: Places | None) -> Array:
         if self.back is not None:
             rows = self.back if places is None else self.back[places]
             forms, places = rows.T @ forms @ rows, None
@@ -250,7 +260,10 @@ class MomentLaw:
         noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
         if self.lost:
             noise += rng.standard_normal((draws, 1, 1)) * self.tilt
-        return np.asarray(noise if self.back is None else self.back @ noise @ self.back.T)
+        noise = noise if self.back is None else self.back @ noise @ self.back.T
+        for other in self.others:
+            noise = noise + other.draw_noise(draws, rng)
+        return np.asarray(noise)
 
     def reaches(self, level: float | None = None) -> tuple[float, float]:
         """Two-sided normal quantile, and the factor for noise variances."""
@@ -264,38 +277,49 @@ def moment_law(
     release: Release, *, sampling: bool = True, level: float = 0.95, tails: Tails = "moments"
 ) -> MomentLaw:
     """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
-    unit = unit_estimate(release.statistics, release.manifest.n_rows)
+    unit = release.unit
     noise = moment_noise(unit, release.manifest, release.frame)
     if noise is None:
         raise UnknownNoiseError(
             "This release does not say how its noise is distributed, so no interval can be given. "
             "Release again with a mechanism that does: gaussian, stratified, laplace or nuclear."
         )
-    if release.statistics.layout == "strata" and not unit.parts:
+    if unit.parts_may_be_empty and not unit.parts:
         raise UnknownNoiseError(
             "Everything in this release drowned in noise and no matrix was released, so no "
             "interval can be given. Use more rows or a larger budget."
         )
     intercept = release.public_intercept
     moment = release.frame.moment(unit.matrix, intercept) * release.manifest.norm_bound**2
-    # D is 2v for isotropic Gaussian noise; a noisy trace that was merged into it, or another law,
-    # gives any two diagonal entries the same covariance.
-    own = (noise.diagonal + 2 * noise.bias - noise.between_diagonals) * np.eye(len(moment))
-    diagonal = noise.between_diagonals + own
-    if release.has_intercept and release.manifest.intercept_is_public:
+    intercept_is_known = release.has_intercept and release.manifest.intercept_is_public
+    if intercept_is_known:
         moment[0, 0] = 1.0
-        diagonal[0, :] = diagonal[:, 0] = 0.0
-        diagonal[0, 0] = unit.count_variance
+    back, others = release.frame.back, list[MomentLaw]()
+    own, *rest = (_diagonal(each, len(moment), intercept_is_known) for each in noise.alone())
+    facts: dict[str, Any] = {"moment": moment, "n_rows": unit.n_rows}
+    facts |= {"columns": tuple(release.manifest.columns), "is_normal": noise.is_normal}
+    for diagonal, other, source in zip(rest, noise.others, unit.sources[1:], strict=True):
+        law = {"off_diagonal": other.off_diagonal, "diagonal": diagonal, "back": source.back}
+        others.append(MomentLaw(**facts | law))
     return MomentLaw(
-        moment=moment,
-        n_rows=unit.n_rows,
+        **facts,
         off_diagonal=noise.off_diagonal + noise.bias,
-        diagonal=diagonal,
-        columns=tuple(release.manifest.columns),
-        back=release.frame.back,
+        diagonal=own,
+        back=unit.sources[0].back if unit.sources else back,
+        others=tuple(others),
         lost=release.statistics.lost,
-        is_normal=noise.is_normal,
         sampling=sampling,
         level=level,
         tails=tails,
     )
+
+
+def _diagonal(noise: MomentNoise, d: int, intercept_is_known: bool) -> Array:
+    # D is 2v for isotropic Gaussian noise; a noisy trace that was merged into it, or another law,
+    # gives any two diagonal entries the same covariance.
+    own = (noise.diagonal + 2 * noise.bias - noise.between_diagonals) * np.eye(d)
+    diagonal = noise.between_diagonals + own
+    if intercept_is_known:
+        diagonal[0, :] = diagonal[:, 0] = 0.0
+        diagonal[0, 0] = noise.count_variance
+    return np.asarray(diagonal)

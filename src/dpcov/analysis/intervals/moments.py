@@ -132,13 +132,13 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
 
 def _stands_out(law: MomentLaw, moment: Array, places: list[int]) -> bool:
     """Whether all directions have more variance than noise alone shows in any."""
-    edge = sqrt(law.off_diagonal) * (2 * sqrt(len(moment)) + sqrt(2) * law.reaches()[0])
-    clear = max(edge, 1e-12)
-    if law.back is None:
-        return float(np.linalg.eigvalsh(moment)[0]) > clear
     # In the noise's own coordinates, where it is the same in all directions.
-    rows = law.back[places]
-    return float(np.linalg.eigvalsh(moment - clear * (rows @ rows.T))[0]) > 0
+    hidden = np.zeros_like(moment)
+    for each in (law, *law.others):
+        edge = sqrt(each.off_diagonal) * (2 * sqrt(len(moment)) + sqrt(2) * law.reaches()[0])
+        rows = np.eye(len(law.moment))[places] if each.back is None else each.back[places]
+        hidden += max(edge, 1e-12) * (rows @ rows.T)
+    return float(np.linalg.eigvalsh(moment - hidden)[0]) > 0
 
 
 def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:

@@ -5,7 +5,9 @@ of the truth (derived in docs/report.md).  Everything is in encoded units, relat
 of 1, before post-processing.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import wraps
 from math import log, sqrt
 from statistics import NormalDist
 
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from dpcov.published.estimate.post import find_post
-from dpcov.published.estimate.unit import Part, UnitEstimate
+from dpcov.published.estimate.unit import Part, Source, UnitEstimate
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import Manifest
@@ -72,10 +74,20 @@ class MomentNoise:
     # Where rows were mapped before noise was added: encoded features as combinations of the rows
     # that noise was added to, (p, d).  Only those have these variances.
     features: Array | None = None
+    # Independent noise of releases that were combined, in coordinates of its own.
+    others: tuple["MomentNoise", ...] = ()
 
     def on(self, places: Places) -> "MomentNoise":
         """The same for the features at ``places``, (q,), alone."""
-        return self if self.features is None else replace(self, features=self.features[places])
+        if self.features is None:
+            return self
+        others = tuple(other.on(places) for other in self.others)
+        return replace(self, features=self.features[places], others=others)
+
+    def alone(self) -> Iterator["MomentNoise"]:
+        """Every independent noise."""
+        yield replace(self, others=())
+        yield from self.others
 
     def along(self, means: Array) -> tuple[Array, Array]:
         """Products of centered features in coordinates of the noise, (p, p), and intercepts."""
@@ -100,6 +112,20 @@ class MomentNoise:
         return self.diagonal - self.between_diagonals - 2 * self.off_diagonal
 
 
+def _of_all(size: Callable[..., Array]) -> Callable[..., Array]:
+    """Standard deviation of a sum of noises: the root of the sum of the squares of theirs."""
+
+    @wraps(size)
+    def summed(*given: Array | MomentNoise) -> Array:
+        law = next(each for each in given if isinstance(each, MomentNoise))
+        if not law.others:
+            return size(*given)
+        found = [size(*(own if g is law else g for g in given)) for own in law.alone()]
+        return np.asarray(np.sqrt(np.sum(np.square(found), axis=0)))
+
+    return summed
+
+
 def read_with(unit: UnitEstimate, post: Post) -> UnitEstimate:
     """The part of a second moment whose noise counts where it is read with ``post``."""
     return inhabited(unit) if find_post(post).drops_empty else unit
@@ -111,7 +137,7 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
         return None
     scale, has_intercept = manifest.norm_bound**2, manifest.columns[0].kind == "intercept"
     is_noisy = has_intercept and not manifest.intercept_is_public
-    return MomentNoise(
+    made = MomentNoise(
         diagonal=unit.noise_variance * scale**2,
         off_diagonal=unit.off_diagonal_variance * scale**2,
         between_diagonals=unit.diagonal_covariance * scale**2,
@@ -124,6 +150,22 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
         features=None if frame.back is None else frame.back[int(has_intercept) :],
     )
+    if not unit.sources:
+        return made
+    first, *others = (_from_source(made, source, scale) for source in unit.sources)
+    # What lengths lost, and the number of rows, count once.
+    rest = tuple(replace(other, bias=0.0, count_variance=0.0) for other in others)
+    return replace(first, others=rest)
+
+
+def _from_source(law: MomentNoise, source: Source, scale: float) -> MomentNoise:
+    return replace(
+        law,
+        diagonal=source.noise_variance * scale**2,
+        off_diagonal=source.off_diagonal_variance * scale**2,
+        between_diagonals=source.diagonal_covariance * scale**2,
+        features=source.back[int(law.has_intercept) :],
+    )
 
 
 def _mean_square(unit: UnitEstimate, manifest: Manifest) -> float:
@@ -134,6 +176,8 @@ def _mean_square(unit: UnitEstimate, manifest: Manifest) -> float:
 
 def seems_inhabited(part: Part) -> bool:
     """Whether a stratum's trace says that there are rows in it."""
+    if part.is_empty:
+        return False
     return part.trace is None or part.trace > CLEAR_TRACE * sqrt(part.trace_variance or 0.0)
 
 
@@ -151,6 +195,18 @@ def inhabited(unit: UnitEstimate) -> UnitEstimate:
         noise_variance=diagonal,
         off_diagonal_variance=(unit.off_diagonal_variance or 0.0) * share,
         diagonal_covariance=unit.diagonal_covariance * share,
+        sources=tuple(_share_of(s, i, unit.parts, parts) for i, s in enumerate(unit.sources)),
+    )
+
+
+def _share_of(source: Source, i: int, whole: tuple[Part, ...], kept: tuple[Part, ...]) -> Source:
+    total = sum(part.by_source[i] for part in whole)
+    share = sum(part.by_source[i] for part in kept) / total if total else 0.0
+    return replace(
+        source,
+        noise_variance=source.noise_variance * share,
+        off_diagonal_variance=source.off_diagonal_variance * share,
+        diagonal_covariance=source.diagonal_covariance * share,
     )
 
 
@@ -161,6 +217,7 @@ def hidden_variance(means: Array, noise: MomentNoise | None) -> Array:
     return np.asarray(DEVIATIONS * variance_noise(means, np.zeros(len(means)), noise))
 
 
+@_of_all
 def mean_noise(means: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on means, shape (d,)."""
     # By dm_i = u_i'W e / c, where u_i is a centered feature and e the intercept.
@@ -176,7 +233,8 @@ def total(weights: Array, noise: MomentNoise) -> MomentNoise:
     features = noise.features
     if features is None:
         features = np.eye(len(weights) + 1)[1:]
-    return replace(noise, features=(weights @ features)[None])
+    others = tuple(total(weights, other) for other in noise.others)
+    return replace(noise, features=(weights @ features)[None], others=others)
 
 
 def variance_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
@@ -190,6 +248,7 @@ def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array
     return np.asarray(variance_noise(means, variances, noise) / (2 * np.sqrt(usable)))
 
 
+@_of_all
 def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on covariances, (d, d)."""
     # By dC_ij = (u_i'W u_j - C_ij e'W e) / c, where u_i is a centered feature, e the intercept.
@@ -201,6 +260,7 @@ def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Arr
     return np.asarray(np.sqrt(variance + noise.excess * np.eye(len(own))) / noise.intercept)
 
 
+@_of_all
 def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on correlations, (d, d); 0 on the diagonal, NaN undefined."""
     # By dr_ij = (a_i'W a_j - r_ij (a_i'W a_i + a_j'W a_j) / 2) / c with a_i = u_i / sigma_i.
@@ -235,10 +295,15 @@ def bulk_edge(noise: MomentNoise, scales: Array) -> float:
 
 def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> float:
     """Largest eigenvalue that noise alone would have; columns are shifted by ``shifts``, (p,)."""
+    return float(_largest_eigenvalue(noise, scales, shifts))
+
+
+@_of_all
+def _largest_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> Array:
     squares = _profile(noise, scales)
     largest = float(np.max(squares, initial=0.0))
     if noise.off_diagonal == 0.0 or largest == 0.0:
-        return 0.0
+        return np.zeros(())
 
     # The least value over r > max s_j² of r √(v Σ s_j²/(r - s_j²)), or that at the means' own t.
     def ends_at(r: float) -> float:
@@ -250,14 +315,20 @@ def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -
         method="bounded",
     ).x
     ends = ends_at(max(largest * (1 + np.exp(gap)), _largest_square(noise, scales, shifts)))
-    return noise.edge_factor / noise.intercept * ends
+    return np.asarray(noise.edge_factor / noise.intercept * ends)
 
 
 def clear_of_noise(noise: MomentNoise, scales: Array, shifts: Array) -> float:
     """Variance from which a component stands out: the largest eigenvalue and two deviations."""
     # Wide noise on the largest eigenvalue is rarer than a normal number's (isoperimetry).
-    std = np.sqrt(noise.diagonal) * _largest_square(noise, scales, shifts) / noise.intercept
-    return largest_noise_eigenvalue(noise, scales, shifts) + DEVIATIONS * float(std)
+    std = float(_largest_std(noise, scales, shifts))
+    return largest_noise_eigenvalue(noise, scales, shifts) + DEVIATIONS * std
+
+
+@_of_all
+def _largest_std(noise: MomentNoise, scales: Array, shifts: Array) -> Array:
+    square = _largest_square(noise, scales, shifts)
+    return np.asarray(np.sqrt(noise.diagonal) * square / noise.intercept)
 
 
 def _profile(noise: MomentNoise, scales: Array) -> Array:

@@ -45,6 +45,23 @@ class Part:
     trace_variance: float | None = None
     nuclear_scale: float | None = None
     largest_trace: float = inf
+    # Where a trace that is no longer known said that there are no rows; and what every source of
+    # the noise has of its variance.
+    is_empty: bool = False
+    by_source: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Source:
+    """Noise that was added in coordinates of its own: the second moment has back N back'.
+
+    ``back``, (d, d), leads to encoded rows; the variances are those of N.
+    """
+
+    noise_variance: float
+    off_diagonal_variance: float
+    diagonal_covariance: float
+    back: Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +73,8 @@ class UnitEstimate:
     estimated as zero.  ``joint_trace`` is the sum of the parts' traces, each in units of its own
     noise, with noise of variance one; ``trace_bound``, at most one, is what the true trace exceeds
     in one of 40 releases at most.  ``diagonal_covariance`` is that on any two diagonal entries.
+    ``sources`` is what the noise is the sum of where coordinates differ; then the variances of
+    parts and of the whole are averages.
     """
 
     matrix: Array
@@ -70,9 +89,10 @@ class UnitEstimate:
     parts_may_be_empty: bool = False
     trace_bound: float = 1.0
     count_variance: float = 0.0
+    sources: tuple[Source, ...] = ()
 
 
-def unit_estimate(statistics: NoisyStatistics, n_rows: int | None) -> UnitEstimate:
+def unit_estimate(statistics: NoisyStatistics, n_rows: float | None) -> UnitEstimate:
     """Undo the lattice, merge the private trace and divide by the number of rows."""
     rows, count_variance, law = float(n_rows or np.nan), 0.0, statistics.noise
     if n_rows is None and "row_count" in statistics.arrays:

@@ -1,0 +1,276 @@
+"""Several releases of one table as one: what they must share, what they promise, their average.
+
+Contract: every release stays in the file as it is, so that its fingerprint can be checked, and the
+order in which releases are combined changes nothing.  Derived in docs/several.md.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from dpcov.errors import UsageError
+from dpcov.privacy.guarantee import Guarantee
+from dpcov.privacy.together import spend_of, together
+from dpcov.published.estimate.entry_noise import BIAS
+from dpcov.published.estimate.merging import Weighted, merged, shares
+from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
+from dpcov.published.file import Arrays, member_record
+from dpcov.published.linalg.symmetric import Array
+from dpcov.published.manifest import Manifest, MechanismRecord, StatisticsRecord, guarantee_record
+
+if TYPE_CHECKING:
+    from dpcov.published.base import BaseRelease
+
+MOST = 32
+
+# What must be the same, and what to say where it is not.
+_SAME = {
+    "title": "Their tables have different titles.",
+    "schema_toml": "Their schemas differ.",
+    "n_rows": "Their tables have different numbers of rows.",
+    "groups": "They have different groups.",
+}
+_GEOMETRY = "Make the later release in the geometry of the first one: --geometry FIRST.dpcov."
+
+
+def combined_facts(releases: Iterable["BaseRelease"]) -> tuple[Manifest, Arrays]:
+    """Manifest and arrays of the combination; UsageError where they do not belong together."""
+    members = sorted(
+        (member for release in releases for member in release.members or (release,)),
+        key=lambda member: (member.manifest.created, member.fingerprint),
+    )
+    _check(members)
+    last = members[-1].manifest
+    arrays = {
+        f"{place}.{name}": array
+        for place, member in enumerate(members)
+        for name, array in member.statistics.arrays.items()
+    }
+    unit, reference = combined_unit(members), reference_of(members)
+    weights = shares(_variances(members, _placed(members, None)))
+    lost = (member.statistics.lost for member in members)
+    names = {member.manifest.mechanism.name for member in members}
+    posts = {member.statistics.post for member in members}
+    statistics = StatisticsRecord(
+        layout="combined",
+        lattice_bits=0,
+        dropped_bits=0,
+        radius=max(member.statistics.radius for member in members),
+        post=posts.pop() if len(posts) == 1 else "shrink" if unit.parts else "psd",
+        noise=None,
+        notes=tuple(_notes(members, weights)),
+        lost=sum(w * part for w, part in zip(weights, lost, strict=True)),
+    )
+    manifest = msgspec.structs.replace(
+        reference.manifest,
+        created=last.created,
+        software=last.software,
+        mechanism=MechanismRecord(name=names.pop() if len(names) == 1 else "several", options={}),
+        guarantee=guarantee_record(_guarantee(members)),
+        intercept_is_public=all(member.manifest.intercept_is_public for member in members),
+        statistics=statistics,
+        members={name: member_record(array) for name, array in arrays.items()},
+        spent=None,
+        warnings=tuple(sorted({w for member in members for w in member.manifest.warnings})),
+        combined=tuple(member.manifest for member in members),
+    )
+    return manifest, arrays
+
+
+def arrays_of(arrays: Arrays, place: int) -> Arrays:
+    """Those of one member of a combination."""
+    start = f"{place}."
+    return {name.removeprefix(start): a for name, a in arrays.items() if name.startswith(start)}
+
+
+def combined_unit(members: Sequence["BaseRelease"]) -> UnitEstimate:
+    """The average of the members' second moments, divided by one number of rows."""
+    rows, count_variance = _rows(members)
+    placed = _placed(members, rows)
+    variances = _variances(members, placed)
+    weighted = [
+        replace(each, share=share) for each, share in zip(placed, shares(variances), strict=True)
+    ]
+    return replace(merged(weighted), count_variance=count_variance)
+
+
+def reference_of(members: Sequence["BaseRelease"]) -> "BaseRelease":
+    """Whose geometry the combination has: a found one, of the largest budget, the oldest first."""
+    return min(
+        members,
+        key=lambda member: (
+            all(column.lower is None for column in member.features),
+            _base(member) * member.manifest.norm_bound**4,
+        ),
+    )
+
+
+def _placed(members: Sequence["BaseRelease"], rows: float | None) -> list[Weighted]:
+    reference = reference_of(members)
+    maps = [encoded_map(member, reference) for member in members]
+    backs = [
+        to_reference if member.frame.back is None else to_reference @ member.frame.back
+        for to_reference, member in zip(maps, members, strict=True)
+    ]
+    forth: Array = np.eye(len(maps[0]))
+    if reference.frame.back is not None:
+        forth = np.linalg.inv(reference.frame.back)
+    same = all(_same_coordinates(reference, member) for member in members)
+    placed = []
+    for member, back in zip(members, backs, strict=True):
+        # Of the same rows: a noisy number of them is averaged too.
+        unit = member.unit if rows is None else unit_estimate(member.statistics, rows)
+        scale = (member.manifest.norm_bound / reference.manifest.norm_bound) ** 2
+        base = _first_shell(member, unit)
+        if same:
+            placed.append(Weighted(unit=unit, share=1.0, base=base, scale=scale))
+        else:
+            unit = _with_public_intercept(member, unit)
+            own = {"forth": forth @ back, "back": back}
+            placed.append(Weighted(unit=unit, share=1.0, base=base, scale=scale, **own))
+    return placed
+
+
+def encoded_map(member: "BaseRelease", reference: "BaseRelease") -> Array:
+    """From rows as one release encodes them to rows as another does, (d, d)."""
+    columns, others = member.manifest.columns, reference.manifest.columns
+    found = np.diag(
+        [own.half_range / to.half_range for own, to in zip(columns, others, strict=True)]
+    )
+    shift = [
+        (own.center - to.center) / to.half_range for own, to in zip(columns, others, strict=True)
+    ]
+    if reference.has_intercept:
+        found[1:, 0] = shift[1:]
+    elif any(shift):
+        raise UsageError(f"Without an intercept their centers have to be the same. {_GEOMETRY}")
+    return found
+
+
+def _with_public_intercept(member: "BaseRelease", unit: UnitEstimate) -> UnitEstimate:
+    known = member.public_intercept
+    if known is None:
+        return unit
+    matrix = unit.matrix.copy()
+    more, matrix[0, 0] = known - matrix[0, 0], known
+    parts = list(unit.parts)
+    if parts:
+        own = parts[0].matrix.copy()
+        own[0, 0] += more
+        parts[0] = replace(parts[0], matrix=own)
+    return replace(unit, matrix=matrix, parts=tuple(parts))
+
+
+def _variances(members: Sequence["BaseRelease"], placed: Sequence[Weighted]) -> list[float]:
+    # Of noise, and of what scaling rows down took from one member and not from others, of entries
+    # that are about one in units of the reference.
+    least = min(member.statistics.lost for member in members)
+    unit = reference_of(members).manifest.norm_bound ** -2
+    return [
+        _base(member) * each.scale**2 * each.stretch
+        + (BIAS * (member.statistics.lost - least) * unit) ** 2
+        for member, each in zip(members, placed, strict=True)
+    ]
+
+
+def _rows(members: Sequence["BaseRelease"]) -> tuple[float | None, float]:
+    """The average of noisy numbers of rows, and its variance relative to its square."""
+    counts = np.array([member.unit.n_rows for member in members])
+    variances = np.array([member.unit.count_variance for member in members]) * counts**2
+    if not np.all(variances > 0):
+        return None, max(member.unit.count_variance for member in members)
+    weights = np.array(shares(variances.tolist()))
+    rows = float(weights @ counts)
+    return rows, float(weights**2 @ variances) / rows**2
+
+
+def _base(member: "BaseRelease") -> float:
+    """Variance of an entry off the diagonal that the budget alone decides, up to a factor."""
+    unit, noise = member.unit, member.statistics.noise
+    assert noise is not None
+    ratio = int(noise.off_diagonal_variance) / int(noise.diagonal_variance)
+    if len(unit.parts) == 1:
+        return unit.parts[0].diagonal_variance * ratio
+    return _first_shell(member, unit) * ratio / member.statistics.radius**4
+
+
+def _first_shell(member: "BaseRelease", unit: UnitEstimate) -> float:
+    # Variance of a diagonal entry of the outermost norm shell.
+    statistics, noise = member.statistics, member.statistics.noise
+    assert noise is not None
+    step = statistics.radius**2 / 4.0**statistics.lattice_bits / unit.n_rows
+    return float(noise.diagonal_variance) * step**2
+
+
+def _check(members: Sequence["BaseRelease"]) -> None:
+    if len(members) < 2:
+        raise UsageError("Combining needs at least two releases.")
+    if len(members) > MOST:
+        raise UsageError(f"At most {MOST} releases can be combined.")
+    if len({member.fingerprint for member in members}) < len(members):
+        raise UsageError(
+            "A release is among them twice. Averaging it with itself would claim noise to be "
+            "smaller than it is. Name every release once."
+        )
+    first = members[0].manifest
+    for member in members:
+        manifest = member.manifest
+        for name, problem in _SAME.items():
+            if getattr(manifest, name) != getattr(first, name):
+                raise UsageError(f"{problem} Only releases of one table can be combined.")
+        _check_unit(manifest, first)
+        if _meaning(manifest) != _meaning(first):
+            raise UsageError("Their columns differ. Only releases of one table can be combined.")
+        if member.statistics.noise is None:
+            raise UsageError(
+                f"The mechanism {manifest.mechanism.name} does not publish the law of its noise, "
+                "so its weight is unknown. Combine releases of gaussian, stratified, laplace or "
+                "nuclear mechanisms."
+            )
+
+
+def _check_unit(one: Manifest, other: Manifest) -> None:
+    for name in ("neighbors", "rows_per_person"):
+        if getattr(one.guarantee, name) != getattr(other.guarantee, name):
+            raise UsageError(
+                f"Their guarantees differ in {name}, so they have no common one. Release again "
+                "with the same."
+            )
+    if one.spent and other.spent and one.spent.dataset != other.spent.dataset:
+        raise UsageError(
+            "They were charged to different datasets. Only releases of one table can be combined."
+        )
+
+
+def _meaning(manifest: Manifest) -> list[tuple[Any, ...]]:
+    # What columns mean, in whatever geometry.
+    return [(column.name, column.source, column.kind) for column in manifest.columns]
+
+
+def _same_coordinates(one: "BaseRelease", other: "BaseRelease") -> bool:
+    # Up to the norm bound, a common factor.
+    first, second = one.frame.back, other.frame.back
+    same = first is second
+    if first is not None and second is not None:
+        same = np.array_equal(first, second)
+    return same and one.manifest.columns == other.manifest.columns
+
+
+def _guarantee(members: Sequence["BaseRelease"]) -> Guarantee:
+    spends, first = list[Any](), members[0].guarantee
+    for member in members:
+        noise, name = member.statistics.noise, member.manifest.mechanism.name
+        normal = noise is not None and "gaussian" in noise.family
+        spends.append(spend_of(member.guarantee.promise, name, is_gaussian=normal))
+    exact = all(member.guarantee.numerics == "exact" for member in members)
+    return replace(first, promise=together(spends), numerics="exact" if exact else "idealized")
+
+
+def _notes(members: Sequence["BaseRelease"], weights: Sequence[float]) -> Iterable[str]:
+    for member, weight in zip(members, weights, strict=True):
+        promise, spent = member.guarantee.promise, member.manifest.spent
+        paid = f", entry {spent.entry} of dataset {spent.dataset}" if spent is not None else ""
+        yield f"{100 * weight:.0f} % of release {member.fingerprint[:12]}, {promise}{paid}"
