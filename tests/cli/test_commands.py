@@ -60,6 +60,18 @@ def test_synthetic_rows_are_written_and_read_back(desk, name, read):
     assert desk.run("sample", desk.output, "-o", desk.folder / "s.xls").exit_code == 2
 
 
+def test_releases_are_combined_and_one_twice_is_refused(desk):
+    desk.release()
+    first, both = desk.folder / "first.dpcov", desk.folder / "both.dpcov"
+    desk.output.rename(first)
+    desk.release()
+    assert "of 2 releases" in desk.done("combine", first, desk.output, "-o", both)
+    assert "Made of" in desk.done("show", both)
+    result = desk.run("combine", both, first, "-o", desk.folder / "c.dpcov")
+    assert result.exit_code == 2 and "twice" in result.output
+    assert not (desk.folder / "c.dpcov").exists()
+
+
 _BROKEN = """
 import sys
 import dpcov.published.release

@@ -58,6 +58,8 @@ Relation = Annotated[str, option("neighbors")]
 Post = Annotated[str | None, option("post")]
 Overwrite = Annotated[bool, option("overwrite")]
 ReleaseFile = Annotated[Path, Argument(help="A release file (.dpcov).", metavar="RELEASE")]
+_FILES = "Release files (.dpcov), two or more."
+ReleaseFiles = Annotated[list[Path], Argument(help=_FILES, metavar="RELEASE...")]
 Group = Annotated[str | None, option("group")]
 SchemaFile = Annotated[Path, option("schema")]
 _PLACE = "The ledger: an SQLite file, or postgresql://USER@HOST/NAME."
@@ -131,9 +133,9 @@ def balance_of(release: "Release", ledger: str | None) -> "Balance | None":
         return None
     from dpcov.privacy.ledger.ledger import Ledger
 
-    if (spent := release.manifest.spent) is None:
+    if not (paid := release.manifest.charges):
         raise UsageError("This release was not charged to a ledger. Leave out --ledger.")
-    return Ledger(ledger).remaining(spent.dataset)
+    return Ledger(ledger).remaining(paid[0].dataset)
 
 
 def check_output(output: Path, *inputs: object) -> None:

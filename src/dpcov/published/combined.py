@@ -117,7 +117,7 @@ def _placed(members: Sequence["BaseRelease"], rows: float | None) -> list[Weight
     ]
     forth: Array = np.eye(len(maps[0]))
     if reference.frame.back is not None:
-        forth = np.linalg.inv(reference.frame.back)
+        forth = np.asarray(np.linalg.inv(reference.frame.back))
     same = all(_same_coordinates(reference, member) for member in members)
     placed = []
     for member, back in zip(members, backs, strict=True):

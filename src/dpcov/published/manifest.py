@@ -109,6 +109,28 @@ class Manifest(_Record, frozen=True, kw_only=True):
     # Of several releases of one table: their own records, oldest first, as in their files.
     combined: tuple["Manifest", ...] = ()
 
+    @property
+    def charges(self) -> tuple[SpentRecord, ...]:
+        """Entries of the ledger that paid, of every release that was combined."""
+        records = self.combined or (self,)
+        return tuple(record.spent for record in records if record.spent is not None)
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether a ledger paid for all of it."""
+        return len(self.charges) == len(self.combined or (self,))
+
+    @property
+    def laws(self) -> tuple[NoiseLaw, ...]:
+        """Laws of the noise, of every release that was combined."""
+        records = self.combined or (self,)
+        return tuple(each.statistics.noise for each in records if each.statistics.noise is not None)
+
+    def paid(self) -> str:
+        """The entries in words."""
+        entries = (f"entry {each.entry} of dataset {each.dataset}" for each in self.charges)
+        return ", ".join(entries)
+
 
 _PROMISES: dict[str, type[Promise]] = {"pure": PureDP, "zcdp": ZCDP, "approximate": ApproxDP}
 

@@ -140,7 +140,7 @@ def expected_error(release: "BaseRelease") -> str | None:
 def _noise(release: "BaseRelease") -> str:
     statistics, error = release.manifest.statistics, expected_error(release)
     rows = [("Note", note) for note in statistics.notes]
-    rows += [("Noise", statistics.noise.family)] if statistics.noise is not None else []
+    rows += [("Noise", family) for family in {law.family: None for law in release.manifest.laws}]
     return _table(*rows, *([("Error", error)] if error is not None else []))
 
 
@@ -169,11 +169,14 @@ def _columns(columns: Sequence[ColumnVerdict]) -> str:
 
 def _provenance(release: "BaseRelease") -> str:
     manifest = release.manifest
-    if manifest.spent is not None:
-        spent = f"entry {manifest.spent.entry} of dataset {manifest.spent.dataset}"
+    if manifest.is_charged:
+        spent = manifest.paid()
     elif costs_nothing(release.guarantee.promise):
         spent = "nobody: this release costs nothing"
     else:
         spent = "no ledger: somebody must keep account of all releases about these people"
     software = ", ".join(map(" ".join, manifest.software.items()))
-    return _table(("Charged to", spent), ("Created", manifest.created), ("Made with", software))
+    made_of = [("Made of", note) for note in manifest.statistics.notes if manifest.combined]
+    return _table(
+        *made_of, ("Charged to", spent), ("Created", manifest.created), ("Made with", software)
+    )

@@ -27,10 +27,10 @@ def checklist(release: Release, balance: Balance | None = None) -> str:
 
 
 def _answers(release: Release) -> dict[str, object]:
-    manifest, guarantee, spent = release.manifest, release.guarantee, release.manifest.spent
+    manifest, guarantee = release.manifest, release.guarantee
     promise, warnings = guarantee.promise, manifest.warnings
     implied = format_number(rounded_up(implied_epsilon(promise)))
-    paid = None if spent is None else f"Entry {spent.entry} of dataset {_plain(spent.dataset)}."
+    paid = " ".join(f"Entry {x.entry} of dataset {_plain(x.dataset)}." for x in manifest.charges)
     exact, found = guarantee.numerics == "exact", release.diagnose()
     idealized = "No: idealized numerics; see docs/limitations.md."
     estimate_only = "No: this mechanism publishes an estimate only."
@@ -46,7 +46,7 @@ def _answers(release: Release) -> dict[str, object]:
         "rows_per_person": guarantee.rows_per_person,
         "public_rows": manifest.n_rows,
         "private_rows": "" if manifest.n_rows is None else None,
-        "charged": _box(spent is not None),
+        "charged": _box(manifest.is_charged),
         "entry": paid or "No ledger was charged.",
         "mechanism": manifest.mechanism.name,
         "chosen_by": manifest.mechanism.chosen_by,
@@ -56,7 +56,7 @@ def _answers(release: Release) -> dict[str, object]:
         "known": _box(any(column.verdict != "unknown" for column in found.columns)),
         "error": found.headline,
         "post": manifest.statistics.post,
-        "noise": "Yes, in the file." if manifest.statistics.noise else estimate_only,
+        "noise": "Yes, in the file." if manifest.laws else estimate_only,
     }
 
 

@@ -95,7 +95,7 @@ def registry_entry(
         "any other use of the file costs nothing further",
         "mechanism": manifest.mechanism.name,
         "mechanism_options": manifest.mechanism.options,
-        "noise": statistics.noise,
+        "noise": list(manifest.laws) if manifest.combined else statistics.noise,
         "numerics": guarantee.numerics,
         "software": manifest.software,
         "justification": justification,
@@ -105,10 +105,9 @@ def registry_entry(
 
 
 def _composition(release: Release, balance: Balance | None) -> str:
-    spent = release.manifest.spent
-    if spent is None:
+    if not release.manifest.is_charged:
         return "no ledger was used; the custodian keeps account of releases about the same people"
-    paid = f"entry {spent.entry} of dataset {spent.dataset}"
+    paid = release.manifest.paid()
     if balance is None:
         return f"{paid}; {_FLAVORS[type(release.guarantee.promise)][1]}"
     return f"{paid}; composition by the rule '{balance.composition}'. {balance.in_words}"

@@ -210,11 +210,12 @@ def _guarantee(release: Release) -> Html:
 
 
 def _budget(release: Release, balance: Balance | None) -> Html:
-    promise, spent = release.guarantee.promise, release.manifest.spent
+    promise, charges = release.guarantee.promise, release.manifest.charges
     charged: Child = ". No ledger was charged."
-    if spent is not None:
-        entry = f", charged to a ledger as entry {spent.entry} of dataset "
-        charged = (entry, name_of(spent.dataset), ".")
+    if charges:
+        entries = " and ".join(str(spent.entry) for spent in charges)
+        entry = f", charged to a ledger as entry {entries} of dataset "
+        charged = (entry, name_of(charges[0].dataset), ".")
     free, said = costs_nothing(promise), ("It cost ", el("code", str(promise)), charged)
     left = note(
         "What is left of the dataset’s total is written in the publisher’s ledger, not in this "
@@ -246,7 +247,7 @@ def _care(release: Release) -> Html:
         words=POSTS[post].words,
         counted="" if made.neighbors == "replace-one" else None,
         owned="one row" if rows == 1 else f"{rows} rows",
-        uncharged="" if release.manifest.spent is None and not free else None,
+        uncharged="" if not release.manifest.is_charged and not free else None,
         idealized=NUMERICS_WORDS["idealized"] if made.numerics == "idealized" else None,
     )
 

@@ -72,7 +72,8 @@ def merged(members: Sequence[Weighted]) -> UnitEstimate:
         known = [getattr(unit, name) for unit in units]
         if None in known:
             return None
-        return sum(m.factor**2 * m.stretch * value for m, value in zip(members, known, strict=True))
+        squares = (m.factor**2 * m.stretch for m in members)
+        return float(sum(s * value for s, value in zip(squares, known, strict=True)))
 
     moved = any(member.forth is not None for member in members)
     return UnitEstimate(

@@ -1,0 +1,42 @@
+from fractions import Fraction
+
+import pytest
+
+from dpcov.errors import UsageError
+from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.privacy.together import spend_of, together
+
+HALF, DELTA = Fraction(1, 2), Fraction(1, 10**6)
+NORMAL = spend_of(ApproxDP(epsilon=HALF, delta=DELTA), "gaussian", is_gaussian=True)
+OTHER = spend_of(ApproxDP(epsilon=HALF, delta=DELTA), "coinpress", is_gaussian=False)
+
+
+def test_the_joint_epsilon_is_met_by_the_joint_multiplier_and_hardly_larger():
+    promise = together([NORMAL] * 3)
+    multiplier = gaussian_noise_multiplier(HALF, DELTA) / Fraction(3**0.5)
+    assert gaussian_delta(multiplier, promise.epsilon) <= DELTA
+    assert gaussian_delta(multiplier, promise.epsilon - Fraction(2, 10**6)) > DELTA
+    assert promise.epsilon < 3 * HALF
+
+
+def test_a_single_promise_is_kept_up_to_a_step():
+    promise = together([NORMAL])
+    assert HALF <= promise.epsilon <= HALF + Fraction(2, 10**6) and promise.delta == DELTA
+
+
+def test_the_largest_delta_is_kept():
+    small = spend_of(ApproxDP(epsilon=HALF, delta=DELTA / 10), "gaussian", is_gaussian=True)
+    assert together([NORMAL, small]).delta == DELTA
+
+
+def test_noise_that_is_not_normal_adds_up():
+    pure = spend_of(PureDP(epsilon=HALF), "laplace", is_gaussian=False)
+    assert together([NORMAL, OTHER]) == ApproxDP(epsilon=Fraction(1), delta=2 * DELTA)
+    assert together([NORMAL, pure]) == ApproxDP(epsilon=Fraction(1), delta=DELTA)
+
+
+def test_rho_and_delta_have_no_common_sum():
+    rho = spend_of(ZCDP(rho=HALF), "gaussian", is_gaussian=True)
+    with pytest.raises(UsageError, match="no common sum"):
+        together([NORMAL, rho])

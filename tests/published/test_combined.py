@@ -1,0 +1,240 @@
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpcov
+from dpcov.analysis import correlation_intervals, mean_intervals
+from dpcov.data.geometry import Geometry, Scale
+from dpcov.errors import ReleaseError, UsageError
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.published.release import Release
+
+N = 4_000
+NAMES = ("height", "weight", "age")
+SCHEMA = dpcov.Schema(
+    columns={name: dpcov.Numeric(lower=-10, upper=10) for name in NAMES}, title="people"
+)
+
+
+def table(seed=0, n_rows=N):
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=(n_rows, 1))
+    return pd.DataFrame(common + rng.normal(size=(n_rows, 3)) * (0.5, 1, 2) + 1, columns=NAMES)
+
+
+ROWS = table()
+
+
+def made(seed, rows=ROWS, *, schema=SCHEMA, rho="0.02", **terms):
+    budget = terms.pop("budget", None) or dpcov.Budget(rho=rho)
+    entropy = dpcov.SeededEntropy(seed)
+    return dpcov.release(rows, schema=schema, budget=budget, entropy=entropy, **terms)
+
+
+def geometry(shift=0.0, factor=1.0):
+    scales = {
+        name: Scale(center=1.0 + shift, scale=factor * (1 + k)) for k, name in enumerate(NAMES)
+    }
+    return Geometry(columns=scales, norm_bound=6.0)
+
+
+@pytest.fixture(scope="module")
+def several():
+    """Releases in different geometries, with different budgets."""
+    places = ("schema", geometry(), geometry(), geometry(0.3, 1.5), "private")
+    budgets = ("0.02", "0.02", "0.1", "0.05", "0.2")
+    terms = zip(places, budgets, strict=True)
+    return [made(seed, geometry=g, rho=rho) for seed, (g, rho) in enumerate(terms)]
+
+
+@settings(max_examples=15, deadline=None)
+@given(order=st.permutations(range(4)), split=st.integers(1, 3))
+def test_neither_order_nor_brackets_matter(several, order, split):
+    chosen = [several[place] for place in order]
+    whole = several[0].combine(*several[1:4])
+    left, right = chosen[:split], chosen[split:]
+    parts = [each[0].combine(*each[1:]) if len(each) > 1 else each[0] for each in (left, right)]
+    nested = parts[0].combine(parts[1])
+    assert nested == whole and nested.fingerprint == whole.fingerprint
+    assert np.array_equal(nested.covariance(), whole.covariance())
+
+
+def test_a_release_twice_is_refused_also_inside_another(several):
+    first, second, third = several[:3]
+    for wrong in (
+        lambda: first.combine(first),
+        lambda: first.combine(second).combine(first),
+        lambda: first.combine(second).combine(second.combine(third)),
+    ):
+        with pytest.raises(UsageError, match="twice"):
+            wrong()
+    with pytest.raises(UsageError, match="at least two"):
+        first.combine()
+
+
+def test_what_is_of_another_table_is_refused(several):
+    first = several[1]
+    other = dpcov.Schema(columns=SCHEMA.columns, title="others")
+    wider = dpcov.Schema(
+        columns={**SCHEMA.columns, "age": dpcov.Numeric(lower=-20, upper=20)}, title="people"
+    )
+    twice = dpcov.Schema(columns=SCHEMA.columns, title="people", rows_per_person=2)
+    place = {"geometry": geometry()}
+    for wrong, words in (
+        (made(9, schema=other, **place), "titles"),
+        (made(9, schema=wider, geometry="schema"), "schemas"),
+        (made(9, schema=twice, **place), "schemas"),
+        (made(9, ROWS.head(3_000), **place), "numbers of rows"),
+        (made(9, neighbors="add-remove-one", **place), "numbers of rows"),
+        (made(9, mechanism="coinpress", geometry="schema"), "law of its noise"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            first.combine(wrong)
+
+
+@pytest.mark.parametrize(
+    ("budgets", "expected"),
+    [
+        (({"rho": "0.1"}, {"rho": "0.2"}), ZCDP(rho=Fraction(3, 10))),
+        (({"epsilon": 1}, {"epsilon": 2}), PureDP(epsilon=Fraction(3))),
+        (({"epsilon": 1}, {"rho": "0.2"}), ZCDP(rho=Fraction(7, 10))),
+    ],
+)
+def test_guarantees_add_up(budgets, expected):
+    parts = [
+        made(seed, budget=dpcov.Budget(**each), geometry=geometry())
+        for seed, each in enumerate(budgets)
+    ]
+    assert parts[0].combine(parts[1]).guarantee.promise == expected
+
+
+def test_gaussian_noise_under_delta_adds_up_as_one_mechanism():
+    budget = dpcov.Budget(epsilon=1, delta="1e-6")
+    parts = [made(seed, budget=budget, geometry=geometry()) for seed in (0, 1)]
+    promise = parts[0].combine(parts[1]).guarantee.promise
+    assert isinstance(promise, ApproxDP) and promise.delta == Fraction(1, 10**6)
+    # 1/m² is twice that of one release: less than twice the epsilon.
+    assert Fraction("1.454") < promise.epsilon < Fraction("1.456")
+
+
+def test_the_file_holds_every_release_as_it_is(several, tmp_path):
+    whole = several[1].combine(several[2], several[4])
+    whole.save(tmp_path / "whole.dpcov")
+    again = dpcov.load(tmp_path / "whole.dpcov")
+    assert again == whole
+    assert {member.fingerprint for member in again.members} == {
+        several[place].fingerprint for place in (1, 2, 4)
+    }
+    assert np.array_equal(again.covariance(), whole.covariance())
+    assert several[2].fingerprint[:12] in again.summary()
+    manifest, arrays = whole.manifest, dict(whole.statistics.arrays)
+    arrays.pop("0.trace")
+    with pytest.raises(ReleaseError, match="contradict"):
+        Release(manifest, arrays)
+
+
+def errors(release, truth, noise):
+    return (release.covariance("none") - truth)[np.triu_indices(3)] / noise
+
+
+@pytest.mark.parametrize("places", [(0, 0), (0, 1), (1, 2)])
+def test_the_stated_noise_is_the_noise(places):
+    # Standardized errors of the combination have variance one: 480 numbers, so within 0.68 to 1.32
+    # (five standard deviations), where the noise of one member would give two.
+    from dpcov.published.base import noise_of
+    from dpcov.published.estimate.entry_noise import covariance_noise
+
+    rooms = (geometry(), geometry(0.4, 1.6), "schema")
+    truth, found, alone = np.cov(ROWS.T.to_numpy(), ddof=0), [], []
+    for seed in range(80):
+        both = [
+            made(1_000 * k + seed, geometry=rooms[place], mechanism="gaussian")
+            for k, place in enumerate(places)
+        ]
+        one = both[0].combine(both[1])
+        units = np.outer(one.half_ranges, one.half_ranges)
+        means = (one.mean() - one.centers) / one.half_ranges
+        noise = covariance_noise(means, truth / units, noise_of(one)) * units
+        found.append(errors(one, truth, noise[np.triu_indices(3)]))
+        alone.append(errors(both[0], truth, noise[np.triu_indices(3)]))
+    assert 0.68 < np.mean(np.square(found)) < 1.32
+    assert abs(np.mean(found)) < 5 / np.sqrt(480)
+    assert np.mean(np.square(alone)) > 1.4 or places != (0, 0)
+
+
+def test_the_noise_is_that_of_one_release_at_the_whole_budget():
+    place = geometry()
+    one = made(0, rho="0.04", geometry=place).unit
+    two = made(1, geometry=place).combine(made(2, geometry=place)).unit
+    three = made(1, rho="0.01", geometry=place).combine(made(2, rho="0.03", geometry=place)).unit
+    for unit in (two, three):
+        assert unit.noise_variance == pytest.approx(one.noise_variance, rel=1e-3)
+        assert unit.off_diagonal_variance == pytest.approx(one.off_diagonal_variance, rel=1e-3)
+        assert unit.parts[0].trace_variance == pytest.approx(one.parts[0].trace_variance, rel=1e-3)
+
+
+def test_intervals_of_mixed_geometries_hold(several):
+    whole = several[0].combine(*several[1:])
+    tables = [correlation_intervals(whole, sampling=False), mean_intervals(whole, sampling=False)]
+    truth = np.corrcoef(ROWS.T.to_numpy())
+    pairs = [truth[i, j] for i, j in itertools.combinations(range(3), 2)]
+    for lines, values in zip(tables, (pairs, ROWS.mean().to_numpy()), strict=True):
+        widths = lines.upper - lines.lower
+        assert np.all((lines.lower - widths < values) & (values < lines.upper + widths))
+        assert np.all(np.isfinite(widths))
+
+
+def test_a_combination_does_what_a_release_does(several):
+    from dpcov.analysis import PrivatePCA, PrivateRidge
+    from dpcov.report import render_release
+
+    whole = several[3].combine(several[4])
+    assert whole.diagnose().typical <= several[3].diagnose().typical
+    assert "Made of" in whole.summary()
+    assert render_release(whole).startswith(b"<!doctype html>")
+    model = PrivateRidge.from_release(whole, target="weight")
+    assert np.isfinite(model.coef_).all()
+    assert PrivatePCA.from_release(whole).components_.shape == (3, 3)
+    for post in ("none", "psd", "clip", "projection", "shrink", "threshold"):
+        assert np.isfinite(whole.covariance(post)).all()
+    assert whole.sample(10, seed=1).num_rows == 10
+    assert whole.expected_error("shrink") is not None
+
+
+def test_private_numbers_of_rows_are_averaged():
+    parts = [
+        made(seed, neighbors="add-remove-one", geometry=geometry(), rho="0.05") for seed in (0, 1)
+    ]
+    whole, counts = parts[0].combine(parts[1]), [part.n_rows for part in parts]
+    assert min(counts) <= whole.n_rows <= max(counts)
+    assert whole.unit.count_variance < min(part.unit.count_variance for part in parts)
+
+
+def test_groups_are_combined_one_by_one():
+    rows = ROWS.assign(ward=np.where(np.arange(N) % 3 == 0, "a", "b"))
+    columns = {**SCHEMA.columns, "ward": dpcov.Categorical(categories=("a", "b"))}
+    schema = dpcov.Schema(columns=columns, title="people")
+    parts = [made(s, rows, schema=schema, by="ward", geometry="schema") for s in (0, 1)]
+    whole = parts[0].combine(parts[1])
+    assert whole.group_names == parts[0].group_names
+    group, alone = whole.group("a"), [part.group("a") for part in parts]
+    assert len(group.members) == 2 and group == alone[0].combine(alone[1])
+    assert np.isfinite(group.covariance()).all() and np.isfinite(whole.covariance()).all()
+
+
+def test_other_laws_of_noise():
+    budget = dpcov.Budget(epsilon=4)
+    for mechanisms in (("laplace", "laplace"), ("stratified-nuclear",) * 2, ("nuclear", "laplace")):
+        parts = [
+            made(seed, budget=budget, mechanism=name, geometry=geometry())
+            for seed, name in enumerate(mechanisms)
+        ]
+        whole = parts[0].combine(parts[1])
+        noise = [part.unit.off_diagonal_variance for part in (*parts, whole)]
+        assert noise[2] < min(noise[:2]) * 1.001
+        assert np.isfinite(whole.correlation()).all()
