@@ -60,13 +60,14 @@ def export(
     output: Annotated[Path, option("export output", "-o")],
     what: Annotated[str, option("export what")] = "covariance",
     group: options.Group = None,
+    pooled: options.Pooled = False,
     post: options.Post = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write a covariance, correlation or second moment matrix, or the means; costs no privacy."""
     from dpcov.published.export import export as write
 
-    loaded = options.load(release, group)
+    loaded = options.load(release, group, pooled=pooled)
     chosen: Any = {"quantity": what, "post": post}
     write(loaded, output, overwrite=overwrite, **chosen)
     typer.echo(
@@ -95,6 +96,7 @@ def sample(
     output: Annotated[Path, option("sample output", "-o")],
     rows: Annotated[int, option("sample rows", min=1)] = 1000,
     group: options.Group = None,
+    pooled: options.Pooled = False,
     seed: Annotated[int | None, option("sample seed")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -109,7 +111,7 @@ def sample(
     if write is None:
         raise UsageError("End the file name in .csv or .parquet.")
     sink = pa.BufferOutputStream()
-    write(options.load(release, group).sample(rows, seed=seed), sink)
+    write(options.load(release, group, pooled=pooled).sample(rows, seed=seed), sink)
     write_file(output, sink.getvalue().to_pybytes(), overwrite=overwrite)
     typer.echo(f"Wrote {output}: {rows} synthetic rows; they describe nobody.")
 

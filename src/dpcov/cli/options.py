@@ -61,6 +61,7 @@ ReleaseFile = Annotated[Path, Argument(help="A release file (.dpcov).", metavar=
 _FILES = "Release files (.dpcov), two or more."
 ReleaseFiles = Annotated[list[Path], Argument(help=_FILES, metavar="RELEASE...")]
 Group = Annotated[str | None, option("group")]
+Pooled = Annotated[bool, option("pooled")]
 SchemaFile = Annotated[Path, option("schema")]
 _PLACE = "The ledger: an SQLite file, or postgresql://USER@HOST/NAME."
 LedgerPlace = Annotated[str, Argument(help=_PLACE, metavar="LEDGER", callback=_warned)]
@@ -119,12 +120,14 @@ def key_from(key_file: Path | None) -> "Key":
     return Key.from_file(key_file)
 
 
-def load(release: Path, group: str | None = None) -> "Release":
+def load(release: Path, group: str | None = None, *, pooled: bool = False) -> "Release":
     """Read a release, or one group of it."""
     from dpcov.published.release import Release
 
+    if pooled and group is None:
+        raise UsageError("--pooled is about a group. Name it: --group NAME.")
     loaded = Release.load(release)
-    return loaded if group is None else loaded.group(group)
+    return loaded if group is None else loaded.group(group, pooled=pooled)
 
 
 def balance_of(release: "Release", ledger: str | None) -> "Balance | None":

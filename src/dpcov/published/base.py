@@ -39,6 +39,7 @@ from dpcov.published.frame import Frame
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.manifest import Manifest, read_guarantee
+from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts
 from dpcov.published.statistics import NoisyStatistics, Post, PublishedArray
 
 P = ParamSpec("P")
@@ -131,11 +132,22 @@ class BaseRelease:
         """Names of the public groups that have a matrix each; empty without groups."""
         return self.manifest.groups
 
-    def group(self, name: str) -> Self:
-        """Read the part of one of :attr:`group_names` as a release of its own."""
+    @cached_property
+    def pooled(self) -> PooledGroups:
+        """Estimates of all groups together: small ones borrow strength from the others."""
+        with one_thread(len(self.manifest.columns)):
+            return pool_groups(self)
+
+    def group(self, name: str, *, pooled: bool = False) -> Self:
+        """Read the part of one of :attr:`group_names` as a release of its own.
+
+        ``pooled``: estimated together with the other groups (:attr:`pooled`), as a finished matrix.
+        """
         if name not in self.group_names:
             known = ", ".join(self.group_names) or "none; release again with by=COLUMN"
             raise UsageError(f"This release has no group of that name. Its groups: {known}.")
+        if pooled:
+            return type(self)(*pooled_facts(self, name, self.pooled))
         if self.members:
             parts = [member.group(name) for member in self.members]
             return type(self)(*combined_facts(parts))
