@@ -1,0 +1,292 @@
+"""Error of combined releases, and of groups that are estimated together.
+
+Run: python -m benchmarks.analyst.several [--quick] [--data DIR] [--repetitions N] [--out FILE]
+     python -m benchmarks.analyst.several --page
+
+Rows of the result: what was compared, a table, the budgets, and the root mean square error of a
+correlation: of what is compared with (one release at the whole budget; every group alone), and of
+what is new.  For groups also against the population, from rows that were not released: the mean
+squared error there, less the sampling variance of those rows, which a bootstrap tells.
+"""
+
+import argparse
+import csv
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import dpcov
+from benchmarks.analyst.measure import Correlations
+from benchmarks.analyst.page import DOCS, filled
+from benchmarks.analyst.tables import ADULT, NHANES, PUBLIC, Table, made
+from benchmarks.data import MissingTable, data_directory
+from dpcov import Budget, Categorical, Numeric, Schema, SeededEntropy
+from dpcov.errors import ReleaseError
+
+LINES, PAGE = DOCS / "measured" / "several.csv", DOCS / "several.md"
+TOP_UPS = ((0.02, 0.02), (0.1, 0.1), (0.02, 0.18))
+# How the second release finds its geometry; "planned" shares one of a survey for the whole budget.
+WAYS = ("planned", "first's", "own")
+SURVEY = 0.1
+RHOS = (0.02, 0.1)
+# A group needs as many rows on either side to be scored, and so many bootstrap samples.
+LEAST_ROWS, BOOTSTRAP = 20, 40
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the result."""
+
+    what: str
+    table: str
+    budgets: str
+    truth: str
+    before: float
+    now: float
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Rows with a column of groups, and the bounds of the others."""
+
+    name: str
+    frame: pd.DataFrame
+    bounds: dict[str, tuple[float, float]]
+    by: str
+
+    @property
+    def schema(self) -> Schema:
+        """The columns as somebody types them."""
+        columns = {
+            name: Numeric(lower=low, upper=high) for name, (low, high) in self.bounds.items()
+        }
+        labels = tuple(sorted(self.frame[self.by].unique()))
+        return Schema(columns={**columns, self.by: Categorical(categories=labels)})
+
+
+def regions(name: str, seed: int, differ: float, count: int = 50, rows: int = 300) -> Grouped:
+    """Made-up regions; factors and means differ by so much of what they have in common."""
+    rng, p = np.random.default_rng(seed), 8
+    common, parts = rng.normal(size=(p, 3)), []
+    for _ in range(count):
+        own, mean = common + differ * rng.normal(size=(p, 3)), 2 * differ * rng.normal(size=p)
+        parts.append(rng.normal(size=(rows, 3)) @ own.T + rng.normal(size=(rows, p)) + mean)
+    names = [f"x{i}" for i in range(p)]
+    frame = pd.DataFrame(np.vstack(parts), columns=names)
+    frame["region"] = [f"r{g:02d}" for g in range(count) for _ in range(rows)]
+    return Grouped(name, frame, dict.fromkeys(names, (-40.0, 40.0)), "region")
+
+
+def grouped(directory: Path) -> Iterator[Grouped]:
+    """Public tables by a column, and made-up regions."""
+    bounds = {key: tuple(map(float, pair)) for key, pair in ADULT.items()}
+    people = PUBLIC["adult-full"](directory).frame
+    for by in ("occupation", "native-country"):
+        yield Grouped(f"adult by {by}", people[[*bounds, by]], bounds, by)
+    patients = PUBLIC["nhanes"](directory).frame
+    bounds = {key: tuple(map(float, pair)) for key, pair in NHANES.items()}
+    ages = pd.cut(patients["age"], [0, 30, 40, 50, 60, 70, 200], right=False).astype(str)
+    yield Grouped("nhanes by age", patients.assign(ages=ages), bounds, "ages")
+    del bounds["race"]
+    races = patients.drop(columns="race").assign(races=patients["race"].map("r{:.0f}".format))
+    yield Grouped("nhanes by race", races, bounds, "races")
+    yield regions("regions alike", 1, 0.0)
+    yield regions("regions", 0, 0.3)
+    yield regions("regions apart", 2, 1.0)
+
+
+def top_up(table: Table, first: float, second: float, seeds: range) -> Iterator[Line]:
+    """Two releases together against one."""
+    truth, schema, rows = Correlations(table), table.schema(), table.frame
+    found: dict[str, list[float]] = {}
+
+    def error(release: dpcov.Release) -> float:
+        return truth.errors(release.correlation())["rms"] ** 2
+
+    def draw(rho: float, seed: int, geometry: object) -> dpcov.Release:
+        return dpcov.release(
+            rows,
+            schema=schema,
+            budget=Budget(rho=f"{rho:g}"),
+            geometry=geometry,
+            entropy=SeededEntropy(seed),
+        )
+
+    whole = first + second
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in (4 * each for each in seeds):
+            one, both = draw(first, seed, "private"), draw(whole, seed + 1, "private")
+            path = Path(folder) / f"{seed}.dpcov"
+            one.save(path)
+            survey = dpcov.survey(
+                rows,
+                schema=schema,
+                budget=Budget(rho=f"{SURVEY * whole:g}"),
+                coming=Budget(rho=f"{whole:g}"),
+                entropy=SeededEntropy(seed + 2),
+            )
+            left = 1 - SURVEY
+            planned = [draw(rho * left, seed + k, survey) for k, rho in enumerate((first, second))]
+            made = {
+                "planned": planned[0].combine(planned[1]),
+                "planned, one": draw(whole * left, seed + 3, survey),
+                "one": both,
+            }
+            # A release that had too few rows for a survey has the geometry of the bounds.
+            has_own = one.features[0].lower is not None
+            made["first's"] = one.combine(draw(second, seed + 2, path if has_own else "schema"))
+            made["own"] = one.combine(draw(second, seed + 3, "private"))
+            for name, release in made.items():
+                found.setdefault(name, []).append(error(release))
+    size = {name: float(np.sqrt(np.mean(squares))) for name, squares in found.items()}
+    for way in WAYS:
+        one_release = size["planned, one" if way == "planned" else "one"]
+        budgets = f"{first:g} + {second:g}"
+        yield Line(f"top-up, {way}", table.name, budgets, "table", one_release, size[way])
+
+
+def groups(table: Grouped, rho: float, seeds: range) -> Iterator[Line]:
+    """Groups together against groups alone."""
+    squares: dict[str, list[tuple[float, float]]] = {"table": [], "population": []}
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        released = rng.random(len(table.frame)) < 0.5
+        release = dpcov.release(
+            table.frame[released],
+            schema=table.schema,
+            budget=Budget(rho=f"{rho:g}"),
+            by=table.by,
+            entropy=SeededEntropy(seed),
+        )
+        for place, name in enumerate(release.pooled.names):
+            estimates = _alone(release, name), release.pooled.correlations[place]
+            for truth, kept in (("table", released), ("population", ~released)):
+                rows = table.frame[kept & (table.frame[table.by] == name)][list(table.bounds)]
+                if len(rows) >= LEAST_ROWS:
+                    noise = rng if truth == "population" else None
+                    squares[truth].append(_squares(estimates, rows.to_numpy(), noise))
+    for truth, pairs in squares.items():
+        before, now = np.sqrt(np.maximum(np.mean(pairs, axis=0), 0.0))
+        yield Line("groups", table.name, f"{rho:g}", truth, float(before), float(now))
+
+
+def _alone(release: dpcov.Release, name: str) -> np.ndarray:
+    try:
+        return release.group(name).correlation()
+    # The noise hides the number of rows: nothing is known.
+    except ReleaseError:
+        return np.eye(len(release.features))
+
+
+def _squares(
+    estimates: tuple[np.ndarray, ...], rows: np.ndarray, rng: np.random.Generator | None
+) -> tuple[float, ...]:
+    pairs = np.triu_indices(rows.shape[1], 1)
+    with np.errstate(all="ignore"):
+        truth, sampling = np.corrcoef(rows.T)[pairs], np.zeros(len(pairs[0]))
+        if rng is not None:
+            chosen = rng.integers(0, len(rows), (BOOTSTRAP, len(rows)))
+            drawn = [np.corrcoef(rows[places].T)[pairs] for places in chosen]
+            sampling = np.nanvar(drawn, axis=0, ddof=1)
+    known = np.isfinite(truth) & np.isfinite(sampling)
+    errors = [(np.nan_to_num(each[pairs]) - truth) ** 2 - sampling for each in estimates]
+    return tuple(float(each[known].mean()) for each in errors)
+
+
+def run(options: argparse.Namespace) -> Iterator[Line]:
+    """Everything, or two small cases."""
+    seeds = range(options.repetitions)
+    if options.quick:
+        yield from top_up(made(1, n_rows=4_000, n_columns=5), 0.1, 0.1, seeds)
+        yield from groups(regions("regions", 0, 0.3, count=6, rows=200), 0.1, seeds)
+        return
+    directory = data_directory(options.data)
+    try:
+        tables = [PUBLIC[name](directory) for name in ("nhanes", "credit", "adult")]
+        by_group = list(grouped(directory))
+    except MissingTable as missing:
+        sys.exit(str(missing))
+    for table in [*tables, *(made(seed) for seed in (1, 2, 3))]:
+        for first, second in TOP_UPS:
+            yield from top_up(table, first, second, seeds)
+    for each in by_group:
+        for rho in RHOS:
+            yield from groups(each, rho, seeds)
+
+
+def blocks(lines: pd.DataFrame) -> dict[str, str]:
+    """What stands between the markers of the page."""
+    lines = lines.assign(ratio=lines["now"] / lines["before"])
+    is_group = lines["what"] == "groups"
+    return {"top-ups": _top_ups(lines[~is_group]), "groups": _groups(lines[is_group])}
+
+
+def _top_ups(lines: pd.DataFrame) -> str:
+    rows = [["table", "ρ", *(f"{way} geometry" for way in WAYS)]]
+    wide = lines.pivot_table(index=["table", "budgets"], columns="what", values="ratio", sort=False)
+    for (table, budgets), found in wide.iterrows():
+        rows.append([table, budgets, *(f"{found[f'top-up, {way}']:.2f}" for way in WAYS)])
+    for budgets, found in lines.groupby("budgets", sort=False):
+        means = found.groupby("what")["ratio"].apply(_mean)
+        cells = (f"**{means[f'top-up, {way}']:.2f}**" for way in WAYS)
+        rows.append(["**geometric mean**", budgets, *cells])
+    return _table(rows)
+
+
+def _groups(lines: pd.DataFrame) -> str:
+    head = ["table", "ρ", "alone", "together", "ratio"]
+    rows = [[*head, "alone, population", "together, population", "ratio"]]
+    for (table, rho), found in lines.groupby(["table", "budgets"], sort=False):
+        cells = []
+        for truth in ("table", "population"):
+            line = found.set_index("truth").loc[truth]
+            cells += [f"{line.before:.3f}", f"{line.now:.3f}", f"**{line.ratio:.2f}**"]
+        rows.append([table, rho if isinstance(rho, str) else f"{rho:g}", *cells])
+    means = lines.groupby("truth")["ratio"].apply(_mean)
+    rows.append(["**geometric mean**", "", "", "", f"**{means['table']:.2f}**", "", ""])
+    rows[-1].append(f"**{means['population']:.2f}**")
+    return _table(rows)
+
+
+def _mean(ratios: pd.Series) -> float:
+    return float(np.exp(np.mean(np.log(ratios))))
+
+
+def _table(rows: list[list[str]]) -> str:
+    rows.insert(1, ["---"] * len(rows[0]))
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def main() -> None:
+    """Print lines, and write them as CSV where a file is named; or write the page anew."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--page", action="store_true")
+    parser.add_argument("--data")
+    parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if options.page:
+        text, lines = PAGE.read_text(encoding="utf-8"), pd.read_csv(LINES)
+        PAGE.write_text(filled(text, blocks(lines)), encoding="utf-8")
+        return
+    found = []
+    for line in run(options):
+        print(line, flush=True)
+        found.append(astuple(line))
+    if options.out is not None:
+        with options.out.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([field.name for field in fields(Line)])
+            writer.writerows(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpcov
+from dpcov.analysis import PrivateRidge
+from dpcov.errors import UsageError
+
+NAMES = ["a", "b", "c", "d"]
+
+
+def regions(differ, count=20, rows=200, seed=0):
+    rng, parts = np.random.default_rng(seed), []
+    common = rng.normal(size=(4, 2))
+    for _ in range(count):
+        own = common + differ * rng.normal(size=(4, 2))
+        mean = differ * rng.normal(size=4)
+        parts.append(rng.normal(size=(rows, 2)) @ own.T + rng.normal(size=(rows, 4)) + mean)
+    frame = pd.DataFrame(np.vstack(parts), columns=NAMES)
+    return frame.assign(region=[f"r{g:02d}" for g in range(count) for _ in range(rows)])
+
+
+def released(frame, seed=0, rho="0.1"):
+    columns = {name: dpcov.Numeric(lower=-20, upper=20) for name in NAMES}
+    labels = tuple(sorted(frame["region"].unique()))
+    schema = dpcov.Schema(columns={**columns, "region": dpcov.Categorical(categories=labels)})
+    entropy = dpcov.SeededEntropy(seed)
+    budget = dpcov.Budget(rho=rho)
+    return dpcov.release(frame, schema=schema, budget=budget, by="region", entropy=entropy)
+
+
+@pytest.fixture(scope="module")
+def made():
+    frame = regions(0.2)
+    return frame, released(frame)
+
+
+def scores(frame, release):
+    """Squared errors of correlations, alone and together, and whether intervals hold them."""
+    alone, together, held = [], [], []
+    pairs = np.triu_indices(4, 1)
+    for place, name in enumerate(release.pooled.names):
+        rows = frame[frame["region"] == name][NAMES]
+        if len(rows):
+            truth = np.corrcoef(rows.T.to_numpy())[pairs]
+            alone.append((np.nan_to_num(release.group(name).correlation())[pairs] - truth) ** 2)
+            error = release.pooled.correlations[place][pairs] - truth
+            together.append(error**2)
+            held.append(np.abs(error) < 1.96 * release.pooled.correlation_std[place][pairs])
+    return np.mean(alone), np.mean(together), np.mean(held)
+
+
+def test_small_groups_gain_and_intervals_hold(made):
+    alone, together, held = scores(*made)
+    assert together < 0.7 * alone
+    assert held > 0.88
+
+
+def test_groups_that_differ_lose_nothing():
+    alone, together, _ = scores(frame := regions(2.0, count=8, rows=1_000), released(frame))
+    assert together < 1.05**2 * alone
+
+
+def test_a_pooled_group_is_a_release(made, tmp_path):
+    _, release = made
+    group = release.group("r03", pooled=True)
+    place = release.pooled.names.index("r03")
+    assert np.allclose(group.covariance(), release.pooled.covariances[place])
+    assert np.allclose(group.correlation(), release.pooled.correlations[place])
+    assert np.allclose(group.mean(), release.pooled.means[place])
+    assert group.n_rows == release.group("r03").n_rows
+    group.save(tmp_path / "r03.dpcov")
+    again = dpcov.load(tmp_path / "r03.dpcov")
+    assert np.array_equal(again.covariance(), group.covariance())
+    assert release.fingerprint[:12] in again.summary(details=True)
+    model = PrivateRidge.from_release(group, target="a", alpha=0.1)
+    assert np.isfinite(model.coef_).all()
+    # Its noise is no longer of a known law.
+    assert group.expected_error() is None
+
+
+def test_what_cannot_be_pooled_is_refused(made):
+    with pytest.raises(UsageError, match="by=COLUMN"):
+        assert made[1].group("r03").pooled
+    with pytest.raises(UsageError, match="no group of that name"):
+        made[1].group("nowhere", pooled=True)
+
+
+def test_groups_of_combined_releases_are_pooled(made):
+    frame, release = made
+    both = release.combine(released(frame, seed=1))
+    assert scores(frame, both)[1] < scores(frame, release)[1]
+    assert np.isfinite(both.group("r03", pooled=True).covariance()).all()
