@@ -17,6 +17,8 @@ try:
         PrivateLinearRegression as PrivateLinearRegression,
     )
     from dpcov.analysis.estimators.linear_model import PrivateRidge as PrivateRidge
+    from dpcov.analysis.intervals.differences import difference_intervals as difference_intervals
+    from dpcov.analysis.intervals.differences import trend_intervals as trend_intervals
     from dpcov.analysis.intervals.inference import coefficient_intervals as coefficient_intervals
     from dpcov.analysis.intervals.inference import correlation_intervals as correlation_intervals
     from dpcov.analysis.intervals.inference import eigenvalue_intervals as eigenvalue_intervals

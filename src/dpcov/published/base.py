@@ -233,19 +233,14 @@ class BaseRelease:
             return self._covariance_of_levels
         return self.frame.covariance(post.apply(self._covariance_of(self.unit)))
 
-    def noisy_and_estimate(
-        self, unit: UnitEstimate, post: Post | None = None
-    ) -> tuple[Array, Array]:
-        """An encoded covariance, (p, p) each: unbiased, and what is made of it column by column."""
-        noisy, chosen = self._covariance_of(unit), find_post(post or self.statistics.post)
-        return self.frame.covariance(noisy.matrix), self.frame.covariance(chosen.apply(noisy))
-
     @cached_property
     def _covariance_of_levels(self) -> Array:
         """Shrunk, block by block, with what everybody knows of levels."""
+        post = find_post("shrink")
 
         def estimate(unit: UnitEstimate) -> tuple[Array, Array]:
-            return self.noisy_and_estimate(unit, "shrink")
+            noisy = self._covariance_of(unit)
+            return self.frame.covariance(noisy.matrix), self.frame.covariance(post.apply(noisy))
 
         noisy, found = estimate(self.unit)
         mean = self.frame.mean(self._centered[1])

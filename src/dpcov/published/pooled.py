@@ -13,8 +13,7 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.estimate.entry_noise import inhabited
-from dpcov.published.estimate.levels import divergence
-from dpcov.published.estimate.pooling import GroupMoments, Own, own_share, pool_moments
+from dpcov.published.estimate.pooling import GroupMoments, pool_moments
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.manifest import Manifest, StatisticsRecord
@@ -84,11 +83,10 @@ def pool_groups(release: "BaseRelease") -> PooledGroups:
     undo = np.linalg.inv(linear)
     whole = undo @ (release.covariance() / np.outer(units, units)) @ undo.T
     made = pool_moments(GroupMoments.of(groups), np.asarray(whole), linear)
-    own = [_own(release.group(name)) for name in release.group_names]
-    share, covariances = own_share(own, made), made.covariances.copy()
-    for place, each in enumerate(own):
-        if each is not None:
-            covariances[place] += share * (each.estimate - covariances[place])
+    covariances = [
+        _with_own(release.group(name), pooled, kept)
+        for name, pooled, kept in zip(release.group_names, made.covariances, made.kept, strict=True)
+    ]
     lower, upper = np.array([column.bounds for column in release.features]).T
     means = release.centers + units * (made.means + shift)
     return PooledGroups(
@@ -96,18 +94,20 @@ def pool_groups(release: "BaseRelease") -> PooledGroups:
         counts=np.array([group.counts[0] for group in groups]),
         means=np.clip(means, lower, upper),
         mean_std=units * np.sqrt(made.mean_variances),
-        covariances=covariances * np.outer(units, units),
+        covariances=np.array(covariances) * np.outer(units, units),
         covariance_std=np.sqrt(made.covariance_variances) * np.outer(units, units),
     )
 
 
-def _own(group: "BaseRelease") -> Own | None:
-    """A group's own estimate, and what is left of the noise in it; None where noise hides it."""
+def _with_own(group: "BaseRelease", pooled: Array, kept: float) -> Array:
+    # A group that keeps all of its distance from the others is best read alone: its own estimate
+    # knows how noise spreads over directions, which entry by entry nothing tells.
     try:
-        noisy, found = group.noisy_and_estimate(group.unit)
+        own = group.covariance() / np.outer(group.half_ranges, group.half_ranges)
+    # The noise hides its number of rows.
     except ReleaseError:
-        return None
-    return Own(noisy=noisy, estimate=found, shared=divergence(group.noisy_and_estimate, group.unit))
+        return pooled
+    return np.asarray(pooled + kept * (own - pooled))
 
 
 def _moments(group: "BaseRelease") -> GroupMoments:

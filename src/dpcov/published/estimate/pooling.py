@@ -84,14 +84,14 @@ class GroupMoments:
 class PooledMoments:
     """Means (G, p), covariances (G, p, p), and the variances of their errors.
 
-    ``shared`` (G, p, p) is the mean product of the noise on an entry and of what is left of it.
+    ``kept`` (G,) is the share of its distance from the others that a group keeps, on average.
     """
 
     means: Array
     mean_variances: Array
     covariances: Array
     covariance_variances: Array
-    shared: Array
+    kept: Array
 
 
 def pool_moments(groups: GroupMoments, whole: Array, back: Array) -> PooledMoments:
@@ -119,46 +119,15 @@ def pool_moments(groups: GroupMoments, whole: Array, back: Array) -> PooledMomen
     target = forth @ whole @ forth.T - np.tensordot(shares, moved, axes=1)
     products = own + np.outer(shift, shift)
     variances = groups.variances[:, None, None] * (np.outer(size, size) + products**2)
-    errors = variances + counted[:, :, None] * np.eye(p)
-    errors = errors + (1 + np.eye(p)) * sampling[:, None, None]
-    found = _pull_symmetric(forth @ around @ forth.T - moved, errors, target)
+    variances += (1 + np.eye(p)) * sampling[:, None, None] + counted[:, :, None] * np.eye(p)
+    found = _pull_symmetric(forth @ around @ forth.T - moved, variances, target)
     return PooledMoments(
         means=means.values @ home.T + back @ center,
         mean_variances=means.variances @ (home**2).T,
         covariances=np.array([home @ _positive(each) @ home.T for each in found.values]),
         covariance_variances=np.array([_spread(home, each) for each in found.variances]),
-        shared=np.array([_spread(home, each) for each in found.kept * variances]),
+        kept=found.kept.mean(axis=(1, 2)),
     )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Own:
-    """A group's own estimate, beside the pooled one: covariances (p, p).
-
-    ``noisy`` is unbiased; ``shared`` the mean product of its noise and of what is left of it.
-    """
-
-    noisy: Array
-    estimate: Array
-    shared: Array
-
-
-def own_share(own: Sequence[Own | None], made: PooledMoments) -> float:
-    """The share of groups' own estimates at which mixtures with the pooled ones err least.
-
-    By Stein's unbiased risk estimate of all groups together, in units of their own deviations.
-    None: a group whose own estimate is unknown.
-    """
-    gain = size = 0.0
-    for each, pooled, shared in zip(own, made.covariances, made.shared, strict=True):
-        if each is not None:
-            deviations = np.sqrt(np.diagonal(pooled))
-            weight = 1 / np.maximum(np.outer(deviations, deviations), np.finfo(np.float64).tiny)
-            apart = (each.estimate - pooled) * weight
-            gain += float(np.sum(apart * (each.noisy - pooled) * weight))
-            gain -= float(np.sum((each.shared - shared) * weight**2))
-            size += float(np.sum(apart**2))
-    return float(np.clip(gain / size, 0.0, 1.0)) if size > 0 else 0.0
 
 
 def _pull_symmetric(noisy: Array, variances: Array, mean: Array) -> Pulled:

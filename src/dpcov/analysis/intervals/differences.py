@@ -1,0 +1,136 @@
+"""Compare releases of different people: differences, and trends over time, with intervals.
+
+Every release has noise of its own, and its rows are a sample of their own, so errors are
+independent.  Limits of a sum follow from the limits of its parts (Zou and Donner 2008), which keeps
+what those know of bounds and of noise in denominators (docs/several.md).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf, isfinite, nan, sqrt
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from dpcov.analysis.intervals.inference import (
+    Names,
+    correlation_intervals,
+    mean_intervals,
+    variance_intervals,
+)
+from dpcov.analysis.intervals.table import Interval, IntervalTable
+from dpcov.analysis.problems import InputError
+from dpcov.published.release import Release
+
+Quantity = Literal["means", "variances", "correlations"]
+
+_TABLES: Mapping[Quantity, Callable[..., IntervalTable]] = {
+    "means": mean_intervals,
+    "variances": variance_intervals,
+    "correlations": correlation_intervals,
+}
+
+
+def difference_intervals(
+    first: Release,
+    second: Release,
+    features: Names = None,
+    *,
+    what: Quantity = "correlations",
+    level: float = 0.95,
+    sampling: bool = True,
+) -> IntervalTable:
+    """Intervals for the second release's means, variances or correlations less the first's.
+
+    Both are of different people: two sites, two years, or two groups of one release.  Where some
+    people are in both, sampling errors go along with each other and the intervals are too wide.
+    Parameters and errors are as in :func:`mean_intervals`; InputError where no feature is in both.
+    """
+    tables = _tables([first, second], features, what, level, sampling)
+    return _combined(
+        f"differences of {what}", tables, [np.array([-1.0, 1.0])] * len(tables[0].rows)
+    )
+
+
+def trend_intervals(
+    releases: Mapping[float, Release],
+    features: Names = None,
+    *,
+    what: Quantity = "correlations",
+    level: float = 0.95,
+    sampling: bool = True,
+) -> IntervalTable:
+    """Intervals for the change of means, variances or correlations per unit of time.
+
+    Weighted least squares: a line through the estimates, each weighted by its own standard error.
+
+    Parameters
+    ----------
+    releases : mapping of float to Release
+        By time, such as the year; three or more, of different people.
+    features, what, level, sampling
+        As in :func:`difference_intervals`.
+    """
+    if len(releases) < 3:
+        raise InputError("A trend needs three releases or more; use difference_intervals for two.")
+    times = np.array(sorted(releases), dtype=np.float64)
+    if not np.isfinite(times).all():
+        raise InputError("Times must be finite numbers, such as years.")
+    tables = _tables([releases[time] for time in sorted(releases)], features, what, level, sampling)
+    errors = np.array([table.std_error for table in tables])
+    slopes = [_slope(times, own) for own in errors.T]
+    return _combined(f"trends of {what}", tables, slopes)
+
+
+def _slope(times: np.ndarray[Any, Any], errors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Coefficients of the estimates in a weighted slope; an unknown one has no weight."""
+    known = np.isfinite(errors) & (errors > 0)
+    weight = np.where(known, 1 / np.where(known, errors, 1.0) ** 2, 0.0)
+    if known.sum() < 2:
+        return np.full(len(times), nan)
+    apart = times - weight @ times / weight.sum()
+    return np.asarray(weight * apart / (weight @ apart**2))
+
+
+def _tables(
+    releases: Sequence[Release], features: Names, what: Quantity, level: float, sampling: bool
+) -> list[IntervalTable]:
+    if what not in get_args(Quantity):
+        raise InputError(f"what must be one of: {', '.join(get_args(Quantity))}.")
+    if len({release.fingerprint for release in releases}) < len(releases):
+        raise InputError("A release is among them twice. Compare releases of different people.")
+    names = [release.feature_names for release in releases]
+    shared = [name for name in names[0] if all(name in others for others in names)]
+    if not shared:
+        raise InputError("These releases have no feature in common.")
+    chosen = shared if features is None else features
+    make = _TABLES[what]
+    return [make(release, chosen, level=level, sampling=sampling) for release in releases]
+
+
+def _combined(
+    what: str, tables: Sequence[IntervalTable], coefficients: Sequence[np.ndarray[Any, Any]]
+) -> IntervalTable:
+    if len({table.names for table in tables}) > 1:
+        raise InputError("The columns stand for different features. Name features that both have.")
+    rows = zip(*(table.rows for table in tables), strict=True)
+    lines = [_line(parts, own) for parts, own in zip(rows, coefficients, strict=True)]
+    return IntervalTable(what=what, level=tables[0].level, rows=tuple(lines))
+
+
+def _line(parts: Sequence[Interval], coefficients: np.ndarray[Any, Any]) -> Interval:
+    used = [(c, part) for c, part in zip(coefficients.tolist(), parts, strict=True) if c != 0]
+    if not all(isfinite(c) and isfinite(part.estimate) for c, part in used):
+        return Interval(parts[0].name, -inf, inf)
+    estimate = sum(c * part.estimate for c, part in used)
+    ends = [sorted((c * part.lower, c * part.upper)) for c, part in used]
+    below = sqrt(
+        sum((c * x.estimate - low) ** 2 for (c, x), (low, _) in zip(used, ends, strict=True))
+    )
+    above = sqrt(
+        sum((high - c * x.estimate) ** 2 for (c, x), (_, high) in zip(used, ends, strict=True))
+    )
+    stds = (
+        sqrt(sum((c * getattr(part, name)) ** 2 for c, part in used))
+        for name in ("sampling_std", "privacy_std")
+    )
+    return Interval(parts[0].name, estimate - below, estimate + above, estimate, *stds)

@@ -1,0 +1,80 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpcov
+from dpcov.analysis import correlation_intervals, difference_intervals, trend_intervals
+from dpcov.analysis.problems import InputError
+from dpcov.data.geometry import Geometry, Scale
+
+SCHEMA = dpcov.Schema(
+    columns={name: dpcov.Numeric(lower=-10, upper=10) for name in ("a", "b")}, title="years"
+)
+PLACE = Geometry(columns={n: Scale(center=0.0, scale=1.0) for n in ("a", "b")}, norm_bound=4.0)
+
+
+def year(seed, correlation, mean=0.0, n_rows=1_000, rho="0.05"):
+    rng = np.random.default_rng(seed)
+    covariance = [[1.0, correlation], [correlation, 1.0]]
+    rows = pd.DataFrame(rng.multivariate_normal([mean, 0], covariance, n_rows), columns=["a", "b"])
+    return dpcov.release(
+        rows,
+        schema=SCHEMA,
+        budget=dpcov.Budget(rho=rho),
+        geometry=PLACE,
+        entropy=dpcov.SeededEntropy(seed),
+        mechanism="gaussian",
+    )
+
+
+def test_intervals_of_differences_hold_and_are_not_too_wide():
+    held, widths, errors = [], [], []
+    for seed in range(60):
+        line = difference_intervals(year(2 * seed, 0.2), year(2 * seed + 1, 0.5)).rows[0]
+        held.append(line.lower <= 0.3 <= line.upper)
+        widths.append(line.upper - line.lower)
+        errors.append(line.estimate - 0.3)
+    # Of 60 intervals at 95 %, 48 or fewer hold in one of a million cases.
+    assert sum(held) > 48
+    assert np.mean(widths) < 1.5 * 2 * 1.96 * np.std(errors)
+
+
+def test_a_difference_counts_the_errors_of_both():
+    first, second = year(1, 0.2), year(2, 0.5)
+    line = difference_intervals(first, second).rows[0]
+    parts = [correlation_intervals(each).rows[0] for each in (first, second)]
+    assert line.estimate == pytest.approx(parts[1].estimate - parts[0].estimate)
+    assert line.std_error == pytest.approx(np.hypot(parts[0].std_error, parts[1].std_error))
+    turned = difference_intervals(second, first).rows[0]
+    assert (turned.lower, turned.upper) == pytest.approx((-line.upper, -line.lower))
+
+
+def test_a_trend_is_the_slope_of_a_weighted_line():
+    releases = {2020 + k: year(k, 0.1, mean=0.2 * k, rho=str(0.02 + 0.05 * k)) for k in range(5)}
+    found = trend_intervals(releases, what="means")
+    from dpcov.analysis import mean_intervals
+
+    lines = [mean_intervals(each).rows[0] for each in releases.values()]
+    weight = [1 / line.std_error for line in lines]
+    slope, _ = np.polyfit(list(releases), [line.estimate for line in lines], 1, w=weight)
+    assert found["a"].estimate == pytest.approx(slope, rel=1e-6)
+    assert found["a"].lower < 0.2 < found["a"].upper
+    assert found["b"].lower < 0.0 < found["b"].upper
+
+
+def test_what_noise_hides_has_no_limits():
+    lost = year(5, 0.3, n_rows=40, rho="0.0001")
+    line = difference_intervals(lost, year(6, 0.3)).rows[0]
+    assert line.upper - line.lower > 1 or not np.isfinite(line.upper)
+
+
+def test_wrong_questions_are_refused():
+    one, other = year(1, 0.2), year(2, 0.2)
+    with pytest.raises(InputError, match="twice"):
+        difference_intervals(one, one)
+    with pytest.raises(InputError, match="must be one of"):
+        difference_intervals(one, other, what="spectra")
+    with pytest.raises(InputError, match="three releases"):
+        trend_intervals({1.0: one, 2.0: other})
+    with pytest.raises(InputError, match="finite"):
+        trend_intervals({1.0: one, 2.0: other, float("inf"): year(3, 0.2)})
