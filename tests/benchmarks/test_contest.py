@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from benchmarks.analyst import contest, geometry_page, page
+from benchmarks.analyst import contest, geometry_page, page, several
 from benchmarks.analyst.contest import Case, Terms
 from benchmarks.analyst.rivals import GRID, UNTUNED, Descent, ada_ssp, gradient_descent, unit_rows
 from benchmarks.analyst.tables import Table, made
@@ -134,6 +134,13 @@ def test_the_page_on_geometry_says_what_was_measured():
     # A better release would change the page.
     better = lines.assign(rms=lines["rms"] * (1 - 0.5 * (lines["geometry"] == "private")))
     assert page.filled(text, geometry_page.blocks(better)) != text
+
+
+def test_the_page_on_several_releases_says_what_was_measured():
+    text = several.PAGE.read_text(encoding="utf-8")
+    lines = pd.read_csv(several.LINES)
+    assert page.filled(text, several.blocks(lines)) == text
+    assert page.filled(text, several.blocks(lines.assign(now=lines["now"] / 2))) != text
 
 
 def test_the_page_says_what_was_measured():
