@@ -72,6 +72,21 @@ def test_releases_are_combined_and_one_twice_is_refused(desk):
     assert not (desk.folder / "c.dpcov").exists()
 
 
+def test_a_total_is_divided_among_releases_without_a_table(desk):
+    told = desk.done("plan --rho 1 --releases 4")
+    assert "(0.25)-zCDP" in told and "(0.4)-zCDP" in told
+    assert re.search(r"release 4 .* combined so far 1.00", told)
+    assert desk.run("plan --rho 1 --releases 1").exit_code == 2
+
+
+def test_a_pooled_group_needs_a_name(desk):
+    desk.release("--by", "sex", "--geometry", "schema")
+    chosen = ("export", desk.output, "--pooled", "-o")
+    result = desk.run(*chosen, desk.folder / "m.csv")
+    assert result.exit_code == 2 and "--group" in result.output
+    desk.done(*chosen, desk.folder / "m.csv", "--group", "F")
+
+
 _BROKEN = """
 import sys
 import dpcov.published.release

@@ -1,3 +1,4 @@
+import itertools
 from fractions import Fraction
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from dpcov.errors import UsageError
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.privacy.together import spend_of, together
+from dpcov.privacy.together import divided, spend_of, together
 
 HALF, DELTA = Fraction(1, 2), Fraction(1, 10**6)
 NORMAL = spend_of(ApproxDP(epsilon=HALF, delta=DELTA), "gaussian", is_gaussian=True)
@@ -40,3 +41,24 @@ def test_rho_and_delta_have_no_common_sum():
     rho = spend_of(ZCDP(rho=HALF), "gaussian", is_gaussian=True)
     with pytest.raises(UsageError, match="no common sum"):
         together([NORMAL, rho])
+
+
+@pytest.mark.parametrize("weights", [[1, 1], [1, 2, 3, 4], [1] * 12])
+@pytest.mark.parametrize(
+    "total", [PureDP(epsilon=HALF), ZCDP(rho=HALF), ApproxDP(epsilon=HALF, delta=DELTA)]
+)
+def test_what_is_divided_keeps_the_total_and_uses_it(total, weights):
+    parts = divided(total, weights)
+    assert all(
+        next(iter(vars(one).values())) <= next(iter(vars(other).values()))
+        for one, other in itertools.pairwise(parts)
+    )
+    joint = together([spend_of(part, "gaussian", is_gaussian=True) for part in parts])
+    name = "rho" if isinstance(total, ZCDP) else "epsilon"
+    assert type(joint) is type(total)
+    assert 0.999 * getattr(total, name) < getattr(joint, name) <= getattr(total, name)
+
+
+def test_too_many_parts_are_refused():
+    with pytest.raises(UsageError, match="fewer"):
+        divided(ApproxDP(epsilon=Fraction(1, 10**5), delta=DELTA), [1] * 100)

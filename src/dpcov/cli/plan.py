@@ -52,6 +52,7 @@ def plan(
     html: Annotated[Path | None, option("plan html")] = None,
     mechanisms: Annotated[bool, option("plan mechanisms")] = False,
     trace: Annotated[list[float] | None, option("plan trace")] = None,
+    releases: Annotated[int | None, option("plan releases", min=2, max=100)] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Say what could be read from every column, before anything is spent; reads no rows."""
@@ -59,6 +60,9 @@ def plan(
     from dpcov.privacy.meaning import warn_of_large_epsilon
 
     budget = options.budget_from(epsilon, delta, rho)
+    if releases is not None:
+        tell_releases(budget, releases)
+        return
     options.check_free(html, overwrite)
     if (schema is None) == (features is None):
         raise UsageError("Name the table's schema (--schema FILE), or say --features NUMBER.")
@@ -100,6 +104,32 @@ def plan(
         stops = sweep(rehearsal, budget, progress)
     write_file(html, render_plan(rehearsal, budget, stops), overwrite=overwrite)
     typer.echo(f"Wrote {html}: one page, open it in a browser.")
+
+
+def tell_releases(budget: "Budget", count: int) -> None:
+    """Print budgets of several releases about the same people that keep a total together."""
+    from dpcov.privacy.together import divided
+
+    plans = {"equal": [1] * count, "growing": list(range(1, count + 1))}
+    told = [f"{count} releases about the same people, {budget} in all."]
+    told.append("Noise is that of one release with the whole budget, times the number beside it.")
+    for name, weights in plans.items():
+        told += ["", f"{name}:"]
+        rows = list[list[str]]()
+        power = 1.0 if budget.promise.__class__.__name__ == "PureDP" else 0.5
+        for place, promise in enumerate(divided(budget.promise, weights), start=1):
+            alone = (sum(weights) / weights[place - 1]) ** power
+            upto = sum((weight / sum(weights)) ** (2 * power) for weight in weights[:place]) ** -0.5
+            number = [f"release {place}", str(promise), f"alone {alone:.2f}"]
+            rows.append([*number, f"combined so far {upto:.2f}"])
+        told += _aligned(rows)
+    told += [
+        "",
+        "Alone: a table of its own each time, such as one a year.  Combined: the same table again",
+        "(dpcov combine).  One survey for all of them (dpcov survey) is part of the total, too.",
+        "Choose the total before the first release, and let a ledger keep it.",
+    ]
+    typer.echo("\n".join(told))
 
 
 def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:

@@ -17,7 +17,7 @@ from fractions import Fraction
 
 from dpcov.errors import UsageError
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
-from dpcov.privacy.convert import sqrt_down
+from dpcov.privacy.convert import sqrt_down, sqrt_up
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 from dpcov.privacy.ledger.spend import Spend
 
@@ -50,6 +50,29 @@ def together(spends: Sequence[Spend]) -> Promise:
             "of one kind."
         )
     return ApproxDP(epsilon=_sum(promises, "epsilon"), delta=_sum(promises, "delta"))
+
+
+def divided(total: Promise, weights: Sequence[int]) -> list[Promise]:
+    """Promises of releases that keep the total together, in proportion to these weights.
+
+    What adds up is divided: epsilon, rho or, for Gaussian noise under a delta, 1/multiplier².
+    """
+    parts = [Fraction(weight, sum(weights)) for weight in weights]
+    if isinstance(total, PureDP):
+        return [PureDP(epsilon=total.epsilon * part) for part in parts]
+    if isinstance(total, ZCDP):
+        return [ZCDP(rho=total.rho * part) for part in parts]
+    multiplier = gaussian_noise_multiplier(total.epsilon, total.delta) / _SLACK
+    # Rounded down, and a step more, since the joint epsilon is rounded up.
+    found = [
+        _epsilon(sqrt_up(multiplier**2 / part), total.delta) - 2 * _STEP
+        if part < 1
+        else total.epsilon
+        for part in parts
+    ]
+    if min(found) <= 0:
+        raise UsageError("So many releases leave nothing to each. Plan fewer, or a larger total.")
+    return [ApproxDP(epsilon=epsilon, delta=total.delta) for epsilon in found]
 
 
 def _sum(promises: Sequence[Promise], name: str) -> Fraction:
