@@ -6,7 +6,7 @@ import pytest
 from dpcov.errors import UsageError
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.privacy.together import divided, spend_of, together
+from dpcov.privacy.together import divided, largest, spend_of, together
 
 HALF, DELTA = Fraction(1, 2), Fraction(1, 10**6)
 NORMAL = spend_of(ApproxDP(epsilon=HALF, delta=DELTA), "gaussian", is_gaussian=True)
@@ -62,3 +62,13 @@ def test_what_is_divided_keeps_the_total_and_uses_it(total, weights):
 def test_too_many_parts_are_refused():
     with pytest.raises(UsageError, match="fewer"):
         divided(ApproxDP(epsilon=Fraction(1, 10**5), delta=DELTA), [1] * 100)
+
+
+def test_of_disjoint_tables_the_largest_holds():
+    pure = spend_of(PureDP(epsilon=Fraction(1)), "laplace", is_gaussian=False)
+    rho = spend_of(ZCDP(rho=HALF), "gaussian", is_gaussian=True)
+    assert largest([pure, pure]) == PureDP(epsilon=Fraction(1))
+    assert largest([pure, rho]) == ZCDP(rho=HALF)
+    assert largest([NORMAL, pure]) == ApproxDP(epsilon=Fraction(1), delta=DELTA)
+    with pytest.raises(UsageError, match="no common sum"):
+        largest([NORMAL, rho])

@@ -238,3 +238,26 @@ def test_other_laws_of_noise():
         noise = [part.unit.off_diagonal_variance for part in (*parts, whole)]
         assert noise[2] < min(noise[:2]) * 1.001
         assert np.isfinite(whole.correlation()).all()
+
+
+def test_disjoint_tables_are_put_together():
+    tables = [table(1, 1_000), table(2, 3_000) + 0.5]
+    parts = [
+        made(seed, rows, rho=rho, geometry=geometry(shift))
+        for seed, (rows, rho, shift) in enumerate(zip(tables, ("0.5", "1"), (0, 0.2), strict=True))
+    ]
+    whole = parts[0].unite(parts[1])
+    rows = pd.concat(tables)
+    assert whole.n_rows == whole.manifest.n_rows == len(rows)
+    assert whole.guarantee.promise == ZCDP(rho=Fraction(1))
+    # Hundreds of rows a noise: within a few percent.
+    assert np.allclose(whole.mean(), rows.mean(), atol=0.05)
+    assert np.allclose(whole.covariance("none"), np.cov(rows.T.to_numpy(), ddof=0), atol=0.3)
+    assert whole == parts[1].unite(parts[0])
+    again = [made(9, tables[0], rho="0.5", geometry=geometry())]
+    with pytest.raises(UsageError, match=r"numbers of rows.*--disjoint"):
+        parts[0].combine(parts[1])
+    with pytest.raises(UsageError, match="do not go together"):
+        parts[0].combine(again[0]).unite(parts[1])
+    with pytest.raises(UsageError, match="twice"):
+        whole.unite(parts[0])

@@ -79,11 +79,12 @@ def export(
 def combine(
     releases: options.ReleaseFiles,
     output: Annotated[Path, option("combine output", "-o")],
+    disjoint: Annotated[bool, option("combine disjoint")] = False,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Average releases of one table: one file, less noise, the joint guarantee; costs nothing."""
     first, *others = map(options.load, releases)
-    made = first.combine(*others)
+    made = first.unite(*others) if disjoint else first.combine(*others)
     made.save(output, overwrite=overwrite)
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, of {len(made.members)} releases.")
     for note in made.statistics.notes:

@@ -44,12 +44,31 @@ def together(spends: Sequence[Spend]) -> Promise:
         inverse = sum(1 / spend.noise_multiplier**2 for spend in spends if spend.noise_multiplier)
         delta = max(promise.delta for promise in promises if isinstance(promise, ApproxDP))
         return ApproxDP(epsilon=_epsilon(sqrt_down(1 / Fraction(inverse)), delta), delta=delta)
+    _refuse_rho(promises)
+    return ApproxDP(epsilon=_sum(promises, "epsilon"), delta=_sum(promises, "delta"))
+
+
+def largest(spends: Sequence[Spend]) -> Promise:
+    """What holds for everybody where nobody is in the tables of two releases."""
+    promises = [spend.promise for spend in spends]
+    if not any(isinstance(promise, ApproxDP) for promise in promises):
+        if all(isinstance(promise, PureDP) for promise in promises):
+            return PureDP(epsilon=_most(promises, "epsilon"))
+        return ZCDP(rho=max(spend.best_rho() or Fraction(0) for spend in spends))
+    _refuse_rho(promises)
+    return ApproxDP(epsilon=_most(promises, "epsilon"), delta=_most(promises, "delta"))
+
+
+def _most(promises: Sequence[Promise], name: str) -> Fraction:
+    return max(getattr(promise, name, Fraction(0)) for promise in promises)
+
+
+def _refuse_rho(promises: Sequence[Promise]) -> None:
     if any(isinstance(promise, ZCDP) for promise in promises):
         raise UsageError(
             "A rho and an (epsilon, delta) have no common sum. Combine releases whose budgets are "
             "of one kind."
         )
-    return ApproxDP(epsilon=_sum(promises, "epsilon"), delta=_sum(promises, "delta"))
 
 
 def divided(total: Promise, weights: Sequence[int]) -> list[Promise]:

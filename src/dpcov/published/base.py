@@ -91,6 +91,14 @@ class BaseRelease:
         """
         return type(self)(*combined_facts([self, *others]))
 
+    def unite(self, *others: "BaseRelease") -> Self:
+        """Put releases of disjoint tables together: that of all rows of several sites or years.
+
+        Nobody may be in two of the tables; then the largest of the guarantees holds for everybody.
+        One schema is needed.  Errors are those of :meth:`combine`.
+        """
+        return type(self)(*combined_facts([self, *others], disjoint=True))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BaseRelease) and self.fingerprint == other.fingerprint
 
@@ -150,7 +158,7 @@ class BaseRelease:
             return type(self)(*pooled_facts(self, name, self.pooled))
         if self.members:
             parts = [member.group(name) for member in self.members]
-            return type(self)(*combined_facts(parts))
+            return type(self)(*combined_facts(parts, disjoint=self.manifest.disjoint))
         index, arrays = self.group_names.index(name), self.statistics.arrays
         chosen = arrays["group"] == index
         kept = {"sscp", "outermost_shell", "first_shell", "last_shell"} & set(arrays)
@@ -184,7 +192,7 @@ class BaseRelease:
     def unit(self) -> UnitEstimate:
         """The second moment before post-processing, and the law of its noise."""
         if self.members:
-            return combined_unit(self.members)
+            return combined_unit(self.members, self.manifest.disjoint)
         return unit_estimate(self.statistics, self.manifest.n_rows)
 
     @cached_property

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import Guarantee
-from dpcov.privacy.together import spend_of, together
+from dpcov.privacy.together import largest, spend_of, together
 from dpcov.published.estimate.entry_noise import BIAS
 from dpcov.published.estimate.merging import Weighted, merged, shares
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
@@ -33,24 +33,41 @@ _SAME = {
     "n_rows": "Their tables have different numbers of rows.",
     "groups": "They have different groups.",
 }
+_ONE_TABLE = (
+    "Only releases of one table can be combined; of tables without a common person: --disjoint."
+)
+_ONE_SCHEMA = "Release every table with the same schema file."
 _GEOMETRY = "Make the later release in the geometry of the first one: --geometry FIRST.dpcov."
 
 
-def combined_facts(releases: Iterable["BaseRelease"]) -> tuple[Manifest, Arrays]:
-    """Manifest and arrays of the combination; UsageError where they do not belong together."""
+def combined_facts(
+    releases: Iterable["BaseRelease"], *, disjoint: bool = False
+) -> tuple[Manifest, Arrays]:
+    """Manifest and arrays of the combination; UsageError where they do not belong together.
+
+    ``disjoint``: they are of different people, whose tables are put together.
+    """
+    releases = list(releases)
+    if any(release.members and release.manifest.disjoint != disjoint for release in releases):
+        raise UsageError(
+            "A combination of releases of one table and one of disjoint tables do not go together. "
+            "Combine the releases themselves."
+        )
     members = sorted(
         (member for release in releases for member in release.members or (release,)),
         key=lambda member: (member.manifest.created, member.fingerprint),
     )
-    _check(members)
+    _check(members, disjoint)
     last = members[-1].manifest
     arrays = {
         f"{place}.{name}": array
         for place, member in enumerate(members)
         for name, array in member.statistics.arrays.items()
     }
-    unit, reference = combined_unit(members), reference_of(members)
-    weights = shares(_variances(members, _placed(members, None)))
+    unit, reference = combined_unit(members, disjoint), reference_of(members)
+    weights = _weights(members, _placed(members, None), disjoint)
+    counts = [member.manifest.n_rows for member in members]
+    n_rows = sum(count or 0 for count in counts) if disjoint and all(counts) else counts[0]
     lost = (member.statistics.lost for member in members)
     names = {member.manifest.mechanism.name for member in members}
     posts = {member.statistics.post for member in members}
@@ -67,9 +84,11 @@ def combined_facts(releases: Iterable["BaseRelease"]) -> tuple[Manifest, Arrays]
     manifest = msgspec.structs.replace(
         reference.manifest,
         created=last.created,
+        disjoint=disjoint,
+        n_rows=n_rows,
         software=last.software,
         mechanism=MechanismRecord(name=names.pop() if len(names) == 1 else "several", options={}),
-        guarantee=guarantee_record(_guarantee(members)),
+        guarantee=guarantee_record(_guarantee(members, disjoint)),
         intercept_is_public=all(member.manifest.intercept_is_public for member in members),
         statistics=statistics,
         members={name: member_record(array) for name, array in arrays.items()},
@@ -86,15 +105,29 @@ def arrays_of(arrays: Arrays, place: int) -> Arrays:
     return {name.removeprefix(start): a for name, a in arrays.items() if name.startswith(start)}
 
 
-def combined_unit(members: Sequence["BaseRelease"]) -> UnitEstimate:
+def combined_unit(members: Sequence["BaseRelease"], disjoint: bool) -> UnitEstimate:
     """The average of the members' second moments, divided by one number of rows."""
-    rows, count_variance = _rows(members)
+    rows, count_variance = (None, 0.0) if disjoint else _rows(members)
     placed = _placed(members, rows)
-    variances = _variances(members, placed)
-    weighted = [
-        replace(each, share=share) for each, share in zip(placed, shares(variances), strict=True)
-    ]
-    return replace(merged(weighted), count_variance=count_variance)
+    weights = _weights(members, placed, disjoint)
+    weighted = [replace(each, share=share) for each, share in zip(placed, weights, strict=True)]
+    unit = merged(weighted)
+    if disjoint:
+        counts = np.array([member.unit.n_rows for member in members])
+        variances = np.array([member.unit.count_variance for member in members]) * counts**2
+        rows, count_variance = float(counts.sum()), float(variances.sum() / counts.sum() ** 2)
+        unit = replace(unit, n_rows=rows)
+    return replace(unit, count_variance=count_variance)
+
+
+def _weights(
+    members: Sequence["BaseRelease"], placed: Sequence[Weighted], disjoint: bool
+) -> list[float]:
+    if not disjoint:
+        return shares(_variances(members, placed))
+    # Every row of every table counts once.
+    counts = [member.unit.n_rows for member in members]
+    return [count / sum(counts) for count in counts]
 
 
 def reference_of(members: Sequence["BaseRelease"]) -> "BaseRelease":
@@ -205,7 +238,7 @@ def _first_shell(member: "BaseRelease", unit: UnitEstimate) -> float:
     return float(noise.diagonal_variance) * step**2
 
 
-def _check(members: Sequence["BaseRelease"]) -> None:
+def _check(members: Sequence["BaseRelease"], disjoint: bool) -> None:
     if len(members) < 2:
         raise UsageError("Combining needs at least two releases.")
     if len(members) > MOST:
@@ -219,11 +252,16 @@ def _check(members: Sequence["BaseRelease"]) -> None:
     for member in members:
         manifest = member.manifest
         for name, problem in _SAME.items():
-            if getattr(manifest, name) != getattr(first, name):
-                raise UsageError(f"{problem} Only releases of one table can be combined.")
+            if getattr(manifest, name) != getattr(first, name) and not (
+                disjoint and name in ("title", "n_rows")
+            ):
+                raise UsageError(f"{problem} {_ONE_SCHEMA if disjoint else _ONE_TABLE}")
         _check_unit(manifest, first)
+        paid = {record.dataset for record in (*manifest.charges, *first.charges)}
+        if len(paid) > 1 and not disjoint:
+            raise UsageError(f"They were charged to different datasets. {_ONE_TABLE}")
         if _meaning(manifest) != _meaning(first):
-            raise UsageError("Their columns differ. Only releases of one table can be combined.")
+            raise UsageError(f"Their columns differ. {_ONE_SCHEMA if disjoint else _ONE_TABLE}")
         if member.statistics.noise is None:
             raise UsageError(
                 f"The mechanism {manifest.mechanism.name} does not publish the law of its noise, "
@@ -239,10 +277,6 @@ def _check_unit(one: Manifest, other: Manifest) -> None:
                 f"Their guarantees differ in {name}, so they have no common one. Release again "
                 "with the same."
             )
-    if one.spent and other.spent and one.spent.dataset != other.spent.dataset:
-        raise UsageError(
-            "They were charged to different datasets. Only releases of one table can be combined."
-        )
 
 
 def _meaning(manifest: Manifest) -> list[tuple[Any, ...]]:
@@ -259,14 +293,18 @@ def _same_coordinates(one: "BaseRelease", other: "BaseRelease") -> bool:
     return same and one.manifest.columns == other.manifest.columns
 
 
-def _guarantee(members: Sequence["BaseRelease"]) -> Guarantee:
+def _guarantee(members: Sequence["BaseRelease"], disjoint: bool) -> Guarantee:
     spends, first = list[Any](), members[0].guarantee
     for member in members:
         noise, name = member.statistics.noise, member.manifest.mechanism.name
         normal = noise is not None and "gaussian" in noise.family
         spends.append(spend_of(member.guarantee.promise, name, is_gaussian=normal))
     exact = all(member.guarantee.numerics == "exact" for member in members)
-    return replace(first, promise=together(spends), numerics="exact" if exact else "idealized")
+    return replace(
+        first,
+        promise=(largest if disjoint else together)(spends),
+        numerics="exact" if exact else "idealized",
+    )
 
 
 def _notes(members: Sequence["BaseRelease"], weights: Sequence[float]) -> Iterable[str]:

@@ -69,6 +69,8 @@ def _said(record: dict[str, Any]) -> dict[str, Any]:
     for name, nothing in (("lost", 0.0), ("linear_exponent", None)):
         if record["statistics"][name] == nothing:
             del record["statistics"][name]
+    if not record["disjoint"]:
+        del record["disjoint"]
     if not record["combined"]:
         del record["combined"]
     else:

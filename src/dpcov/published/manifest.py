@@ -108,6 +108,8 @@ class Manifest(_Record, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     # Of several releases of one table: their own records, oldest first, as in their files.
     combined: tuple["Manifest", ...] = ()
+    # Whether those are of different people, whose tables were put together.
+    disjoint: bool = False
 
     @property
     def charges(self) -> tuple[SpentRecord, ...]:
