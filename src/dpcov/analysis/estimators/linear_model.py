@@ -82,7 +82,21 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         roles = Roles(targets=names, target_bounds=self.target_bounds)
         return table_of(X, columns, names), roles, facts
 
+    def _check(self, columns: Columns) -> None:
+        super()._check(columns)
+        self._find(columns)
+
     def _chosen(self, release: Release, columns: Columns) -> Places:
+        self._find(columns)
+        self.reference_levels_: tuple[str, ...] = ()
+        if not self.fit_intercept:
+            return self._asked
+        require_intercept(release)
+        kept, self.reference_levels_ = without_references(release, self._asked)
+        return kept
+
+    def _find(self, columns: Columns) -> None:
+        """Places of targets and features."""
         wanted = self._facts.get("targets", self.target)
         if wanted is None or len(wanted) == 0:
             raise InputError("Say target=NAME, or a list of names among release.feature_names.")
@@ -91,12 +105,6 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         self._asked = predictors(columns, self._targets, self.features)
         if not len(self._asked):
             raise InputError("No feature is left to predict with.")
-        self.reference_levels_: tuple[str, ...] = ()
-        if not self.fit_intercept:
-            return self._asked
-        require_intercept(release)
-        kept, self.reference_levels_ = without_references(release, self._asked)
-        return kept
 
     def _read(self, release: Release) -> None:
         columns, moment = feature_columns(release), release.second_moment(self.post)
@@ -213,6 +221,11 @@ class PrivateRidge(LinearModel):
     """
 
     alpha: float | Literal["auto"] = "auto"
+
+    def _check(self, columns: Columns) -> None:
+        super()._check(columns)
+        if self.alpha != "auto":
+            require_number("alpha", self.alpha, 0.0)
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         noise = noise_of(self.release_)
