@@ -202,7 +202,8 @@ def made_up(schema: Schema, n_rows: int, spread: float) -> pa.Table:
         is_marked = schema.missing_of(name) == "indicator"
         columns[name] = pa.array(values, mask=rng.random(n_rows) < MISSING * is_marked)
     if schema.weights is not None:
-        columns[schema.weights.column] = pa.array(np.full(n_rows, schema.weights.upper))
+        alike = pa.array(np.full(n_rows, schema.weights.upper))
+        columns.setdefault(schema.weights.column, alike)
     return pa.table(columns)
 
 
