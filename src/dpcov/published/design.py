@@ -42,7 +42,7 @@ def _weighting(schema: str) -> Weighting | None:
     if "weights" not in schema:
         return None
     try:
-        found = msgspec.convert(tomllib.loads(schema), _Stated, strict=False).weights
+        found = msgspec.convert(tomllib.loads(schema), _Stated).weights
     # Anybody may have written the file.
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
@@ -157,20 +157,19 @@ def remarks_on(release: BaseRelease) -> tuple[str, ...]:
         return (f"The weights in {name} hardly differ: without them there is less noise.",)
     if found.share < MOSTLY_SMALL:
         return (
-            f"The weights in {name} are {found.share:.2g} of their upper, {upper}, on average, and "
-            "the noise is as large as if only such a part of the rows were there: a smaller upper, "
-            "to which the largest weights are moved, would help.",
+            f"The weights in {name} are {found.share:.2g} of their upper, {upper}, on average: with "
+            "a smaller upper, to which larger weights are moved, there is less noise.",
         )
     return ()
 
 
 def _own(release: BaseRelease, weighting: Weighting) -> float:
     """The weighted mean of the weights, relative to the largest: as large as the noise allows."""
-    places = [i for i, column in enumerate(release.features) if column.name == weighting.column]
-    law = noise_of(release)
+    features, law = release.features, noise_of(release)
+    places = [i for i, column in enumerate(features) if column.name == weighting.column]
     if not places or law is None:
         return 1.0
-    means = release.mean()
-    stds = mean_noise((means - release.centers) / release.half_ranges, law) * release.half_ranges
-    largest = float(means[places[0]] + DEVIATIONS * stds[places[0]])
-    return float(np.clip(largest / weighting.upper, 0.0, 1.0))
+    column, mean = features[places[0]], release.mean()[places]
+    encoded = (mean - column.center) / column.half_range
+    noise = mean_noise(encoded, law.on(np.array(places))) * column.half_range
+    return float(np.clip((mean + DEVIATIONS * noise)[0] / weighting.upper, 0.0, 1.0))
