@@ -157,8 +157,8 @@ def remarks_on(release: BaseRelease) -> tuple[str, ...]:
         return (f"The weights in {name} hardly differ: without them there is less noise.",)
     if found.share < MOSTLY_SMALL:
         return (
-            f"The weights in {name} are {found.share:.2g} of their upper, {upper}, on average: with "
-            "a smaller upper, to which larger weights are moved, there is less noise.",
+            f"The weights in {name} are {found.share:.2g} of their upper, {upper}, on average: "
+            "with a smaller upper, to which larger weights are moved, there is less noise.",
         )
     return ()
 
