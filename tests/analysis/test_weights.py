@@ -240,7 +240,7 @@ def test_the_noise_makes_no_design_effect_too_small():
 def test_what_readers_see():
     made = released(rows(np.random.default_rng(1), 6000, lognormal), schema(persons=3), rho=200)
     said = " ".join(made.summary().split())
-    assert "Rows are weighted by w, 0 to 8; the weights sum to 6,0" in said
+    assert "Rows are weighted by w, 0 to 8; the weights of 6,000 rows sum to 6,0" in said
     assert "the design effect is 5." in said
     assert "takes a person's rows for alike, up to 3" in said
     assert b"Rows are weighted by w" in render_release(made)

@@ -6,6 +6,7 @@ Contract: released numbers only.  Too large rather than too small (docs/weights.
 import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isfinite
 
 import msgspec
 import numpy as np
@@ -59,15 +60,15 @@ class Design:
         Rows of the table, public or noisy.
     share : float
         Mean of pi; 1 where rows are not weighted.
-    own : float
-        Mean of pi when rows are drawn by weight, sum pi² / sum pi; 1 where it is not released.
+    own : float or None
+        Mean of pi when rows are drawn by weight, sum pi² / sum pi; None where it is not released.
     rows_per_person : int
     weighting : Weighting or None
     """
 
     n_rows: float
     share: float
-    own: float
+    own: float | None
     rows_per_person: int
     weighting: Weighting | None
 
@@ -79,7 +80,7 @@ class Design:
     @property
     def effect(self) -> float:
         """That of Kish for weights that are not related to the values, times rows per person."""
-        return max(1.0, self.own / self.share) * self.rows_per_person
+        return max(1.0, (self.own or 1.0) / self.share) * self.rows_per_person
 
     @property
     def sum_of_weights(self) -> float | None:
@@ -89,21 +90,23 @@ class Design:
     def sentences(self, effect: float | None = None) -> tuple[str, ...]:
         """What a reader should know of it and of the design effect in use; mostly nothing."""
         effect = effect or self.effect
-        if self.weighting is None and effect <= NOTICED:
+        if not isfinite(self.n_rows) or (self.weighting is None and effect <= NOTICED):
             return ()
-        worth = f"{self.n_rows / effect:,.0f}"
-        told = [f"For sampling errors rows count as {worth}: the design effect is {effect:.3g}."]
+        worth, told = f"{self.n_rows / effect:,.0f}", []
         if self.weighting is not None:
-            name, upper = self.weighting.column, f"{self.weighting.upper:g}"
-            total = f"{self.sum_of_weights:,.0f}"
-            told.insert(
-                0, f"Rows are weighted by {name}, 0 to {upper}; the weights sum to {total}."
+            upper = f"{self.weighting.upper:g}"
+            told.append(
+                f"Rows are weighted by {self.weighting.column}, 0 to {upper}; the weights of "
+                f"{self.n_rows:,.0f} rows sum to {self.sum_of_weights:,.0f}."
             )
-            if effect == self.largest_effect > self.rows_per_person:
-                told.append(
-                    "It is the largest that the weights allow; list their column as numeric, from "
-                    f"0 to {upper}, for that of Kish."
-                )
+        told.append(
+            f"For sampling errors rows count as {worth}: the design effect is {effect:.3g}."
+        )
+        if self.weighting is not None and self.own is None:
+            told.append(
+                "It is the largest that the weights allow; list their column as numeric, from 0 to "
+                f"{upper}, for that of Kish."
+            )
         if self.rows_per_person > 1:
             told.append(
                 f"It takes a person's rows for alike, up to {self.rows_per_person}; give "
@@ -121,7 +124,7 @@ def design_of(release: BaseRelease) -> Design:
     return Design(
         n_rows=release.n_rows,
         share=share,
-        own=1.0 if weighting is None else _own(release, weighting),
+        own=None if weighting is None else _own(release, weighting),
         rows_per_person=release.guarantee.rows_per_person,
         weighting=weighting,
     )
@@ -153,7 +156,7 @@ def remarks_on(release: BaseRelease) -> tuple[str, ...]:
             f"Nearly all weights in {name} are at their upper, {upper}: raise it if weights are "
             "larger, or leave the weights out if all are alike.",
         )
-    if found.own / found.share <= ALIKE:
+    if found.own is not None and found.own / found.share <= ALIKE:
         return (f"The weights in {name} hardly differ: without them there is less noise.",)
     if found.share < MOSTLY_SMALL:
         return (
@@ -163,12 +166,12 @@ def remarks_on(release: BaseRelease) -> tuple[str, ...]:
     return ()
 
 
-def _own(release: BaseRelease, weighting: Weighting) -> float:
+def _own(release: BaseRelease, weighting: Weighting) -> float | None:
     """The weighted mean of the weights, relative to the largest: as large as the noise allows."""
     features, law = release.features, noise_of(release)
     places = [i for i, column in enumerate(features) if column.name == weighting.column]
     if not places or law is None:
-        return 1.0
+        return None
     column, mean = features[places[0]], release.mean()[places]
     encoded = (mean - column.center) / column.half_range
     noise = mean_noise(encoded, law.on(np.array(places))) * column.half_range
