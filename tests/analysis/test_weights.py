@@ -1,5 +1,6 @@
 """Weighted estimates are those of the weighted table, and intervals count weights and persons."""
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +18,7 @@ from dpcov.analysis import (
     variance_intervals,
 )
 from dpcov.analysis.problems import InputError
-from dpcov.published.design import design_of
+from dpcov.published.design import design_of, weighting_of
 from dpcov.published.summary import told_by_doctor
 from dpcov.report import render_release
 
@@ -251,6 +252,27 @@ def test_what_readers_see():
     assert "list their column as numeric, from 0 to 2" in told
     plain = dpcov.Schema(columns={"a": BOUNDS})
     assert "design effect" not in released(rows(np.random.default_rng(1), 600), plain).summary()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "weights = 3",
+        "[weights",
+        "[weights]\ncolumn = 'w'",
+        "[weights]\ncolumn = 1\nupper = 2",
+        "weights = {column = 'w', upper = -1}",
+        "weights = " + "[" * 10_000,
+    ],
+)
+def test_a_file_of_somebody_may_state_any_schema(text):
+    made = released(rows(np.random.default_rng(1), 600), schema(False, 1.0))
+    manifest = msgspec.structs.replace(made.manifest, schema_toml=text)
+    strange = dpcov.Release(manifest, made.statistics.arrays)
+    assert weighting_of(strange) is None
+    assert strange.diagnose().remarks == ()
+    assert mean_intervals(strange, ["a"])["a"].estimate == mean_intervals(made, ["a"])["a"].estimate
 
 
 @pytest.mark.parametrize(
