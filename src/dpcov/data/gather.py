@@ -44,7 +44,7 @@ class Gathering:
     Parameters
     ----------
     engine : str, optional
-        Recognised by the type of the data if not given.
+        Recognized by the type of the data if not given.
     threads : int, optional
         Threads of the local engine; all cores by default.
     memory_limit : float, optional
