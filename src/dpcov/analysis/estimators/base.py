@@ -27,6 +27,7 @@ from dpcov.analysis.features import (
     feature_matrix,
     find_features,
     source_names,
+    weights_column,
 )
 from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
@@ -142,7 +143,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         find_features(columns, self.features)
 
     def _chosen(self, release: Release, columns: Columns) -> Places:
-        return find_features(columns, self.features)
+        return find_features(columns, self.features, weights_column(release))
 
     def _read(self, release: Release) -> None:
         raise NotImplementedError

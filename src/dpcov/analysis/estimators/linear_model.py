@@ -23,6 +23,7 @@ from dpcov.analysis.features import (
     find_features,
     predictors,
     require_intercept,
+    weights_column,
     without_references,
 )
 from dpcov.analysis.intervals.inference import coefficient_intervals
@@ -102,7 +103,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             raise InputError("Say target=NAME, or a list of names among release.feature_names.")
         self._targets = find_features(columns, wanted)
         self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
-        self._asked = predictors(columns, self._targets, self.features)
+        self._asked = predictors(columns, self._targets, self.features, weights_column(release))
         if not len(self._asked):
             raise InputError("No feature is left to predict with.")
 

@@ -121,7 +121,9 @@ class Rehearsal:
     def cheaper(self) -> Iterator[tuple[str, "Rehearsal"]]:
         """The same with less: without a column of the table, or with few of its levels."""
         encoded = [column.source for column in self.schema.encoded_columns]
+        weights = None if self.schema.weights is None else self.schema.weights.column
         names = sorted(self.schema.features, key=lambda name: -encoded.count(name))
+        names = [name for name in names if name != weights]
         for name in names[:3] if len(names) > 2 else []:
             columns = dict(self.schema.columns)
             kind = columns.pop(name)
@@ -141,7 +143,8 @@ class Rehearsal:
             told = (
                 "Rehearsed on made-up rows; no data were read.  Assumed: independent columns, "
                 f"numbers with a spread of {self.spread:.3g} of the width of their bounds, "
-                "equally frequent levels, yes in three of ten rows."
+                "equally frequent levels, yes in three of ten rows"
+                f"{', weights half of their upper' * (self.schema.weights is not None)}."
             )
         scales = (
             "Scales are found for a part of the budget, so any spread shows ('any')."
@@ -202,7 +205,8 @@ def made_up(schema: Schema, n_rows: int, spread: float) -> pa.Table:
         is_marked = schema.missing_of(name) == "indicator"
         columns[name] = pa.array(values, mask=rng.random(n_rows) < MISSING * is_marked)
     if schema.weights is not None:
-        columns[schema.weights.column] = pa.array(np.full(n_rows, schema.weights.upper))
+        alike = pa.array(np.full(n_rows, (schema.weights.upper or 0.0) / 2))
+        columns.setdefault(schema.weights.column, alike)
     return pa.table(columns)
 
 
