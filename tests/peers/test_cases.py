@@ -320,9 +320,9 @@ def test_components_whiten_and_come_back():
 
 def test_explained_variances_are_shares_of_the_whole():
     digits = datasets.load_digits().data
-    pca = PrivatePCA(bounds=(0, 16), budget=Budget(rho=1000)).fit(digits)
+    pca = PrivatePCA(bounds=(0, 16), budget=LOUD, seed=0, post="none").fit(digits)
     ratio = pca.explained_variance_ / pca.explained_variance_ratio_
-    np.testing.assert_allclose(ratio, digits.var(axis=0).sum(), rtol=0.02)
+    np.testing.assert_allclose(ratio, digits.var(axis=0).sum(), rtol=0.03)
     assert (np.diff(pca.explained_variance_) <= 1e-12).all()
 
 

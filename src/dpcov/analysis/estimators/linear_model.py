@@ -85,10 +85,10 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _check(self, columns: Columns) -> None:
         super()._check(columns)
-        self._find(columns)
+        self._find(columns, None)
 
     def _chosen(self, release: Release, columns: Columns) -> Places:
-        self._find(columns)
+        self._find(columns, weights_column(release))
         self.reference_levels_: tuple[str, ...] = ()
         if not self.fit_intercept:
             return self._asked
@@ -96,14 +96,14 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         kept, self.reference_levels_ = without_references(release, self._asked)
         return kept
 
-    def _find(self, columns: Columns) -> None:
+    def _find(self, columns: Columns, unasked: str | None) -> None:
         """Places of targets and features."""
         wanted = self._facts.get("targets", self.target)
         if wanted is None or len(wanted) == 0:
             raise InputError("Say target=NAME, or a list of names among release.feature_names.")
         self._targets = find_features(columns, wanted)
         self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
-        self._asked = predictors(columns, self._targets, self.features, weights_column(release))
+        self._asked = predictors(columns, self._targets, self.features, unasked)
         if not len(self._asked):
             raise InputError("No feature is left to predict with.")
 
