@@ -11,8 +11,9 @@ from dpcov.errors import UsageError
 # What a cell of a source that can be read once only is taken to need, whatever it holds: what is
 # refused follows from public numbers.
 _CELL_BYTES = 64
-# Part of the memory that a copy may take where rows can be read again.
-_SHARE = 0.25
+# Part of the memory that a copy may take where rows can be read again: a larger one takes longer to
+# get new pages for than Parquet takes to be decoded.
+_SHARE = 1 / 16
 
 
 class KeptSource(Source):
