@@ -22,13 +22,13 @@ class Browser:
         self.driver, self.artifacts = driver, artifacts
 
     def open(self, path, width=1200, height=900, dark=False):
-        """Show a page file in a window of this width; complaints of earlier pages are forgotten."""
+        """Show a page, a file or an address, in a window of this width; old complaints go."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.command("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.command("Emulation.setEmulatedMedia", features=[scheme])
         self.driver.get_log("browser")
-        self.driver.get(Path(path).as_uri())
+        self.driver.get(path if str(path).startswith("http://") else Path(path).as_uri())
 
     def command(self, name, **parameters):
         return self.driver.execute_cdp_cmd(name, parameters)
