@@ -48,7 +48,13 @@ def ready(desk):
     """A table for which everything is decided."""
     work = opened(desk)
     assert send(desk, work, "columns", **TYPED)[0] == 303
-    who = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "", "title": "patients"}
+    who = {
+        "neighbors": "replace-one",
+        "rows_per_person": "1",
+        "rows": "",
+        "title": "patients",
+        "by": "",
+    }
     assert send(desk, work, "people", **who)[0] == 303
     assert send(desk, work, "budget", chosen="1", delta="1e-6")[0] == 303
     account = {"ledger": "ledger.sqlite", "dataset": "people"}
@@ -207,3 +213,18 @@ def test_what_the_page_does_not_ask_for_stays(tmp_path):
     assert declared(now, {"type": "ignored", "upper": "2"}).__class__.__name__ == "Ignored"
     with pytest.raises(DpcovError, match="a bound is a number"):
         declared(now, {"lower": "five"})
+
+
+def test_groups_and_public_rows_are_those_of_the_commands(desk, ready):
+    who = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "2000", "title": ""}
+    assert send(desk, ready, "people", by="age", **who)[0] == 422
+    assert send(desk, ready, "people", by="ward", **who)[0] == 303
+    terms = {"expected_rows": "2000", "epsilon": "1", "delta": "1e-6", "public": "patients.csv"}
+    assert send(desk, ready, "rehearse", "budget", **terms)[0] == 303
+    text = desk.ask(f"{ready}/budget")[2]
+    assert "--table patients.csv" in text and "suspicion about one person" in text
+    assert "--rows 2000 --by ward" in desk.ask(f"{ready}/release")[2]
+    assert send(desk, ready, "begin", "release")[0] == 303
+    until_done(desk, ready)
+    made = dpcov.Release.load(desk.folder / "patients.dpcov")
+    assert made.group_names[:2] == ("north", "south")

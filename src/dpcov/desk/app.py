@@ -216,7 +216,7 @@ def _schema_text(work: Work, given: FormData) -> tuple[str, list[str]]:
 
 def _people(work: Work, given: FormData) -> tuple[str, list[str]]:
     work.decide_people(
-        *(_text(given, key) for key in ("neighbors", "rows_per_person", "rows", "title"))
+        *(_text(given, key) for key in ("neighbors", "rows_per_person", "rows", "title", "by"))
     )
     return "budget", work.missing()["people"]
 
@@ -224,6 +224,7 @@ def _people(work: Work, given: FormData) -> tuple[str, list[str]]:
 def _rehearse(work: Work, given: FormData) -> tuple[str, list[str]]:
     work.expected_rows = count_of(_text(given, "expected_rows"), "The number of rows")
     work.decide_budget(_text(given, "epsilon"), _text(given, "delta"))
+    work.public = _text(given, "public").strip()
     work.rehearse()
     return "budget", []
 

@@ -11,7 +11,8 @@ from typing import Any
 from dpcov.desk.frame import choice, field, form, frame, problems_box, same_as, subtitle, waiting
 from dpcov.desk.work import KINDS, Work, is_unfilled
 from dpcov.pipeline.plan.page import slider_of, table_of
-from dpcov.report.html import Child, Html, el, json_block, name_of, note
+from dpcov.privacy.meaning import certainty_in_words
+from dpcov.report.html import Child, Html, details, el, json_block, name_of, note
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npy", ".gz", ".zst")
 
@@ -172,6 +173,16 @@ def columns(base: str, work: Work, problems: Sequence[str] = ()) -> bytes:
         "Columns",
         problems_box(problems),
         el("p", told, class_="lead", id="told"),
+        details(
+            "What bounds and categories do",
+            el(
+                "p",
+                "A value beyond a bound is moved to it, so bounds that are too narrow make means "
+                "and correlations wrong, and nobody can see by how much. Bounds that are too wide cost "
+                "little: the release finds the scale by itself. A text that is not among the "
+                "categories counts as none of them.",
+            ),
+        ),
         bulk,
         search,
         form(
@@ -274,6 +285,10 @@ def people(base: str, work: Work, problems: Sequence[str] = ()) -> bytes:
         )
         for key, text in relations.items()
     ]
+    listed = {"": "one matrix for everybody"} | {name: name for name in work.groupings}
+    groups = (
+        choice("A matrix for every category of", "by", listed, work.by) if work.groupings else None
+    )
     return frame(
         base,
         "People",
@@ -297,6 +312,7 @@ def people(base: str, work: Work, problems: Sequence[str] = ()) -> bytes:
                 inputmode="numeric",
             ),
             ask("Title", "title", work.schema.title, "It stands in the file that is published."),
+            groups,
             button="Save and go on",
             version=work.version,
         ),
@@ -338,6 +354,7 @@ def budget(base: str, work: Work, problems: Sequence[str] = ()) -> bytes:
             "Small ε protects more. Begin with 1, and see what can be read then.",
             class_="lead",
         ),
+        note(certainty_in_words(work.budget.promise)),
         form(
             f"{base}/{work.name}/rehearse",
             ask(
@@ -355,6 +372,12 @@ def budget(base: str, work: Work, problems: Sequence[str] = ()) -> bytes:
                 inputmode="decimal",
                 required=True,
                 id_="around",
+            ),
+            ask(
+                "Public rows like these, if there are any",
+                "public",
+                work.public,
+                "A file with the same columns that is not sensitive, such as an older one.",
             ),
             el("input", type="hidden", name="delta", value=work.delta),
             button="Rehearse",

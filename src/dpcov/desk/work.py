@@ -56,6 +56,8 @@ class Work:
     version: int = 0
     neighbors: Neighbors = "replace-one"
     rows: int | None = None
+    by: str = ""
+    public: str = ""
     epsilon: str = "1"
     delta: str = "1e-6"
     ledger: str = "ledger.sqlite"
@@ -121,12 +123,22 @@ class Work:
         """The table; nothing but names and types is read of it here."""
         return open_source(self.data if isinstance(self.data, Query) else self.folder / self.data)
 
-    def decide_people(self, neighbors: str, rows_per_person: str, rows: str, title: str) -> None:
-        """Who is protected, and what is public about their number."""
+    @property
+    def groupings(self) -> list[str]:
+        """Columns whose categories may have a matrix each."""
+        columns = self.schema.columns.items()
+        return [name for name, each in columns if isinstance(each, Categorical)]
+
+    def decide_people(
+        self, neighbors: str, rows_per_person: str, rows: str, title: str, by: str
+    ) -> None:
+        """Who is protected, what is public about their number, and groups of them."""
+        if by and by not in self.groupings:
+            raise UsageError("Groups are those of a categorical column.")
         per_person, count = count_of(rows_per_person, "Rows per person"), None
         if rows.strip():
             count = count_of(rows, "The number of rows")
-        self.neighbors, self.rows = check_neighbors(neighbors), count
+        self.neighbors, self.rows, self.by = check_neighbors(neighbors), count, by
         self.schema = msgspec.structs.replace(
             self.schema, rows_per_person=per_person, title=title.strip()
         )
@@ -186,8 +198,17 @@ class Work:
         if self.rows is None and not self.expected_rows:
             raise UsageError("Say roughly how many rows the table has.")
         self.schema.require_complete()
+        public, n_public = None, 0
+        if self.public:
+            public = self.folder / self.public
+            n_public = count_rows(public, self.schema)
         rehearsal = Rehearsal(
-            schema=self.schema, n_rows=self.rows or self.expected_rows, neighbors=self.neighbors
+            schema=self.schema,
+            n_rows=self.rows or self.expected_rows,
+            public=public,
+            n_public=n_public,
+            neighbors=self.neighbors,
+            options={"by": self.by} if self.by else {},
         )
         budget = self.budget
 
@@ -228,6 +249,7 @@ class Work:
                 budget=self.budget,
                 neighbors=self.neighbors,
                 n_rows=self.rows if self.neighbors == "replace-one" else None,
+                by=self.by or None,
                 ledger=self.ledger_place,
                 dataset=self.account,
                 output=files["release"],
@@ -264,6 +286,8 @@ class Work:
         account = f"{shlex.quote(self.ledger)} --dataset {shlex.quote(self.account)}"
         known = self.rows if self.neighbors == "replace-one" else None
         rows = f" --rows {known}" if known else ""
+        rows += f" --by {q(self.by)}" if self.by else ""
+        public = f" --table {q(self.public)}" if self.public else ""
         written = {
             "columns": [
                 f"dpcov schema draft {table} -o {q(toml)}",
@@ -272,7 +296,7 @@ class Work:
             "people": [f"dpcov schema check {q(toml)}"],
             "budget": [
                 f"dpcov plan --schema {q(toml)} --rows {self.rows or self.expected_rows or 'N'} "
-                f"{terms}{relation}"
+                f"{terms}{relation}{public}"
             ],
             "account": [f"dpcov ledger show {account}"],
             "release": [
