@@ -74,6 +74,13 @@ class Browser:
         select.dispatchEvent(new Event("change"));"""
         self.run(script, identifier, str(value))
 
+    def choose_named(self, name, value):
+        """Choose an option of a select element that has a name."""
+        script = """const select = document.querySelector(`[name="${arguments[0]}"]`);
+        select.value = arguments[1];
+        select.dispatchEvent(new Event("input", { bubbles: true }));"""
+        self.run(script, name, str(value))
+
     def hover(self, selector, across, down):
         """Move the pointer to a place given as shares of the element's width and height."""
         x, y = self.run(

@@ -178,8 +178,8 @@ def columns(base: str, work: Work, problems: Sequence[str] = ()) -> bytes:
             el(
                 "p",
                 "A value beyond a bound is moved to it, so bounds that are too narrow make means "
-                "and correlations wrong, and nobody can see by how much. Bounds that are too wide cost "
-                "little: the release finds the scale by itself. A text that is not among the "
+                "and correlations wrong, and nobody can see by how much. Bounds that are too wide "
+                "cost little: the release finds the scale by itself. A text that is not among the "
                 "categories counts as none of them.",
             ),
         ),

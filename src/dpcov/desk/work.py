@@ -21,7 +21,7 @@ from dpcov.desk.job import Job, Tell
 from dpcov.errors import DpcovError, SchemaError, UsageError
 from dpcov.files import write_file
 from dpcov.pipeline.plan.page import Stop, sweep
-from dpcov.pipeline.plan.rehearsal import Rehearsal
+from dpcov.pipeline.plan.rehearsal import Rehearsal, count_rows
 from dpcov.pipeline.table import release
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
@@ -222,7 +222,9 @@ class Work:
         """Write the schema, open the account where it is new, release, and write the report."""
         self.schema.require_complete()
         if self.job is not None and self.job.running:
-            raise UsageError("It is being released already.")
+            if self.step == "release":
+                raise UsageError("It is being released already.")
+            self.stop()
         files, read = self.files, self.source()
         _check_names(self.schema, read)
         for path in files.values():
