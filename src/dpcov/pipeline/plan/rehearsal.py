@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, exp, inf, isnan, log, sqrt
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ import pyarrow as pa
 from dpcov.data.geometry import Geometry
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
+from dpcov.data.sources import open_source
 from dpcov.errors import PrivacyWarning, UsageError
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import release
@@ -208,6 +210,12 @@ def made_up(schema: Schema, n_rows: int, spread: float) -> pa.Table:
         alike = pa.array(np.full(n_rows, (schema.weights.upper or 0.0) / 2))
         columns.setdefault(schema.weights.column, alike)
     return pa.table(columns)
+
+
+def count_rows(public: Path, schema: Schema) -> int:
+    """How many rows a public table has."""
+    first = next(iter(schema.features))
+    return sum(map(len, open_source(public).blocks(2**16, wanted={first: "text"})))
 
 
 def needed_epsilon(budget: Budget, factor: float) -> Fraction | None:
