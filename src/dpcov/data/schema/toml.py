@@ -6,7 +6,6 @@ written as ``nan``, so that a draft is valid TOML.
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,14 +13,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from dpcov.data.schema.declared import Declarations, Declared
-from dpcov.data.schema.problems import listed
+from dpcov.data.schema.mistakes import Mistakes, load_toml
+from dpcov.data.schema.problems import problems_of
 from dpcov.errors import SchemaError
 from dpcov.files import reason_of
 
 SchemaT = TypeVar("SchemaT", bound=Declarations)
 
 _MAX_BYTES = 16 * 2**20
-_TYPES = '"numeric", "boolean", "categorical" or "ignored"'
 _DRAFT = """\
 # A draft.  Fill in every nan and every empty list, then use it.
 # Bounds and categories must come from public knowledge (questionnaires, code books, common sense),
@@ -51,38 +50,39 @@ def read_text(path: Path) -> str:
         raise SchemaError(f"{what} cannot be read: {reason_of(error)}.") from None
 
 
-def parse_schema(text: str, kind: type[SchemaT]) -> SchemaT:
-    """Read a schema of this class from TOML text; every misfit is listed with its column."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SchemaError(f"The schema is not valid TOML: {error}. Correct that line.") from None
-    except (ValueError, RecursionError):
-        raise SchemaError(
-            "The schema has a number of thousands of digits, or brackets nested too deeply."
-        ) from None
+def parse_schema(
+    text: str, kind: type[SchemaT], *, name: str = "The schema", complete: bool = False
+) -> SchemaT:
+    """Read a schema of this class from TOML text; every misfit is listed with its line.
+
+    A complete one has no problems, either.
+    """
+    table, mistakes = load_toml(text, name), Mistakes(text)
     columns = table.pop("columns", None)
     if not isinstance(columns, dict):
-        raise SchemaError("The schema has no [columns.<name>] tables; write one for every column.")
-    problems: list[str] = []
+        raise SchemaError(f"{name} has no [columns.<name>] tables; write one for every column.")
+    if "defaults" in table:
+        defaults = table.pop("defaults")
+        mistakes.convert(("defaults",), "the defaults", defaults, Declared)
+        mistakes.refuse(f"{name} has mistakes:")
+        columns = {column: _with_defaults(entry, defaults) for column, entry in columns.items()}
     declared = {
-        name: _convert(f"column '{name}'", entry, Declared, problems)
-        for name, entry in columns.items()
+        column: mistakes.convert(("columns", column), f"column '{column}'", entry, Declared)
+        for column, entry in columns.items()
     }
-    schema = _convert("the table", {**table, "columns": {}}, kind, problems)
-    if schema is None or problems:
-        raise SchemaError(listed("The schema has mistakes:", problems))
-    return kind(**{**msgspec.structs.asdict(schema), "columns": declared})
+    schema = mistakes.convert((), "the table", {**table, "columns": {}}, kind)
+    mistakes.refuse(f"{name} has mistakes:")
+    made = kind(**{**msgspec.structs.asdict(schema), "columns": declared})
+    if complete:
+        mistakes.add_problems(problems_of(made))
+        mistakes.refuse(f"{name} cannot be used yet:")
+    return made
 
 
-def _convert(what: str, entry: Any, kind: Any, problems: list[str]) -> Any:
-    try:
-        return msgspec.convert(entry, kind, strict=True)
-    except msgspec.ValidationError as error:
-        place = str(error).replace(" - at `$.", " at `").replace(" - at `$`", "")
-        hint = f"; type is {_TYPES}" if "`type`" in place else ""
-        problems.append(f"{what}: {place}{hint}.")
-    return None
+def _with_defaults(entry: Any, defaults: dict[str, Any]) -> Any:
+    # Fields mean different things for different types: only those of the same type are taken.
+    same = isinstance(entry, dict) and entry.get("type", defaults["type"]) == defaults["type"]
+    return {**defaults, **entry} if same else entry
 
 
 def format_schema(schema: Declarations) -> str:
@@ -92,6 +92,7 @@ def format_schema(schema: Declarations) -> str:
 
 def _lines(table: dict[str, Any]) -> Iterator[str]:
     columns, weights = table.pop("columns"), table.pop("weights")
+    table = {name: value for name, value in table.items() if (name, value) != ("wildcards", True)}
     if any(entry.get(name, 0) in (None, ()) for entry in columns.values() for name in _HINTS):
         yield _DRAFT
     yield from _entries(table)
