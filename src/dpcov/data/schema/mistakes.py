@@ -139,7 +139,7 @@ def _advice(told: str, inside: Path, entry: Any, struct: Any) -> str:
         given = entry.get("type") if isinstance(entry, dict) else None
         return f"; type is {TYPES}{_meant(given, STRUCTS)}"
     if "unknown field" in told and struct is not None:
-        fields = [field for field in struct.__struct_fields__ if field != "columns"]
+        fields = [field for field in struct.__struct_encode_fields__ if field != "columns"]
         return f"; it has: {', '.join(fields)}{_meant(inside[-1], fields)}"
     if wrong := _EXPECTED.search(told):
         kind = wrong[1].partition(" ")[0]
