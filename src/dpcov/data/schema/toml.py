@@ -6,8 +6,9 @@ written as ``nan``, so that a draft is valid TOML.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,6 +28,8 @@ _DRAFT = """\
 # and NEVER from the data: no minimum, no maximum, no list of the values that occur.
 # Give identifiers, free text and everything that is not needed the type "ignored".
 # A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
+# Help in editors: dpcov schema --json-schema > dpcov.schema.json
+#:schema ./dpcov.schema.json
 """
 # What is not written.
 _TABLE_DEFAULTS: dict[str, Any] = {
@@ -93,12 +96,12 @@ def _with_defaults(entry: Any, defaults: dict[str, Any]) -> Any:
     return {**defaults, **entry} if same else entry
 
 
-def format_schema(schema: Declarations) -> str:
-    """Write a schema as TOML text; what is not filled in carries a comment."""
-    return "\n".join(_lines(msgspec.to_builtins(schema))) + "\n"
+def format_schema(schema: Declarations, comments: Mapping[str, str] | None = None) -> str:
+    """Write a schema as TOML text; what is not filled in carries a comment, as columns may."""
+    return "\n".join(_lines(msgspec.to_builtins(schema), comments or {})) + "\n"
 
 
-def _lines(table: dict[str, Any]) -> Iterator[str]:
+def _lines(table: dict[str, Any], comments: Mapping[str, str]) -> Iterator[str]:
     columns, weights = table.pop("columns"), table.pop("weights")
     if any(entry.get(name, 0) in (None, ()) for entry in columns.values() for name in _HINTS):
         yield _DRAFT
@@ -109,8 +112,9 @@ def _lines(table: dict[str, Any]) -> Iterator[str]:
     if not columns:
         yield "\n[columns]"
     for name, entry in columns.items():
-        yield f"\n[columns.{_key(name)}]"
-        said = {key: x for key, x in entry.items() if x != _DEFAULTS.get(key)}
+        yield "\n".join(("", *(f"# {line}" for line in wrap(comments.get(name, ""), 96))))
+        yield f"[columns.{_key(name)}]"
+        said = {key: x for key, x in entry.items() if key not in _DEFAULTS or x != _DEFAULTS[key]}
         missing = {key: said.pop(key) for key in ("missing", "missing_codes") if key in said}
         yield from _entries(said | missing)
 
