@@ -31,6 +31,8 @@ _BLOCK_ROWS = 2**15
 _ENOUGH = 1000
 # Numbers outside of the bounds that are told apart.
 _TOLD_APART = 10_000
+# Names of columns in a line.
+_SHOWN = 5
 # Parts of the values.
 _MOST, _MANY, _OFTEN = 0.5, 0.05, 0.01
 
@@ -53,12 +55,12 @@ class ColumnFit(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
 
 
-class TableFit(msgspec.Struct, frozen=True):
+class TableFit(msgspec.Struct, frozen=True, kw_only=True):
     """How a table fits its schema; **sensitive**."""
 
+    note: str = NOT_PRIVATE
     n_rows: int
     columns: tuple[ColumnFit, ...]
-    note: str = NOT_PRIVATE
 
     @property
     def usable(self) -> bool:
@@ -66,16 +68,22 @@ class TableFit(msgspec.Struct, frozen=True):
         return all(column.usable for column in self.columns)
 
     def summary(self) -> str:
-        """One line for every column that does not fit, those that cannot be used first."""
-        told = [c for c in self.columns if not c.usable]
-        told += [c for c in self.columns if c.usable and c.findings]
+        """One line for every way in which columns do not fit, those of no use first."""
+        told: dict[tuple[bool, str], list[str]] = {}
+        for column in self.columns:
+            for finding in column.findings:
+                told.setdefault((column.usable, finding.words), []).append(column.name)
         lines = [
-            f"{'look' if column.usable else 'NO  '}  {column.name}: {finding.words}"
-            for column in told
-            for finding in column.findings
+            f"{'look' if usable else 'NO  '}  {_listed(told[usable, words])}: {words}"
+            for usable, words in sorted(told, key=lambda each: each[0])
         ]
-        fitting = len(self.columns) - len(told)
+        fitting = sum(not column.findings for column in self.columns)
         return "\n".join([*lines, f"{fitting} of {len(self.columns)} columns fit."])
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None = None) -> TableFit:
@@ -96,7 +104,7 @@ def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None =
             column.add(block)
         if progress is not None:
             progress(len(block))
-    return TableFit(n_rows, tuple(column.found(n_rows) for column in columns))
+    return TableFit(n_rows=n_rows, columns=tuple(column.found(n_rows) for column in columns))
 
 
 def _alone(schema: Schema, name: str, declared: Declared) -> Encoder:
@@ -238,7 +246,10 @@ class _Column:
             return
         for side, count in (("lower", self.at_lower), ("upper", self.at_upper)):
             if count > _MOST * values:
-                words = f"values are at the {side} bound or beyond. Is the unit right?"
+                words = (
+                    f"values are at the {side} bound or beyond. That is right where most have just "
+                    "that value (zeros, 100 %); otherwise the unit or the bound is wrong."
+                )
                 yield self._finding(f"at {side}", count, values, words)
 
     def _finding(self, what: str, count: int, of: int, words: str) -> Finding:
