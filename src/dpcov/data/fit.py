@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcov.data.encode import Encoder
-from dpcov.data.schema.declared import Boolean, Categorical, Declared, Feature, Numeric
+from dpcov.data.readers import Reader, reader_of
+from dpcov.data.schema.declared import Boolean, Categorical, Date, Feature, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, Source
 from dpcov.data.values import MISSING, UNKNOWN, column_of
@@ -95,7 +95,7 @@ def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None =
     declared: dict[str, Feature] = dict(schema.features)
     if schema.weights is not None:
         declared[schema.weights.column] = Numeric(lower=0.0, upper=schema.weights.upper)
-    columns = [_Column(name, kind, _alone(schema, name, kind)) for name, kind in declared.items()]
+    columns = [_Column(name, kind, _reader(schema, name)) for name, kind in declared.items()]
     n_rows = 0
     # As texts, so that a text among numbers is counted and ends nothing.
     for block in source.blocks(_BLOCK_ROWS, wanted=dict.fromkeys(declared, "text")):
@@ -107,10 +107,13 @@ def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None =
     return TableFit(n_rows=n_rows, columns=tuple(column.found(n_rows) for column in columns))
 
 
-def _alone(schema: Schema, name: str, declared: Declared) -> Encoder:
-    # A column by itself, so that what is wrong in one does not hide another.
-    rest = {"weights": None, "norm_bound": None, "intercept": True, "wildcards": False}
-    return Encoder(msgspec.structs.replace(schema, columns={name: declared}, **rest))
+def _reader(schema: Schema, name: str) -> Reader:
+    # Before the transform, which only takes numbers within the bounds.
+    declared = schema.columns[name]
+    if isinstance(declared, Numeric):
+        columns = {name: msgspec.structs.replace(declared, transform=None)}
+        schema = msgspec.structs.replace(schema, columns=columns, wildcards=False)
+    return reader_of(schema, name)
 
 
 @dataclass
@@ -119,7 +122,7 @@ class _Column:
 
     name: str
     declared: Feature
-    encoder: Encoder
+    reader: Reader
     missing: int = 0
     unreadable: int = 0
     distinct_unreadable: int = 0
@@ -142,14 +145,10 @@ class _Column:
             return
         column = column_of(block, self.name)
         try:
-            self._count(self._read(block), np.ones(len(block), dtype=np.int64))
+            self._count(self.reader.of(block), np.ones(len(block), dtype=np.int64))
         except DataError:
             cells = pa.array(column) if isinstance(column, np.ndarray) else column
             self._count_distinct(cells)
-
-    def _read(self, block: Block) -> NDArray[np.float64]:
-        (cells,) = self.encoder.cells(block)
-        return cells
 
     def _count_distinct(self, column: pa.Array) -> None:
         # Halve what cannot be read until single cells are left.
@@ -160,7 +159,7 @@ class _Column:
             start, stop = waiting.pop()
             part = values[start:stop]
             try:
-                cells = self._read(pa.RecordBatch.from_arrays([part], names=[self.name]))
+                cells = self.reader.of(pa.RecordBatch.from_arrays([part], names=[self.name]))
             except DataError:
                 if stop - start > 1:
                     middle = (start + stop) // 2
@@ -171,7 +170,7 @@ class _Column:
             else:
                 self._count(cells, weights[start:stop])
 
-    def _count(self, cells: NDArray[np.float64], weights: NDArray[np.int64]) -> None:
+    def _count(self, cells: NDArray[Any], weights: NDArray[np.int64]) -> None:
         declared = self.declared
         if isinstance(declared, Categorical):
             is_missing, outside = cells == MISSING, cells == UNKNOWN
@@ -190,7 +189,7 @@ class _Column:
             self.first = float(values[0]) if self.first is None else self.first
             self.varies |= bool((values != self.first).any())
 
-    def _count_strays(self, cells: NDArray[np.float64], weights: NDArray[np.int64]) -> None:
+    def _count_strays(self, cells: NDArray[Any], weights: NDArray[np.int64]) -> None:
         values, places = np.unique(cells, return_inverse=True)
         counts = np.bincount(places, weights=weights, minlength=len(values))
         self.strays.update(dict(zip(values.tolist(), counts.astype(int).tolist(), strict=True)))
@@ -256,7 +255,7 @@ class _Column:
         return Finding(what, count, f"{count:,} of {of:,} {words}")
 
 
-_WANTED = {Categorical: "a category", Boolean: "true or false"}
+_WANTED: dict[type, str] = {Date: "a date so written", Boolean: "true or false"}
 
 
 def _bounds(declared: Any) -> tuple[float, float]:
