@@ -108,3 +108,12 @@ def numbers_of_days(days: Floats, unit: str, reference: date | None) -> Floats:
     if unit == "year" or reference is None:
         return years(days)
     return np.asarray((day_of_date(reference) - days) / (1.0 if unit == "days" else DAYS_OF_A_YEAR))
+
+
+def days_of_numbers(numbers: Floats, unit: str, reference: date | None) -> Floats:
+    """Return days of which such numbers are made, up to a day."""
+    if unit == "year" or reference is None:
+        return (numbers - 1970.0) * DAYS_OF_A_YEAR
+    return np.asarray(
+        day_of_date(reference) - numbers * (1.0 if unit == "days" else DAYS_OF_A_YEAR)
+    )
