@@ -147,13 +147,16 @@ class _Column:
         try:
             self._count(self.reader.of(block), np.ones(len(block), dtype=np.int64))
         except DataError:
-            cells = pa.array(column) if isinstance(column, np.ndarray) else column
-            self._count_distinct(cells)
+            try:
+                counted = _plain(column).value_counts()
+            except pa.ArrowException:
+                # Lists and the like have no single cells to try.
+                self.unreadable += len(block)
+            else:
+                self._count_distinct(counted.field(0), counted.field(1).to_numpy())
 
-    def _count_distinct(self, column: pa.Array) -> None:
+    def _count_distinct(self, values: pa.Array, weights: NDArray[np.int64]) -> None:
         # Halve what cannot be read until single cells are left.
-        counted = column.value_counts()
-        values, weights = counted.field(0), counted.field(1).to_numpy()
         waiting = [(0, len(values))]
         while waiting and not self.given_up:
             start, stop = waiting.pop()
@@ -253,6 +256,13 @@ class _Column:
 
     def _finding(self, what: str, count: int, of: int, words: str) -> Finding:
         return Finding(what, count, f"{count:,} of {of:,} {words}")
+
+
+def _plain(column: Any) -> pa.Array:
+    # Distinct cells by themselves: a dictionary holds those of other rows, too.
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
 _WANTED: dict[type, str] = {Date: "a date so written", Boolean: "true or false"}
