@@ -213,7 +213,7 @@ class _Column:
             yield Finding(
                 "unreadable",
                 self.unreadable,
-                f"{least}{self.unreadable:,} rows hold something that is not {wanted}. Declare it "
+                f"in {least}{self.unreadable:,} of {n_rows:,} rows the cell is not {wanted}. Declare it "
                 "categorical, add missing_codes, say how it is written, or correct the data.",
             )
         elif self.missing == n_rows:
