@@ -213,8 +213,8 @@ class _Column:
             yield Finding(
                 "unreadable",
                 self.unreadable,
-                f"in {least}{self.unreadable:,} of {n_rows:,} rows the cell is not {wanted}. Declare it "
-                "categorical, add missing_codes, say how it is written, or correct the data.",
+                f"in {least}{self.unreadable:,} of {n_rows:,} rows the cell is not {wanted}. Declare "
+                "it categorical, add missing_codes, say how it is written, or correct the data.",
             )
         elif self.missing == n_rows:
             yield Finding("missing", n_rows, "all values are missing. Ignore the column.")
