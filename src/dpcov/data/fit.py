@@ -126,7 +126,7 @@ class _Column:
     missing: int = 0
     unreadable: int = 0
     distinct_unreadable: int = 0
-    # Values outside of the bounds or the categories, and on each bound or beyond.
+    # Values outside of the bounds or the categories, and on each bound.
     outside: int = 0
     at_lower: int = 0
     at_upper: int = 0
@@ -180,9 +180,12 @@ class _Column:
         else:
             is_missing = np.isnan(cells)
             lower, upper = _bounds(declared)
+            at_lower, at_upper = cells == lower, cells == upper
             outside = (cells < lower) | (cells > upper)
-            self.at_lower += int(weights[cells <= lower].sum())
-            self.at_upper += int(weights[cells >= upper].sum())
+            if isinstance(declared, Boolean):
+                outside = ~(is_missing | at_lower | at_upper)
+            self.at_lower += int(weights[at_lower].sum())
+            self.at_upper += int(weights[at_upper].sum())
             self._count_strays(cells[outside], weights[outside])
         self.missing += int(weights[is_missing].sum())
         self.outside += int(weights[outside].sum())
@@ -208,14 +211,10 @@ class _Column:
 
     def _unusable(self, n_rows: int) -> Iterator[Finding]:
         if self.unreadable:
-            least = "at least " if self.given_up else ""
+            count = f"{'at least ' if self.given_up else ''}{self.unreadable:,} of {n_rows:,} rows"
             wanted = _WANTED.get(type(self.declared), "a number")
-            yield Finding(
-                "unreadable",
-                self.unreadable,
-                f"in {least}{self.unreadable:,} of {n_rows:,} rows the cell is not {wanted}. Declare "
-                "it categorical, add missing_codes, say how it is written, or correct the data.",
-            )
+            words = f"in {count} the cell is not {wanted}. {_CORRECT}"
+            yield Finding("unreadable", self.unreadable, words)
         elif self.missing == n_rows:
             yield Finding("missing", n_rows, "all values are missing. Ignore the column.")
         elif self.outside == self.n_values:
@@ -227,32 +226,21 @@ class _Column:
             )
 
     def _doubtful(self, n_rows: int) -> Iterator[Finding]:
-        values = self.n_values
+        values, declared = self.n_values, self.declared
+        common, next_common = (sorted(self.strays.values(), reverse=True) + [0, 0])[:2]
         if self.missing > _MOST * n_rows:
             yield self._finding("missing", self.missing, n_rows, "rows are missing.")
         if not self.varies:
             yield Finding("constant", values, "one value only: nothing varies. Ignore the column?")
-        if isinstance(self.declared, Categorical):
-            if self.outside > _MANY * values:
-                words = "values are in no category. Are labels spelled as in the data?"
-                yield self._finding("outside", self.outside, values, words)
-            return
-        common = max(self.strays.values(), default=0)
-        if common > _OFTEN * values:
-            words = (
-                "values are one and the same number outside of the bounds. Is it a missing code? "
-                "Then add it to missing_codes."
-            )
-            yield self._finding("code", common, values, words)
-        if isinstance(self.declared, Boolean) or not self.varies:
-            return
-        for side, count in (("lower", self.at_lower), ("upper", self.at_upper)):
-            if count > _MOST * values:
-                words = (
-                    f"values are at the {side} bound or beyond. That is right where most have just "
-                    "that value (zeros, 100 %); otherwise the unit or the bound is wrong."
-                )
-                yield self._finding(f"at {side}", count, values, words)
+        elif common > max(_OFTEN * values, 2 * next_common):
+            yield self._finding("code", common, values, _CODE)
+        elif self.outside > _MANY * values:
+            words = _OUTSIDE.get(type(declared), _OUT_OF_BOUNDS)
+            yield self._finding("outside", self.outside, values, words)
+        elif isinstance(declared, Numeric | Date):
+            for side, count in (("lower", self.at_lower), ("upper", self.at_upper)):
+                if count > _MOST * values:
+                    yield self._finding(f"at {side}", count, values, _AT_BOUND.format(side))
 
     def _finding(self, what: str, count: int, of: int, words: str) -> Finding:
         return Finding(what, count, f"{count:,} of {of:,} {words}")
@@ -265,6 +253,20 @@ def _plain(column: Any) -> pa.Array:
     return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
+_CORRECT = "Declare it categorical, add missing_codes, say how it is written, or correct the data."
+_CODE = (
+    "values are one and the same number outside of the bounds. Is it a missing code? Then add it "
+    "to missing_codes."
+)
+_OUT_OF_BOUNDS = "values are outside of the bounds, and will be moved to them. Is the unit right?"
+_OUTSIDE: dict[type, str] = {
+    Categorical: "values are in no category. Are labels spelled as in the data?",
+    Boolean: "values are neither 0 nor 1.",
+}
+_AT_BOUND = (
+    "values are at the {} bound. That is right where most have just that value (zeros, 100 %); "
+    "otherwise the bound is wrong."
+)
 _WANTED: dict[type, str] = {Date: "a date so written", Boolean: "true or false"}
 
 
