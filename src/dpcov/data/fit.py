@@ -227,7 +227,7 @@ class _Column:
 
     def _doubtful(self, n_rows: int) -> Iterator[Finding]:
         values, declared = self.n_values, self.declared
-        common, next_common = (sorted(self.strays.values(), reverse=True) + [0, 0])[:2]
+        common, next_common = [*sorted(self.strays.values(), reverse=True), 0, 0][:2]
         if self.missing > _MOST * n_rows:
             yield self._finding("missing", self.missing, n_rows, "rows are missing.")
         if not self.varies:
