@@ -13,7 +13,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpcov.data.dates import DAYS_OF_A_YEAR, day_of, days_of_numbers, numbers_of_days, pattern_of
+from dpcov.data.dates import (
+    DAYS_OF_A_YEAR,
+    day_of,
+    days_of_numbers,
+    days_of_texts,
+    numbers_of_days,
+    pattern_of,
+)
 from dpcov.data.notation import PLAIN, Notation
 from dpcov.data.transforms import transformed
 from dpcov.data.values import days, numbers, truth_values
@@ -281,6 +288,42 @@ def test_formats_that_leave_a_date_open_are_refused(written):
 )
 def test_formats(written, text, day):
     assert day_of(text, pattern_of(written)) == day
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(["%Y", "%m", "%d", "%H", "%M", "%S", "%f", "%p", "%z", "%%", " "]),
+            st.text(st.characters(exclude_characters="%", exclude_categories=["Cs"]), max_size=3),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    dates_,
+    st.text(max_size=3),
+)
+@example([" ", "%Y", "\t"], date(2000, 2, 29), "")
+@example(["%d", "(.*)[", "%m", "\\ |^$", "%Y", "\u00c4?{2}"], date(2000, 2, 29), "")
+def test_many_texts_are_read_as_one_is(pieces, day, odd):
+    try:
+        pattern = pattern_of("".join(pieces))
+    except SchemaError:
+        return
+    for width in (1, 2):
+        parts = {
+            **{"%Y": f"{day.year:04}", "%m": f"{day.month:0{width}}", "%d": f"{day.day:0{width}}"},
+            **dict.fromkeys(("%H", "%M", "%S"), "23"),
+            **{"%f": "000000", "%p": "PM", "%z": "Z", "%%": "%"},
+        }
+        text = "".join(parts.get(piece, piece) for piece in pieces)
+        texts = [text, text + odd, odd + text, odd, f" {text} ", text.swapcase()]
+        several = days_of_texts(pa.array(texts), pattern)
+        for each, found in zip(texts, several.tolist(), strict=True):
+            one = day_of(each.strip(), pattern)
+            # What is left out here is read one by one.
+            assert found == one or math.isnan(found)
+            if each == text == text.strip() and one is not None:
+                assert found == one
 
 
 def test_numbers_of_days():

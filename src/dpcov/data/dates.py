@@ -49,6 +49,8 @@ def pattern_of(written: str) -> re.Pattern[str]:
 
     Raises a `SchemaError` for a directive that depends on the locale, or leaves the year open.
     """
+    # Blanks around a format count as little as those around a cell.
+    written = written.strip()
     if not written:
         return re.compile(_ISO)
     pieces = re.findall("%.|[^%]+|%$", written, re.DOTALL)

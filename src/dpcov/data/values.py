@@ -5,6 +5,7 @@ each distinct value.  A column is an Arrow array, or a vector of floats from a m
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -121,8 +122,12 @@ def _numbers_of_texts(column: pa.Array, name: str, notation: Notation) -> NDArra
     texts = column.cast(pa.string())
     usual = pc.match_substring_regex(texts, f"^ *(?:{notation.pattern}) *$")
     numbers = pc.if_else(usual, texts, None)
-    found = notation.unmarked(pc.utf8_trim(numbers, " ")).cast(pa.float64())
-    return _with_rest(found.to_numpy(zero_copy_only=False), texts, name, notation)
+    found = np.full(len(texts), np.nan)
+    # A version of Arrow that refuses one, which its error would quote, leaves all to Python.
+    with suppress(pa.ArrowInvalid):
+        plain = notation.unmarked(pc.utf8_trim(numbers, " ")).cast(pa.float64())
+        found = plain.to_numpy(zero_copy_only=False)
+    return _with_rest(found, texts, name, notation)
 
 
 def _with_rest(
