@@ -3,6 +3,7 @@
 Contract: public metadata alone, all of it from the schema, so that a release may carry it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -24,6 +25,8 @@ class EncodedColumn:
     ``name`` is for people: ``age``, ``sex=Male``, ``age (missing)``, ``(intercept)``; ``source``
     the table's column, empty for the intercept.  The original value is ``center + half_range *
     encoded value``, between ``lower`` and ``upper`` where the geometry is not that of bounds.
+    A number is called after its public function, ``log1p(income)`` or ``age(born)``, and is the
+    function's value; ``unit`` is the unit of that.
     """
 
     name: str
@@ -33,6 +36,8 @@ class EncodedColumn:
     half_range: Scale
     lower: float | None = None
     upper: float | None = None
+    unit: str = ""
+    description: str = ""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -52,3 +57,14 @@ class EncodedColumn:
     def largest(self) -> float:
         """Largest encoded value."""
         return 1.0 if self.upper is None else (self.upper - self.center) / self.half_range
+
+
+def given_names(columns: Iterable[EncodedColumn]) -> dict[str, str]:
+    """Return what the values of every table column are called, by the column's own name.
+
+    That of a number is called as it is encoded, ``log1p(income)``: rows that come with a release,
+    or are drawn from it, have the function's values.
+    """
+    columns = tuple(columns)
+    numbers = {column.source: column.name for column in columns if column.kind == "numeric"}
+    return {column.source: column.source for column in columns} | numbers
