@@ -19,6 +19,7 @@ from dpcov.data.groups import split_schema
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import DataError
+from dpcov.pipeline.plan.rehearsal import made_up
 
 SCHEMA = dpcov.Schema.loads("""
 missing = "indicator"
@@ -303,3 +304,14 @@ def test_a_release_is_named_by_its_functions_labels_and_units():
     drawn = made.sample(20, seed=0)
     assert drawn.column_names == ["sex", "age(born)", "log1p(income)"]
     assert set(drawn["sex"].to_pylist()) <= {"male", "female", None}
+
+
+def test_a_plan_rehearses_rows_that_fit_the_schema():
+    block = made_up(SCHEMA, 4000, 1 / 8).to_batches()[0]
+    encoder = ENCODING.encoder
+    found = dict(zip(encoder.value_columns, encoder.cells(block), strict=True))
+    # Dates spread over their bounds, and every level is met.
+    assert abs(np.nanmean(found["born"]) - 60) < 2
+    assert abs(np.nanmean(found["seen"]) - 2010) < 1
+    assert abs(np.nanstd(found["born"]) - 15) < 1
+    assert {*found["job"]} == {-2, 0, 1, 2}
