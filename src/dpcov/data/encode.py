@@ -32,6 +32,7 @@ class _Feature:
 
     name: str
     place: int
+    width: int
     indicator: int | None
     read: Callable[[values.Column, str], NDArray[Any]]
 
@@ -112,6 +113,10 @@ class Encoder:
                 self._write_number(number, block, encoded)
         for category in self._categories:
             self._write_category(category, block, encoded)
+        for indicator, places in self._together:
+            # Where one value of the row is missing, the others count as missing.
+            missing = np.flatnonzero(encoded[:, indicator])
+            encoded[np.ix_(missing, places)] = 0.0
         return encoded
 
     def _mapped(self, encoded: FloatMatrix) -> FloatMatrix:
@@ -158,19 +163,34 @@ class Encoder:
         # With R the norm bound, a number x with bounds [a, b] becomes u / R, where
         # u = (x - (a + b)/2) / ((b - a)/2) is clipped to [-1, 1]; a category, the intercept and
         # an indicator of missingness become 1 / R or 0.
+        indicators: dict[str, int] = {}
+        for place, column in enumerate(self._declared):
+            if column.kind == "missing":
+                indicators |= dict.fromkeys(column.missing_of, place)
         place = int(schema.intercept)
+        behind = schema.indicators
         for name, declared in schema.features.items():
             width = len(declared.categories) if isinstance(declared, Categorical) else 1
-            indicator = place + width if schema.missing_of(name) == "indicator" else None
+            indicator = indicators.get(name)
             read: Callable[[values.Column, str], NDArray[Any]]
             if isinstance(declared, Categorical):
                 code_of = values.codes_of_labels(declared.categories)
                 read = partial(values.category_codes, code_of=code_of)
-                self._categories.append(_Feature(name, place, indicator, read))
+                self._categories.append(_Feature(name, place, width, indicator, read))
             else:
                 read = values.truth_values if isinstance(declared, Boolean) else values.numbers
-                self._numbers.append(_Feature(name, place, indicator, read))
-            place += width + (indicator is not None)
+                self._numbers.append(_Feature(name, place, width, indicator, read))
+            place += width + (name in behind)
+        shared = [column for column in self._declared if column.together]
+        self._together = [
+            (indicators[column.source], np.concatenate([self._places(n) for n in column.together]))
+            for column in shared
+        ]
+
+    def _places(self, name: str) -> NDArray[np.intp]:
+        features = (*self._numbers, *self._categories)
+        (found,) = (feature for feature in features if feature.name == name)
+        return np.arange(found.place, found.place + found.width, dtype=np.intp)
 
     def _write_number(self, number: _Feature, block: Block, encoded: FloatMatrix) -> None:
         column, scaled = self.columns[number.place], encoded[:, number.place]

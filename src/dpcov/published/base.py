@@ -19,12 +19,15 @@ from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
+    Places,
     hidden_variance,
+    mean_noise,
     moment_noise,
     read_with,
 )
 from dpcov.published.estimate.levels import divergence, has_blocks, positive, quiet, with_known
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post
+from dpcov.published.estimate.present import Presence, PresentMoments
 from dpcov.published.estimate.unit import (
     STEP,
     UnitEstimate,
@@ -89,13 +92,22 @@ class BaseRelease:
         return self.manifest.columns[0].kind == "intercept"
 
     @property
-    def features(self) -> tuple[EncodedColumn, ...]:
-        """The encoded columns without the intercept."""
+    def encoded_features(self) -> tuple[EncodedColumn, ...]:
+        """The encoded columns without the intercept, indicators of missing values included."""
         return tuple(column for column in self.manifest.columns if column.kind != "intercept")
+
+    @cached_property
+    def features(self) -> tuple[EncodedColumn, ...]:
+        """The encoded columns without the intercept and without indicators of missing values.
+
+        Without an intercept nothing is known of the rows in which a value is present, and
+        indicators are features like others.
+        """
+        return tuple(self.encoded_features[place] for place in self._shown)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the encoded features, without the intercept."""
+        """Names of the features, without the intercept and indicators of missing values."""
         return tuple(column.name for column in self.features)
 
     @property
@@ -189,8 +201,53 @@ class BaseRelease:
             is_centered=any(column.lower is not None for column in self.features),
         )
 
+    @cached_property
+    def presence(self) -> Presence | None:
+        """Which indicators say what is missing; None where no column has one, or no mean."""
+        return Presence.of(self.encoded_features) if self.has_intercept else None
+
+    @cached_property
+    def _shown(self) -> Places:
+        kept = [c.kind != "missing" or not self.has_intercept for c in self.encoded_features]
+        return np.flatnonzero(kept)
+
+    def _of(self, values: Array, indicators: bool) -> Array:
+        return values if indicators else values[np.ix_(*[self._shown] * values.ndim)]
+
+    @cached_property
+    def _present(self) -> PresentMoments | None:
+        """Unbiased moments over the values that are present, in encoded units."""
+        if self.presence is None:
+            return None
+        _, mean, raw = self._centered
+        return self.presence.moments(_moment_of(self.frame.mean(mean), self.frame.covariance(raw)))
+
+    def over_present(self, law: MomentNoise, indicators: bool) -> MomentNoise:
+        """The same law for what is read over the values that are present."""
+        if self.presence is None or self._present is None:
+            return law
+        law = law.over_present(self.presence, self._present)
+        return law if indicators else law.on(self._shown)
+
     def _encoded_covariance(self, post: PostProcessing) -> Array:
-        has_levels = any(column.kind in ("category", "missing") for column in self.features)
+        """Over the values that are present, in encoded units, indicators included."""
+        found = self._covariance_of_rows(post)
+        if self.presence is None:
+            return found
+        mean = self.frame.mean(self._centered[1])
+        found = self.presence.moments(_moment_of(mean, found)).covariance
+        return found if post.may_be_indefinite else positive(found)
+
+    def noisy_covariance(self, post: Post) -> Array:
+        """Before post-processing, of the parts that ``post`` takes to hold rows; encoded units."""
+        _, mean, raw = self._centered_of(read_with(self._unit, post))
+        found = self.frame.covariance(raw)
+        if self.presence is not None:
+            found = self.presence.moments(_moment_of(self.frame.mean(mean), found)).covariance
+        return self._of(found, indicators=False)
+
+    def _covariance_of_rows(self, post: PostProcessing) -> Array:
+        has_levels = any(c.kind in ("category", "missing") for c in self.encoded_features)
         if has_levels and post.drops_empty:
             return self._covariance_of_levels
         return self.frame.covariance(post.apply(self._covariance_of(self._unit)))
@@ -207,10 +264,11 @@ class BaseRelease:
         noisy, found = estimate(self._unit)
         mean = self.frame.mean(self._centered[1])
         law = moment_noise(read_with(self._unit, "shrink"), self.manifest, self.frame)
-        if law is not None and has_blocks(self.features):
+        columns = self.encoded_features
+        if law is not None and has_blocks(columns):
             spread = np.diagonal(law.along(mean)[0])
-            found = quiet(noisy, found, divergence(estimate, self._unit), spread, self.features)
-        return positive(with_known(found, mean, self.features))
+            found = quiet(noisy, found, divergence(estimate, self._unit), spread, columns)
+        return positive(with_known(found, mean, columns))
 
     @on_one_thread
     def second_moment(self, post: Post | None = None) -> Array:
@@ -226,45 +284,97 @@ class BaseRelease:
         matrix = self.frame.moment(find_post(post).apply(noisy), self.public_intercept)
         return matrix * self.manifest.norm_bound**2
 
-    def noise_probes(self, post: Post | None = None) -> Iterator[tuple[Array, Array, Array]]:
-        """Made-up noises N of the release's own law, and the second moments at STEP N and -STEP N.
+    @on_one_thread
+    def present_moment(self, post: Post | None = None) -> Array:
+        """The second moment that rows with all values present have, (d, d), in encoded units.
 
-        (d, d) each, in encoded units: what an estimate does with noise, whatever it is made by.
+        That of pairwise means and covariances; where no column has an indicator of missing values
+        it is :meth:`second_moment`.
+        """
+        return self._present_moment_of(self._unit, post or self.statistics.post)
+
+    def _present_moment_of(self, unit: UnitEstimate, post: Post) -> Array:
+        moment = self._second_moment_of(unit, post)
+        if self.presence is None or not moment[0, 0] > 0:
+            return moment
+        found = self.presence.moments(moment / moment[0, 0])
+        if not find_post(post).may_be_indefinite:
+            found = found._replace(covariance=positive(found.covariance))
+        return found.moment() * moment[0, 0]
+
+    def noise_probes(self, post: Post | None = None) -> Iterator[tuple[Array, Array, Array]]:
+        """Made-up noises N of the release's own law, and the moments at STEP N and -STEP N.
+
+        (d, d) each, as :meth:`present_moment`: what an estimate does with noise, whatever it is
+        made by.
         """
         for seed in probes(self._unit):
             after, before = (with_noise(self._unit, step, seed) for step in (STEP, -STEP))
-            raw = [self._second_moment_of(unit, "none") for unit in (after, before)]
+            raw = [self._present_moment_of(unit, "none") for unit in (after, before)]
             found = [
-                self._second_moment_of(unit, post or self.statistics.post)
+                self._present_moment_of(unit, post or self.statistics.post)
                 for unit in (after, before)
             ]
             yield (raw[0] - raw[1]) / (2 * STEP), found[0], found[1]
 
-    def mean(self) -> Array:
-        """Estimated means of the features, in original units, within the public bounds."""
-        lower, upper = np.array([column.bounds for column in self.features]).T
-        encoded = self.frame.mean(self._centered[1])
-        return np.clip(self.centers + self.half_ranges * encoded, lower, upper)
+    def mean(self, *, indicators: bool = False) -> Array:
+        """Estimated means of the features, in original units, within the public bounds.
+
+        Over the rows in which a value is present, where the schema marks missing ones; with
+        ``indicators`` the shares of the missing too, as ``encoded_features`` has them.
+        """
+        columns, present = self.encoded_features, self._present
+        encoded = self.frame.mean(self._centered[1]) if present is None else present.mean
+        found = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
+        lower, upper = np.array([column.bounds for column in columns]).T
+        return self._of(np.clip(found, lower, upper), indicators)
 
     @on_one_thread
-    def covariance(self, post: Post | None = None) -> Array:
+    def covariance(self, post: Post | None = None, *, indicators: bool = False) -> Array:
         """Estimated covariance (centered, divided by n) of the features, in original units.
 
         Post-processing happens in encoded units, where bounded columns have comparable scale.
+        Every pair is over the rows in which both are present, where the schema marks missing
+        values; with ``indicators`` these are among the features.
         """
         encoded = self._encoded_covariance(find_post(post or self.statistics.post))
-        return encoded * np.outer(self.half_ranges, self.half_ranges)
+        units = np.array([column.half_range for column in self.encoded_features])
+        return self._of(encoded * np.outer(units, units), indicators)
 
-    def correlation(self, post: Post | None = None) -> Array:
-        """Estimated correlation matrix, (p, p).
+    def correlation(self, post: Post | None = None, *, indicators: bool = False) -> Array:
+        """Estimated correlation matrix, (p, p), of what :meth:`covariance` has.
 
         Where noise hides a variance, its correlations are near zero, or NaN if noise is unknown.
         """
-        unit = read_with(self._unit, post or self.statistics.post)
-        encoded = self.covariance(post) / np.outer(self.half_ranges, self.half_ranges)
-        noise = moment_noise(unit, self.manifest, self.frame)
-        means = (self.mean() - self.centers) / self.half_ranges
-        return correlation_of(encoded, least=hidden_variance(means, noise))
+        encoded = self._encoded_covariance(find_post(post or self.statistics.post))
+        noise = noise_of(self, post or self.statistics.post, indicators=True)
+        pairs = zip(self.mean(indicators=True), self.encoded_features, strict=True)
+        shifts = np.array([(mean - each.center) / each.half_range for mean, each in pairs])
+        found = correlation_of(encoded, least=hidden_variance(shifts, noise))
+        return self._of(found, indicators)
+
+    def missing(self) -> dict[str, tuple[float, float]]:
+        """Estimated share of missing values of every column of the table that has an indicator.
+
+        Returns
+        -------
+        dict of str to (float, float)
+            Share, 0 to 1, and the standard deviation of its noise, NaN where that is not known.
+        """
+        if self.presence is None:
+            return {}
+        law, shares = noise_of(self, indicators=True), self.mean(indicators=True)
+        columns = self.encoded_features
+        units = np.array([column.half_range for column in columns])
+        noise = np.full(len(columns), np.nan)
+        if law is not None:
+            noise = mean_noise(shares / units, law) * units
+        return {
+            source: (float(shares[place]), float(noise[place]))
+            for place, column in enumerate(columns)
+            if column.kind == "missing"
+            for source in column.missing_of
+        }
 
     @on_one_thread
     def expected_error(self, post: Post = "none") -> float | None:
@@ -281,8 +391,21 @@ class BaseRelease:
         return sqrt(max(0.0, squared) * stretched) * self.manifest.norm_bound**2
 
 
-def noise_of(release: BaseRelease, post: Post | None = "none") -> MomentNoise | None:
-    """Law of the noise on a release read with ``post`` (None: by default); None if unpublished."""
+def noise_of(
+    release: BaseRelease, post: Post | None = "none", *, indicators: bool = False
+) -> MomentNoise | None:
+    """Law of the noise on a release read with ``post`` (None: by default); None if unpublished.
+
+    For its features, over the values that are present, or with ``indicators`` for all encoded ones.
+    """
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
     kept = read_with(unit, post or release.statistics.post)
-    return moment_noise(kept, release.manifest, release.frame)
+    law = moment_noise(kept, release.manifest, release.frame)
+    return law if law is None else release.over_present(law, indicators)
+
+
+def _moment_of(mean: Array, covariance: Array) -> Array:
+    row = np.append(1.0, mean)
+    found = np.outer(row, row)
+    found[1:, 1:] += covariance
+    return found

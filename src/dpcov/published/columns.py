@@ -24,6 +24,7 @@ class EncodedColumn:
     ``name`` is for people: ``age``, ``sex=Male``, ``age (missing)``, ``(intercept)``; ``source``
     the table's column, empty for the intercept.  The original value is ``center + half_range *
     encoded value``, between ``lower`` and ``upper`` where the geometry is not that of bounds.
+    ``together`` are the columns of the table that an indicator speaks of, where there are several.
     """
 
     name: str
@@ -33,6 +34,12 @@ class EncodedColumn:
     half_range: Scale
     lower: float | None = None
     upper: float | None = None
+    together: tuple[str, ...] = ()
+
+    @property
+    def missing_of(self) -> tuple[str, ...]:
+        """Columns of the table whose values are missing where this indicator is one."""
+        return self.together or (self.source,)
 
     @property
     def bounds(self) -> tuple[float, float]:

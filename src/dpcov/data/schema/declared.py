@@ -6,6 +6,7 @@ Contract: everything is public, and the norm bound of an encoded row follows fro
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -17,7 +18,8 @@ from dpcov.published.columns import EncodedColumn, EncodedKind
 
 # ``center``: a missing number is encoded as 0, the middle of its bounds; a missing category as no
 # category.  ``indicator``: the same, and a further 0/1 column says that the value is missing.
-Missing = Literal["center", "indicator"]
+# ``never``: the column is complete; a cell that is missing all the same is put at the center.
+Missing = Literal["center", "indicator", "never"]
 
 
 class _Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
@@ -92,13 +94,22 @@ def as_bound(value: object) -> float | None:
     return None if math.isnan(number) else number
 
 
+def as_names(value: object) -> tuple[str, ...]:
+    """Return a list of names as a tuple."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise SchemaError('missing_together is a list of lists: [["bp_sys", "bp_dia"]].')
+    return tuple(value)
+
+
 class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fields of a :class:`~dpcov.data.schema.schema.Schema`, and what follows from them."""
 
     columns: dict[str, Declared]
     title: str = ""
     intercept: bool = True
-    missing: Missing = "center"
+    missing: Missing = "indicator"
+    # Columns whose values are missing in the same rows: one indicator says so of all of them.
+    missing_together: tuple[tuple[str, ...], ...] = ()
     weights: Weights | None = None
     rows_per_person: int = 1
     norm_bound: float | None = None
@@ -107,6 +118,8 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if not isinstance(self.columns, Mapping):
             raise SchemaError("The columns are a mapping of column names to declarations.")
         force_setattr(self, "columns", dict(self.columns))
+        together = tuple(map(as_names, as_names(self.missing_together)))
+        force_setattr(self, "missing_together", together)
         for name in ("title", "intercept", "missing", "rows_per_person"):
             value = getattr(self, name)
             if isinstance(value, np.generic):
@@ -123,6 +136,19 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return getattr(self.columns[name], "missing", None) or self.missing
 
     @property
+    def indicators(self) -> dict[str, tuple[str, ...]]:
+        """Features behind which an indicator stands, and those that it speaks of."""
+        features = self.features
+        groups = [[n for n in features if n in group] for group in self.missing_together]
+        shared = {name: tuple(group) for group in groups for name in group}
+        marked = {
+            name: shared.get(name, (name,))
+            for name in features
+            if name in shared or self.missing_of(name) == "indicator"
+        }
+        return {name: group for name, group in marked.items() if group[-1] == name}
+
+    @property
     def worst_case_norm(self) -> float:
         """The largest l2 norm of an encoded row."""
         # Every feature has norm at most 1: a number has u**2 <= 1, or u = 0 where the indicator
@@ -133,6 +159,7 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def encoded_columns_of(schema: Declarations) -> tuple[EncodedColumn, ...]:
     """List the encoded columns of a schema whose bounds are known to be filled in."""
     columns = [_encoded("(intercept)", "", "intercept")] if schema.intercept else []
+    indicators = schema.indicators
     for name, declared in schema.features.items():
         if isinstance(declared, Categorical):
             labels = declared.categories
@@ -143,8 +170,10 @@ def encoded_columns_of(schema: Declarations) -> tuple[EncodedColumn, ...]:
             # Halves first: the sum and the difference of two finite bounds may overflow.
             lower, upper = (declared.lower or 0.0) / 2, (declared.upper or 0.0) / 2
             columns.append(_encoded(name, name, "numeric", upper + lower, upper - lower))
-        if schema.missing_of(name) == "indicator":
-            columns.append(_encoded(f"{name} (missing)", name, "missing"))
+        if group := indicators.get(name):
+            together = group if len(group) > 1 else ()
+            shown = f"{', '.join(group)} (missing)"
+            columns.append(replace(_encoded(shown, name, "missing"), together=together))
     return tuple(columns)
 
 

@@ -6,20 +6,21 @@ Contract: a schema without problems has a finite, positive norm bound that every
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from dpcov.data.schema.declared import (
     Categorical,
     Declarations,
     Declared,
     Ignored,
+    Missing,
     Numeric,
     Weights,
     encoded_columns_of,
 )
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
 
-_MISSING = (None, "center", "indicator")
+_MISSING = (None, *get_args(Missing))
 _MOST = 20
 
 
@@ -50,7 +51,7 @@ def _of_column(name: object, declared: object) -> Iterator[str]:
     elif not isinstance(declared, Declared):
         yield f"Column '{name}' must be Numeric, Boolean, Categorical or Ignored."
     if getattr(declared, "missing", None) not in _MISSING:
-        yield f'Column \'{name}\': missing is "center" or "indicator".'
+        yield f'Column \'{name}\': missing is "center", "indicator" or "never".'
 
 
 def _of_bounds(name: str, lower: float | None, upper: float | None) -> Iterator[str]:
@@ -90,11 +91,12 @@ def _of_table(schema: Any) -> Iterator[str]:
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         yield "rows_per_person must be a whole number, 1 or more."
     if not isinstance(schema.missing, str) or schema.missing not in _MISSING:
-        yield 'missing is "center" or "indicator".'
+        yield 'missing is "center", "indicator" or "never".'
     if not isinstance(schema.intercept, bool):
         yield "intercept is true or false."
     if not isinstance(schema.title, str):
         yield "title is a text."
+    yield from _of_missing(schema)
     if schema.weights is not None:
         yield from _of_weights(schema, schema.weights)
     if bound is not None and not SMALLEST_SCALE <= bound < math.inf:
@@ -102,6 +104,18 @@ def _of_table(schema: Any) -> Iterator[str]:
     elif bound is not None and bound > schema.worst_case_norm:
         useless = f"norm_bound is above {schema.worst_case_norm:.6g}, which no row exceeds"
         yield f"{useless}, so it would only add noise; leave it out or lower it."
+
+
+def _of_missing(schema: Declarations) -> Iterator[str]:
+    names = [name for group in schema.missing_together for name in group]
+    for name, count in Counter(names).items():
+        what = f"missing_together names '{name}'"
+        if name not in schema.features:
+            yield f"{what}, which is no column that is encoded; correct it or leave it out."
+        elif getattr(schema.columns[name], "missing", None) in ("center", "never"):
+            yield f"{what}, whose own `missing` says otherwise; leave out one of them."
+        elif count > 1:
+            yield f"{what} twice; a column has one indicator."
 
 
 def _of_weights(schema: Declarations, weights: Weights) -> Iterator[str]:

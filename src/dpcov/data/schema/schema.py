@@ -23,8 +23,11 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
     title : str
     intercept : bool
         Whether a column of ones comes first, which gives means and centered covariances.
-    missing : {"center", "indicator"}
+    missing : {"indicator", "center", "never"}
         For all columns that do not say otherwise.
+    missing_together : sequence of sequences of str
+        Columns whose values are missing in the same rows share one indicator; where one of them is
+        missing, all of them count as missing.
     weights : Weights, optional
         A row is multiplied by ``sqrt(weight / upper)``; needs the intercept.
     rows_per_person : int

@@ -110,7 +110,7 @@ def _entries(table: dict[str, Any]) -> Iterator[str]:
     for name, value in table.items():
         if name in _HINTS and value in (None, ()):
             yield f"{name} = {'nan' if value is None else '[]'}  # {_HINTS[name]}"
-        elif value is not None and (value or name not in ("title", "note")):
+        elif value is not None and (value or name not in ("title", "note", "missing_together")):
             yield f"{name} = {_value(value)}"
 
 
