@@ -42,14 +42,16 @@ def require_intercept(release: Release) -> None:
 def find_features(columns: Columns, wanted: Iterable[str] | None) -> Places:
     """Return places of features by name; a table column's name means all features made of it.
 
-    None means all.  Raises InputError for a name that the release does not have.
+    None means all.  Indicators of missing values are features only where they are named.  Raises
+    InputError for a name that the release does not have.
     """
+    values = [i for i, column in enumerate(columns) if column.kind != "missing"]
     if wanted is None:
-        return np.arange(len(columns), dtype=np.intp)
+        return np.array(values, dtype=np.intp)
     places: list[int] = []
     for name in [wanted] if isinstance(wanted, str) else wanted:
         exact = [i for i, column in enumerate(columns) if column.name == name]
-        found = exact or [i for i, column in enumerate(columns) if column.source == name]
+        found = exact or [i for i in values if columns[i].source == name]
         if not found:
             some = ", ".join([column.name for column in columns[:8]] + ["..."] * (len(columns) > 8))
             raise InputError(f"This release has no feature called {name!r}. It has: {some}")
@@ -63,7 +65,7 @@ def predictors(columns: Columns, targets: Places, wanted: Iterable[str] | None) 
     """Return places of the wanted features, by default of all without a target's source."""
     if wanted is None:
         sources = {columns[place].source for place in targets}
-        kept = [i for i, column in enumerate(columns) if column.source not in sources]
+        kept = [i for i in find_features(columns, None) if columns[i].source not in sources]
         return np.array(kept, dtype=np.intp)
     chosen = find_features(columns, wanted)
     if np.intersect1d(chosen, targets).size:
@@ -92,10 +94,9 @@ def without_references(release: Release, places: Places) -> tuple[Places, tuple[
     for source in source_names([columns[place] for place in places]):
         own = [i for i, column in enumerate(columns) if column.source == source]
         levels = [i for i in own if columns[i].kind == "category"]
-        # A marked missing value is a level like the others.
-        missing = [i for i in own if columns[i].kind == "missing" and i in chosen]
         if len(levels) > 1 and chosen.issuperset(levels):
-            left_out += levels[:1] * bool(release.mean()[levels + missing].sum() > NEARLY_ALL)
+            shares = release.mean(indicators=True)[levels]
+            left_out += levels[:1] * bool(shares.sum() > NEARLY_ALL)
     kept = [place for place in places if place not in left_out]
     return np.array(kept, dtype=np.intp), tuple(columns[place].name for place in left_out)
 

@@ -49,15 +49,16 @@ class Reading:
     @cached_property
     def mean(self) -> Array:
         """Means in original units, within the public bounds; zeros if not centered."""
-        return self.release.mean()[self.places] if self.centered else np.zeros(len(self.places))
+        return self.release.mean(indicators=True)[self.places] if self.centered else np.zeros(len(self.places))
 
     @cached_property
     def covariance(self) -> Array:
         """Covariance in original units, or the uncentered second moment, shape (p, p)."""
         if self.centered:
-            return self.release.covariance(self.post)[np.ix_(self.places, self.places)]
+            found = self.release.covariance(self.post, indicators=True)
+            return found[np.ix_(self.places, self.places)]
         to_original = original_map(self.release)[self.places]
-        return np.asarray(to_original @ self.release.second_moment(self.post) @ to_original.T)
+        return np.asarray(to_original @ self.release.present_moment(self.post) @ to_original.T)
 
     @cached_property
     def encoded_covariance(self) -> Array:
@@ -67,7 +68,7 @@ class Reading:
     @cached_property
     def noise(self) -> MomentNoise | None:
         """Law of the noise, of those parts that the post-processing takes to hold rows."""
-        found = noise_of(self.release, self.post)
+        found = noise_of(self.release, self.post, indicators=True)
         return None if found is None else found.on(self.places)
 
     @cached_property

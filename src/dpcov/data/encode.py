@@ -21,7 +21,7 @@ from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import DataError, UsageError
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, count_values
 
 FloatMatrix = NDArray[np.float64]
 
@@ -69,6 +69,7 @@ class Encoder:
         # What a level, an indicator or the intercept is written as.
         self._ones = np.array([column.largest for column in self.columns]) * self._unit
         self._intercept = schema.intercept
+        self._n_values = count_values(declared)
         self._weights = schema.weights
         self._numbers: list[_Feature] = []
         self._categories: list[_Feature] = []
@@ -95,11 +96,14 @@ class Encoder:
         return encoded
 
     def row_lengths(self, block: Block) -> FloatMatrix:
-        """Map the mean squared feature e of full-length rows to e / (1 + e), (n,)."""
+        """Map the mean squared feature e of full-length rows to e / (1 + e), (n,).
+
+        Indicators of missing values are part of the sum, but not counted.
+        """
         encoded = self._at_full_length(block)
         encoded = encoded if self._linear is None else self._mapped(encoded)
         features = encoded[:, int(self._intercept) :]
-        mean_square = _energies(features) * (self.norm_bound**2 / max(1, features.shape[1]))
+        mean_square = _energies(features) * (self.norm_bound**2 / max(1, self._n_values))
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
 

@@ -229,6 +229,15 @@ class BaseRelease:
         law = law.over_present(self.presence, self._present)
         return law if indicators else law.on(self._shown)
 
+    @property
+    def moment_map(self) -> Array | None:
+        """Map, (d, d), by which noise gets into :meth:`present_moment`; None where as it is."""
+        back, presence, present = self.frame.back, self.presence, self._present
+        if presence is None or present is None:
+            return back
+        map_ = presence.stretched(present)
+        return map_ if back is None else map_ @ back
+
     def _encoded_covariance(self, post: PostProcessing) -> Array:
         """Over the values that are present, in encoded units, indicators included."""
         found = self._covariance_of_rows(post)

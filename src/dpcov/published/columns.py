@@ -3,6 +3,7 @@
 Contract: public metadata alone, all of it from the schema, so that a release may carry it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -15,6 +16,11 @@ SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
 Scale = Annotated[float, msgspec.Meta(ge=SMALLEST_SCALE, le=LARGEST_SCALE)]
 
 EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]
+
+
+def count_values(columns: Iterable["EncodedColumn"]) -> int:
+    """Encoded columns but for the intercept and indicators of missing values."""
+    return sum(column.kind not in ("intercept", "missing") for column in columns)
 
 
 @dataclass(frozen=True, kw_only=True)
