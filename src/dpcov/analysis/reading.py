@@ -49,7 +49,11 @@ class Reading:
     @cached_property
     def mean(self) -> Array:
         """Means in original units, within the public bounds; zeros if not centered."""
-        return self.release.mean(indicators=True)[self.places] if self.centered else np.zeros(len(self.places))
+        return (
+            self.release.mean(indicators=True)[self.places]
+            if self.centered
+            else np.zeros(len(self.places))
+        )
 
     @cached_property
     def covariance(self) -> Array:

@@ -309,7 +309,7 @@ class BaseRelease:
         found = self.presence.moments(moment / moment[0, 0])
         if not find_post(post).may_be_indefinite:
             found = found._replace(covariance=positive(found.covariance))
-        return found.moment() * moment[0, 0]
+        return np.asarray(found.moment() * moment[0, 0])
 
     def noise_probes(self, post: Post | None = None) -> Iterator[tuple[Array, Array, Array]]:
         """Made-up noises N of the release's own law, and the moments at STEP N and -STEP N.

@@ -119,7 +119,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def _warn_of_hidden(self, release: Release) -> None:
         places = np.concatenate([self._places, getattr(self, "_targets", self._places[:0])])
-        found = [release.diagnose().columns[place] for place in np.unique(places)]
+        chosen = {feature_columns(release)[place].name for place in places}
+        found = [column for column in release.diagnose().columns if column.name in chosen]
         hidden = [column.name for column in found if column.hidden]
         if hidden:
             more = ", ..." if len(hidden) > SHOWN else ""

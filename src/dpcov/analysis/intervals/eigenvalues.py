@@ -167,5 +167,7 @@ def spectrum_of(
         # Fourth root of the variance of u², relative to the normal law's 2 variance².
         spread=((3 * kurtoses - 1) / 2) ** 0.25 / np.sqrt(present),
         normalized=normalized,
-        worst=None if law.tails == "moments" else (bounds * scale, law.sampling_factor / float(present.min())),
+        worst=None
+        if law.tails == "moments"
+        else (bounds * scale, law.sampling_factor / float(present.min())),
     )

@@ -101,7 +101,7 @@ class Presence:
         return PresentMoments(shares, means, moment[1:, 1:] / shares - means * means.T)
 
     def centered(self, found: PresentMoments) -> Array:
-        """Features minus their means where present, zero elsewhere, of an encoded row (p, p + 1)."""
+        """Features minus their means where present, else zero, of an encoded row: (p, p + 1)."""
         return np.eye(len(self.units) + 1)[1:] - found.mean[:, None] * self.rows
 
     def stretched(self, found: PresentMoments) -> Array:
