@@ -134,13 +134,13 @@ def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Co
     return Coding(directions, contrasts, np.delete(np.arange(n), dropped), reference)
 
 
-def feature_matrix(estimator: Any, columns: Columns, X: Any) -> Array:
+def feature_matrix(estimator: Any, columns: Columns, X: Any, instead: Array | None = None) -> Array:
     """Return new rows as features in original units, shape (n_rows, n_features).
 
-    Missing numbers become the center.  ``X`` is a data frame with the table's columns, or an array
+    Missing numbers become what ``instead`` has of every feature, by default the center.  ``X`` is a data frame with the table's columns, or an array
     with one column for each table column if all are numbers, otherwise one for each feature.
     """
-    centers = np.array([column.center for column in columns])
+    centers = np.array([c.center for c in columns]) if instead is None else instead
     if all(c.kind in ("numeric", "boolean") and c.name == c.source for c in columns):
         numbers = validate_data(
             estimator, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
@@ -149,7 +149,8 @@ def feature_matrix(estimator: Any, columns: Columns, X: Any) -> Array:
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         cells = {name: _source(frame, name) for name in source_names(columns)}
-        return np.column_stack([_feature(cells[column.source], column) for column in columns])
+        pairs = zip(columns, centers, strict=True)
+        return np.column_stack([_feature(cells[c.source], c, center) for c, center in pairs])
     encoded = np.asarray(X, dtype=np.float64)
     if encoded.ndim != 2 or encoded.shape[1] != len(columns):
         names = ", ".join(source_names(columns))
@@ -168,7 +169,7 @@ def _source(frame: "nw.DataFrame[Any]", name: str) -> NDArray[Any]:
     return np.array(stripped, dtype=object)
 
 
-def _feature(cells: NDArray[Any], column: EncodedColumn) -> Array:
+def _feature(cells: NDArray[Any], column: EncodedColumn, center: float) -> Array:
     if column.kind == "category":
         texts = cells if cells.dtype.kind == "O" else cells.astype(str)
         return np.asarray(texts == column.name.removeprefix(f"{column.source}="), dtype=np.float64)
@@ -179,6 +180,6 @@ def _feature(cells: NDArray[Any], column: EncodedColumn) -> Array:
     if column.kind == "missing":
         return missing.astype(np.float64)
     try:
-        return np.where(missing, column.center, cells).astype(np.float64)
+        return np.where(missing, center, cells).astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"The column {column.name!r} holds something that is no number.") from None

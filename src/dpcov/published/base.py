@@ -4,7 +4,7 @@ Contract: everything here is public.  Estimates are computed when they are read,
 and may be recomputed with other choices any day at no privacy cost.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
 from math import sqrt
@@ -26,7 +26,7 @@ from dpcov.published.estimate.entry_noise import (
     read_with,
 )
 from dpcov.published.estimate.levels import divergence, has_blocks, positive, quiet, with_known
-from dpcov.published.estimate.post import Noisy, PostProcessing, find_post
+from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import Presence, PresentMoments
 from dpcov.published.estimate.unit import (
     STEP,
@@ -240,7 +240,7 @@ class BaseRelease:
 
     def _encoded_covariance(self, post: PostProcessing) -> Array:
         """Over the values that are present, in encoded units, indicators included."""
-        found = self._covariance_of_rows(post)
+        found = self._shrunk_of_rows if post.drops_empty else self._covariance_of_rows(post)
         if self.presence is None:
             return found
         mean = self.frame.mean(self._centered[1])
@@ -255,28 +255,64 @@ class BaseRelease:
             found = self.presence.moments(_moment_of(self.frame.mean(mean), found)).covariance
         return self._of(found, indicators=False)
 
-    def _covariance_of_rows(self, post: PostProcessing) -> Array:
-        has_levels = any(c.kind in ("category", "missing") for c in self.encoded_features)
-        if has_levels and post.drops_empty:
-            return self._covariance_of_levels
-        return self.frame.covariance(post.apply(self._covariance_of(self._unit)))
+    @cached_property
+    def _values(self) -> Places | None:
+        """Places of the intercept and of values in a row, where they alone can be improved.
+
+        None where nothing is marked as missing, or where a map mixes values and indicators.
+        """
+        if self.presence is None:
+            return None
+        kept = np.array([column.kind != "missing" for column in self.manifest.columns])
+        back = self.frame.back
+        mixed = back is not None and bool(back[np.ix_(kept, ~kept)].any())
+        return None if mixed else np.flatnonzero(kept)
 
     @cached_property
-    def _covariance_of_levels(self) -> Array:
+    def _shrunk_of_rows(self) -> Array:
+        # Read again and again, and shrinking levels takes its time.
+        return self._covariance_of_rows(find_post("shrink"))
+
+    def _covariance_of_rows(self, post: PostProcessing) -> Array:
+        """Of all rows, where missing values are zeros; indicators as they are."""
+        places, features = self._values, self.encoded_features
+        if places is None:
+            return self._improved(post, self._unit, self.frame, features)
+        found = self.frame.covariance(self._centered[2]).copy()
+        unit, frame = restricted(self._unit, places), self.frame.on(places)
+        columns = [features[place - 1] for place in places[1:]]
+        own = np.ix_(places[1:] - 1, places[1:] - 1)
+        found[own] = self._improved(post, unit, frame, columns)
+        return found
+
+    def _improved(
+        self,
+        post: PostProcessing,
+        unit: UnitEstimate,
+        frame: Frame,
+        columns: Sequence[EncodedColumn],
+    ) -> Array:
+        has_levels = any(column.kind in ("category", "missing") for column in columns)
+        if has_levels and post.drops_empty:
+            return self._covariance_of_levels(unit, frame, columns)
+        return frame.covariance(post.apply(self._covariance_of(unit)))
+
+    def _covariance_of_levels(
+        self, unit: UnitEstimate, frame: Frame, columns: Sequence[EncodedColumn]
+    ) -> Array:
         """Shrunk, block by block, with what everybody knows of levels."""
         post = find_post("shrink")
 
         def estimate(unit: UnitEstimate) -> tuple[Array, Array]:
             noisy = self._covariance_of(unit)
-            return self.frame.covariance(noisy.matrix), self.frame.covariance(post.apply(noisy))
+            return frame.covariance(noisy.matrix), frame.covariance(post.apply(noisy))
 
-        noisy, found = estimate(self._unit)
-        mean = self.frame.mean(self._centered[1])
-        law = moment_noise(read_with(self._unit, "shrink"), self.manifest, self.frame)
-        columns = self.encoded_features
+        noisy, found = estimate(unit)
+        mean = frame.mean(self._centered_of(unit)[1])
+        law = moment_noise(read_with(unit, "shrink"), self.manifest, frame)
         if law is not None and has_blocks(columns):
             spread = np.diagonal(law.along(mean)[0])
-            found = quiet(noisy, found, divergence(estimate, self._unit), spread, columns)
+            found = quiet(noisy, found, divergence(estimate, unit), spread, columns)
         return positive(with_known(found, mean, columns))
 
     @on_one_thread
@@ -288,9 +324,11 @@ class BaseRelease:
         """
         return self._second_moment_of(self._unit, post or self.statistics.post)
 
-    def _second_moment_of(self, unit: UnitEstimate, post: Post) -> Array:
-        noisy = replace(self._moment, unit=unit, matrix=unit.matrix)
-        matrix = self.frame.moment(find_post(post).apply(noisy), self.public_intercept)
+    def _second_moment_of(
+        self, unit: UnitEstimate, post: Post, frame: Frame | None = None
+    ) -> Array:
+        noisy, frame = replace(self._moment, unit=unit, matrix=unit.matrix), frame or self.frame
+        matrix = frame.moment(find_post(post).apply(noisy), self.public_intercept)
         return matrix * self.manifest.norm_bound**2
 
     @on_one_thread
@@ -303,9 +341,13 @@ class BaseRelease:
         return self._present_moment_of(self._unit, post or self.statistics.post)
 
     def _present_moment_of(self, unit: UnitEstimate, post: Post) -> Array:
-        moment = self._second_moment_of(unit, post)
+        places = self._values
+        moment = self._second_moment_of(unit, post if places is None else "none")
         if self.presence is None or not moment[0, 0] > 0:
             return moment
+        if places is not None:
+            own, frame = restricted(unit, places), self.frame.on(places)
+            moment[np.ix_(places, places)] = self._second_moment_of(own, post, frame)
         found = self.presence.moments(moment / moment[0, 0])
         if not find_post(post).may_be_indefinite:
             found = found._replace(covariance=positive(found.covariance))

@@ -9,6 +9,7 @@ from functools import cached_property
 from math import log, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.errors import UsageError
 from dpcov.privacy.options import plain
@@ -141,17 +142,38 @@ def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
     return centering.assemble(shrunk(beside).matrix)
 
 
+def restricted(unit: UnitEstimate, places: NDArray[np.intp]) -> UnitEstimate:
+    """The same for the columns at ``places`` alone; traces lose what the others have."""
+    block, others = np.ix_(places, places), np.delete(np.arange(len(unit.matrix)), places)
+    parts = []
+    for part in unit.parts:
+        trace, variance = part.trace, part.trace_variance
+        if trace is not None and variance is not None:
+            trace -= float(np.diagonal(part.matrix)[others].sum())
+            variance += len(others) * part.diagonal_variance
+        own = replace(part, matrix=part.matrix[block], trace=trace, trace_variance=variance)
+        parts.append(_rescaled(own, len(part.matrix)))
+    return replace(unit, matrix=unit.matrix[block], parts=tuple(parts), joint_trace=None)
+
+
+def _rescaled(part: Part, d: int) -> Part:
+    """A part of a matrix that was (d, d), with a nuclear scale that gives entries their noise."""
+    n, scale = len(part.matrix), part.nuclear_scale
+    if scale is None or n == 0:
+        return part
+    ratio = entry_variances("nuclear", d)[1] / entry_variances("nuclear", n)[1]
+    return replace(part, nuclear_scale=scale * sqrt(ratio))
+
+
 def _compressed(part: Part, centering: Centering) -> Part:
-    d, scale = len(part.matrix), part.nuclear_scale
-    if scale is not None and d > 2:
-        # Compressed noise keeps the variances of its entries, so its scale follows the dimension.
-        scale *= sqrt(entry_variances("nuclear", d)[1] / entry_variances("nuclear", d - 2)[1])
     trace, trace_variance = part.trace, part.trace_variance
     if trace is not None and trace_variance is not None:
         trace -= centering.trace_outside(part.matrix)
         trace_variance += 2 * part.diagonal_variance
-    part = replace(part, trace=trace, trace_variance=trace_variance, nuclear_scale=scale)
-    return replace(part, matrix=centering.compress(part.matrix))
+    # Compressed noise keeps the variances of its entries, so its scale follows the dimension.
+    matrix, d = centering.compress(part.matrix), len(part.matrix)
+    part = replace(part, trace=trace, trace_variance=trace_variance, matrix=matrix)
+    return _rescaled(part, d)
 
 
 POSTS: dict[Post, PostProcessing] = {
