@@ -137,8 +137,9 @@ def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Co
 def feature_matrix(estimator: Any, columns: Columns, X: Any, instead: Array | None = None) -> Array:
     """Return new rows as features in original units, shape (n_rows, n_features).
 
-    Missing numbers become what ``instead`` has of every feature, by default the center.  ``X`` is a data frame with the table's columns, or an array
-    with one column for each table column if all are numbers, otherwise one for each feature.
+    Missing numbers become what ``instead`` has of every feature, by default the center.  ``X`` is a
+    data frame with the table's columns, or an array with one column for each table column if all
+    are numbers, otherwise one for each feature.
     """
     centers = np.array([c.center for c in columns]) if instead is None else instead
     if all(c.kind in ("numeric", "boolean") and c.name == c.source for c in columns):

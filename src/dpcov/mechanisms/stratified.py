@@ -198,12 +198,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
         )
 
     def _fitted(
-        self,
-        moments: Moments,
-        shell: int,
-        matrix_variance: Fraction,
-        entropy: Entropy,
-        sought: int,
+        self, moments: Moments, shell: int, matrix_variance: Fraction, entropy: Entropy, sought: int
     ) -> _Edges:
         """Look at the numbers of rows in parts of shells, and begin shells where most rows do."""
         # ``sought`` are the columns that accuracy is sought for.

@@ -72,9 +72,9 @@ _FIRST_LENGTH = 2.0
 # Given where no row is scaled down.
 _ANY_BOUND = 2.0
 
-# An indicator of missing values has this unit: that of one in two, so that rows are not longer
-# for it than for a value; larger ones would leave less noise on indicators than they need.
-_INDICATOR = 0.5
+# An indicator of missing values has this unit: a smaller one would make rows longer, and a larger
+# one would leave more noise on how many values are missing (measured in docs/missing.md).
+_INDICATOR = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,11 +15,14 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
+from dpcov.privacy.options import plain
 from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import (
+    DEVIATIONS,
     MomentNoise,
     Places,
+    bulk_edge,
     hidden_variance,
     mean_noise,
     moment_noise,
@@ -27,7 +30,7 @@ from dpcov.published.estimate.entry_noise import (
 )
 from dpcov.published.estimate.levels import divergence, has_blocks, positive, quiet, with_known
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
-from dpcov.published.estimate.present import Presence, PresentMoments
+from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments
 from dpcov.published.estimate.unit import (
     STEP,
     UnitEstimate,
@@ -203,8 +206,17 @@ class BaseRelease:
 
     @cached_property
     def presence(self) -> Presence | None:
-        """Which indicators say what is missing; None where no column has one, or no mean."""
-        return Presence.of(self.encoded_features) if self.has_intercept else None
+        """Which indicators say what is missing; None where no column has one, or no mean.
+
+        Indicators that noise alone may have made are taken for zero: there is nothing to correct.
+        """
+        found = Presence.of(self.encoded_features) if self.has_intercept else None
+        law = moment_noise(self._unit, self.manifest, self.frame)
+        if found is None or law is None:
+            return found
+        means = self.frame.mean(self._centered[1])
+        hidden = means < DEVIATIONS * mean_noise(means, law)
+        return found.without(np.flatnonzero(hidden))
 
     @cached_property
     def _shown(self) -> Places:
@@ -238,14 +250,30 @@ class BaseRelease:
         map_ = presence.stretched(present)
         return map_ if back is None else map_ @ back
 
-    def _encoded_covariance(self, post: PostProcessing) -> Array:
+    def _filled(self, found: PresentMoments, missing: MissingAs) -> PresentMoments:
+        if plain("missing", missing, MissingAs) == "pairwise" or self.presence is None:
+            return found
+        # Where noise alone ends, in units of the features' own spreads.
+        law, places = noise_of(self, None, indicators=True), self.presence.complete(found)
+        scales = np.diagonal(found.covariance)[places] ** -0.5
+        edge = 0.0 if law is None else bulk_edge(law.on(places), scales)
+        return self.presence.at_random(found, edge)
+
+    def _encoded_covariance(self, post: PostProcessing, missing: MissingAs) -> Array:
         """Over the values that are present, in encoded units, indicators included."""
         found = self._shrunk_of_rows if post.drops_empty else self._covariance_of_rows(post)
         if self.presence is None:
             return found
         mean = self.frame.mean(self._centered[1])
-        found = self.presence.moments(_moment_of(mean, found)).covariance
-        return found if post.may_be_indefinite else positive(found)
+        present = self.presence.moments(_moment_of(mean, found))
+        found = self._filled(present, missing).covariance
+        return found if post.may_be_indefinite else self._positive(found)
+
+    def _positive(self, covariance: Array) -> Array:
+        # Of values alone: noise on a rare indicator is many times its spread.
+        found, own = covariance.copy(), np.ix_(self._shown, self._shown)
+        found[own] = positive(covariance[own])
+        return found
 
     def noisy_covariance(self, post: Post) -> Array:
         """Before post-processing, of the parts that ``post`` takes to hold rows; encoded units."""
@@ -268,6 +296,12 @@ class BaseRelease:
         mixed = back is not None and bool(back[np.ix_(kept, ~kept)].any())
         return None if mixed else np.flatnonzero(kept)
 
+    @property
+    def _marks(self) -> Places:
+        """Places in a row of the indicators that are not taken for zero."""
+        assert self.presence is not None
+        return np.asarray(1 + np.setdiff1d(self.presence.indicators, [-1]))
+
     @cached_property
     def _shrunk_of_rows(self) -> Array:
         # Read again and again, and shrinking levels takes its time.
@@ -279,7 +313,7 @@ class BaseRelease:
         if places is None:
             return self._improved(post, self._unit, self.frame, features)
         found = self.frame.covariance(self._centered[2]).copy()
-        unit, frame = restricted(self._unit, places), self.frame.on(places)
+        unit, frame = restricted(self._unit, places, self._marks), self.frame.on(places)
         columns = [features[place - 1] for place in places[1:]]
         own = np.ix_(places[1:] - 1, places[1:] - 1)
         found[own] = self._improved(post, unit, frame, columns)
@@ -332,28 +366,30 @@ class BaseRelease:
         return matrix * self.manifest.norm_bound**2
 
     @on_one_thread
-    def present_moment(self, post: Post | None = None) -> Array:
+    def present_moment(self, post: Post | None = None, missing: MissingAs = "pairwise") -> Array:
         """The second moment that rows with all values present have, (d, d), in encoded units.
 
         That of pairwise means and covariances; where no column has an indicator of missing values
         it is :meth:`second_moment`.
         """
-        return self._present_moment_of(self._unit, post or self.statistics.post)
+        return self._present_moment_of(self._unit, post or self.statistics.post, missing)
 
-    def _present_moment_of(self, unit: UnitEstimate, post: Post) -> Array:
+    def _present_moment_of(self, unit: UnitEstimate, post: Post, missing: MissingAs) -> Array:
         places = self._values
         moment = self._second_moment_of(unit, post if places is None else "none")
         if self.presence is None or not moment[0, 0] > 0:
             return moment
         if places is not None:
-            own, frame = restricted(unit, places), self.frame.on(places)
+            own, frame = restricted(unit, places, self._marks), self.frame.on(places)
             moment[np.ix_(places, places)] = self._second_moment_of(own, post, frame)
-        found = self.presence.moments(moment / moment[0, 0])
+        found = self._filled(self.presence.moments(moment / moment[0, 0]), missing)
         if not find_post(post).may_be_indefinite:
-            found = found._replace(covariance=positive(found.covariance))
+            found = found._replace(covariance=self._positive(found.covariance))
         return np.asarray(found.moment() * moment[0, 0])
 
-    def noise_probes(self, post: Post | None = None) -> Iterator[tuple[Array, Array, Array]]:
+    def noise_probes(
+        self, post: Post | None = None, missing: MissingAs = "pairwise"
+    ) -> Iterator[tuple[Array, Array, Array]]:
         """Made-up noises N of the release's own law, and the moments at STEP N and -STEP N.
 
         (d, d) each, as :meth:`present_moment`: what an estimate does with noise, whatever it is
@@ -361,43 +397,54 @@ class BaseRelease:
         """
         for seed in probes(self._unit):
             after, before = (with_noise(self._unit, step, seed) for step in (STEP, -STEP))
-            raw = [self._present_moment_of(unit, "none") for unit in (after, before)]
+            raw = [self._present_moment_of(unit, "none", missing) for unit in (after, before)]
             found = [
-                self._present_moment_of(unit, post or self.statistics.post)
+                self._present_moment_of(unit, post or self.statistics.post, missing)
                 for unit in (after, before)
             ]
             yield (raw[0] - raw[1]) / (2 * STEP), found[0], found[1]
 
-    def mean(self, *, indicators: bool = False) -> Array:
+    def mean(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Array:
         """Estimated means of the features, in original units, within the public bounds.
 
         Over the rows in which a value is present, where the schema marks missing ones; with
-        ``indicators`` the shares of the missing too, as ``encoded_features`` has them.
+        ``missing="at-random"`` those of all rows, as features that are nearly always present tell
+        (docs/missing.md).  With ``indicators`` the shares of the missing too, as
+        ``encoded_features`` has them.
         """
         columns, present = self.encoded_features, self._present
+        if present is not None and self.presence is not None and missing != "pairwise":
+            found = self._covariance_of_rows(find_post(self.statistics.post))
+            moment = _moment_of(self.frame.mean(self._centered[1]), found)
+            present = self._filled(self.presence.moments(moment), missing)
         encoded = self.frame.mean(self._centered[1]) if present is None else present.mean
-        found = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
+        original = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
         lower, upper = np.array([column.bounds for column in columns]).T
-        return self._of(np.clip(found, lower, upper), indicators)
+        return self._of(np.clip(original, lower, upper), indicators)
 
     @on_one_thread
-    def covariance(self, post: Post | None = None, *, indicators: bool = False) -> Array:
+    def covariance(
+        self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
+    ) -> Array:
         """Estimated covariance (centered, divided by n) of the features, in original units.
 
         Post-processing happens in encoded units, where bounded columns have comparable scale.
         Every pair is over the rows in which both are present, where the schema marks missing
-        values; with ``indicators`` these are among the features.
+        values; ``missing="at-random"`` and ``indicators`` are as in :meth:`mean`.  Covariances with
+        indicators are as noisy as they are: only those of features are made positive semidefinite.
         """
-        encoded = self._encoded_covariance(find_post(post or self.statistics.post))
+        encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
         units = np.array([column.half_range for column in self.encoded_features])
         return self._of(encoded * np.outer(units, units), indicators)
 
-    def correlation(self, post: Post | None = None, *, indicators: bool = False) -> Array:
+    def correlation(
+        self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
+    ) -> Array:
         """Estimated correlation matrix, (p, p), of what :meth:`covariance` has.
 
         Where noise hides a variance, its correlations are near zero, or NaN if noise is unknown.
         """
-        encoded = self._encoded_covariance(find_post(post or self.statistics.post))
+        encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
         noise = noise_of(self, post or self.statistics.post, indicators=True)
         pairs = zip(self.mean(indicators=True), self.encoded_features, strict=True)
         shifts = np.array([(mean - each.center) / each.half_range for mean, each in pairs])

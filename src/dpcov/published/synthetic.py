@@ -46,10 +46,7 @@ def sample(release: BaseRelease, n_rows: int, *, seed: int | None = None) -> pa.
     values = (pair for pair in pairs if pair[0].kind != "missing")
     members = groupby(values, key=lambda pair: pair[0].source)
     return pa.table(
-        {
-            source: _decoded(*zip(*group, strict=True), hidden=hidden.get(source))
-            for source, group in members
-        }
+        {source: _decoded(list(group), hidden.get(source)) for source, group in members}
     )
 
 
@@ -128,10 +125,9 @@ class Copula:
         return seen
 
 
-def _decoded(
-    columns: tuple[EncodedColumn, ...], encoded: tuple[Array, ...], hidden: Any
-) -> pa.Array:
+def _decoded(members: list[tuple[EncodedColumn, Array]], hidden: Any) -> pa.Array:
     # Values of one column of the table.
+    columns, encoded = zip(*members, strict=True)
     first = columns[0]
     if first.kind == "category":
         labels = [column.name.removeprefix(f"{first.source}=") for column in columns]

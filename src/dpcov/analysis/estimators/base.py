@@ -30,6 +30,7 @@ from dpcov.analysis.features import (
 from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.published.base import on_one_thread
+from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -51,6 +52,9 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         Features of the release to use; a table column's name means all features made of it.
     post : Post, optional
         Post-processing of the release; by default what its mechanism is meant to be read with.
+    missing : {"pairwise", "at-random"}
+        Moments over the values that are present, or what all rows would have if values are missing
+        at random (docs/missing.md), for which there are no intervals.
     budget : Budget, optional
         What the release may cost.  No default; for ``fit(rows)`` only, like all that follows.
     schema, bounds
@@ -72,6 +76,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     features: Sequence[str] | None = None
     post: Post | None = None
+    missing: MissingAs = "pairwise"
     spend_again: bool = False
 
     @classmethod
@@ -136,7 +141,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _reading(self, assume_centered: bool = False) -> Reading:
-        return Reading(self.release_, self._places, self.post, not assume_centered)
+        centered = not assume_centered
+        return Reading(self.release_, self._places, self.post, centered, self.missing)
 
     @on_one_thread
     def conf_int(self, level: float = 0.95, **options: Any) -> Any:
@@ -146,6 +152,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         ``options`` are those of the functions for these intervals.
         """
         self._require_fitted()
+        if self.missing != "pairwise":
+            raise InputError("There are intervals for missing='pairwise' alone; fit again so.")
         return self._intervals(level=level, **options)
 
     def _intervals(self, **options: Any) -> Any:

@@ -99,7 +99,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         return kept
 
     def _read(self, release: Release) -> None:
-        columns, moment = feature_columns(release), release.present_moment(self.post)
+        columns, moment = feature_columns(release), release.present_moment(self.post, self.missing)
         self._units = self._reading(not self.fit_intercept)
         self.noise_edge_ = self._units.edge
         self._coding = coding_of(columns, self._asked, self.reference_levels_)
@@ -239,8 +239,8 @@ class PrivateRidge(LinearModel):
             if self.alpha == "auto":
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
             return np.full((len(problems), len(self.alphas_)), np.nan)
-        raw, n_rows = self.release_.present_moment("none"), self.release_.n_rows
-        probes = list(self.release_.noise_probes(self.post))
+        raw, n_rows = self.release_.present_moment("none", self.missing), self.release_.n_rows
+        probes = list(self.release_.noise_probes(self.post, self.missing))
         found = []
         for p in problems:
             around = [Probe(noise, p.at(after), p.at(before)) for noise, after, before in probes]

@@ -142,18 +142,32 @@ def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
     return centering.assemble(shrunk(beside).matrix)
 
 
-def restricted(unit: UnitEstimate, places: NDArray[np.intp]) -> UnitEstimate:
-    """The same for the columns at ``places`` alone; traces lose what the others have."""
-    block, others = np.ix_(places, places), np.delete(np.arange(len(unit.matrix)), places)
-    parts = []
+def restricted(
+    unit: UnitEstimate, places: NDArray[np.intp], others: NDArray[np.intp]
+) -> UnitEstimate:
+    """The same for the columns at ``places`` alone; ``others`` are those left out that have rows.
+
+    Traces lose what the others have.
+    """
+    block, parts, joint = np.ix_(places, places), [], unit.joint_trace
     for part in unit.parts:
-        trace, variance = part.trace, part.trace_variance
-        if trace is not None and variance is not None:
+        trace, variance, own = part.trace, part.trace_variance, part.diagonal_variance
+        if trace is not None and variance and len(others):
+            if joint is not None and own and len(unit.parts) == 1:
+                # Two noisy traces of one matrix.
+                share = variance / (variance + own)
+                trace += share * (joint * sqrt(own) - trace)
+                variance *= 1 - share
             trace -= float(np.diagonal(part.matrix)[others].sum())
-            variance += len(others) * part.diagonal_variance
-        own = replace(part, matrix=part.matrix[block], trace=trace, trace_variance=variance)
-        parts.append(_rescaled(own, len(part.matrix)))
-    return replace(unit, matrix=unit.matrix[block], parts=tuple(parts), joint_trace=None)
+            variance += len(others) * own
+        kept = replace(part, matrix=part.matrix[block], trace=trace, trace_variance=variance)
+        parts.append(_rescaled(kept, len(part.matrix)))
+    return replace(
+        unit,
+        matrix=unit.matrix[block],
+        parts=tuple(parts),
+        joint_trace=None if len(others) else joint,
+    )
 
 
 def _rescaled(part: Part, d: int) -> Part:

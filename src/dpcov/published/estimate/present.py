@@ -6,18 +6,28 @@ product with everything else.  Derived in docs/missing.md.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, eigh
 
 Places = NDArray[np.intp]
 
 LEAST_SHARE = 0.005
 """Part of the rows that is taken to be present at least: noise may hide that any is."""
+
+
+NEARLY_ALL = 0.97
+"""Features that so large a part of the rows has stand in for the missing values of others."""
+
+_LEAST_VALUE, _MOST_TAKEN = 1e-3, 0.9
+
+
+MissingAs = Literal["pairwise", "at-random"]
+"""Over the values that are present, pair by pair; or what the rows would have with all values."""
 
 
 class PresentMoments(NamedTuple):
@@ -70,6 +80,12 @@ class Presence:
         half_ranges = np.array([column.half_range for column in columns])
         return cls(indicators, np.where(indicators >= 0, half_ranges[indicators], 0.0))
 
+    def without(self, hidden: Places) -> Self:
+        """The same where the indicators at these places are taken for zero."""
+        kept = ~np.isin(self.indicators, hidden)
+        units = np.where(kept, self.units, 0.0)
+        return type(self)(np.where(kept, self.indicators, -1), units)
+
     @property
     def rows(self) -> Array:
         """One where a feature is present and zero elsewhere, of an encoded row: (p, p + 1)."""
@@ -99,6 +115,57 @@ class Presence:
         np.fill_diagonal(shares, own)
         means = moment[1:] @ rows.T / shares
         return PresentMoments(shares, means, moment[1:, 1:] / shares - means * means.T)
+
+    def complete(self, found: PresentMoments) -> Places:
+        """Features with a spread that nearly all rows have, indicators apart."""
+        has = (np.diagonal(found.shares) >= NEARLY_ALL) & (np.diagonal(found.covariance) > 0)
+        return np.setdiff1d(np.flatnonzero(has), self.indicators)
+
+    def at_random(self, found: PresentMoments, edge: float) -> PresentMoments:
+        """What the rows would have without missing values, if those are missing at random.
+
+        Features that nearly all rows have predict the others linearly; whether a value is missing
+        may depend on those, whose law is normal (docs/missing.md).  Directions of them with less
+        variance than ``edge``, relative to their own variances, are left out.
+        """
+        present, whole = np.diagonal(found.shares), found.covariance
+        complete = self.complete(found)
+        rest = np.flatnonzero(present < NEARLY_ALL)
+        if not len(complete) or not len(rest):
+            return found
+        spreads = np.sqrt(np.diagonal(whole)[complete])
+        inside = whole[np.ix_(complete, complete)] / np.outer(spreads, spreads)
+        values, vectors = eigh(inside)
+        kept = values > max(edge, _LEAST_VALUE)
+        # Principal components of the complete features, of variance one.
+        axes = (vectors[:, kept] / np.sqrt(values[kept])).T / spreads
+        mean, slopes, taken = found.mean.copy(), [], []
+        for place in rest:
+            # The components' means and spread differ where the value is present.
+            shift = axes @ (found.means[complete, place] - found.mean[complete])
+            missing = 1.0 - present[place]
+            part = min(float(shift @ shift) / missing * present[place], _MOST_TAKEN)
+            unit = shift / max(float(np.linalg.norm(shift)), np.finfo(np.float64).tiny)
+            along = axes @ whole[complete, place]
+            slope = along + unit * (unit @ along) * (part / (1.0 - part))
+            mean[place] -= slope @ shift
+            slopes.append(slope)
+            taken.append(np.sqrt(part) * unit)
+        covariance, b, t = whole.copy(), np.array(slopes), np.array(taken)
+        # What selection took of the components' covariance, seen through both slopes.
+        own = np.einsum("ik,ik->i", b, t)
+        through = (b @ t.T) * own
+        same = self.indicators[rest][:, None] == self.indicators[rest]
+        lost = through + through.T
+        covariance[np.ix_(rest, rest)] += np.where(same, lost / 2, lost)
+        crossed = axes @ whole[:, complete].T
+        covariance[np.ix_(rest, complete)] += (b - (axes @ whole[np.ix_(complete, rest)]).T) @ (
+            crossed[:, complete]
+        )
+        covariance[np.ix_(complete, rest)] = covariance[np.ix_(rest, complete)].T
+        means = found.means.copy()
+        np.fill_diagonal(means, mean)
+        return found._replace(means=means, covariance=covariance)
 
     def centered(self, found: PresentMoments) -> Array:
         """Features minus their means where present, else zero, of an encoded row: (p, p + 1)."""
