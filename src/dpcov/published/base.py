@@ -212,11 +212,19 @@ class BaseRelease:
         """
         found = Presence.of(self.encoded_features) if self.has_intercept else None
         law = moment_noise(self._unit, self.manifest, self.frame)
-        if found is None or law is None:
+        if found is None or law is None or not self._knows_means:
             return found
         means = self.frame.mean(self._centered[1])
         hidden = means < DEVIATIONS * mean_noise(means, law)
         return found.without(np.flatnonzero(hidden))
+
+    @property
+    def _knows_means(self) -> bool:
+        try:
+            return bool(self._centered)
+        # The noise hides how many rows there are.
+        except ReleaseError:
+            return False
 
     @cached_property
     def _shown(self) -> Places:
@@ -236,8 +244,10 @@ class BaseRelease:
 
     def over_present(self, law: MomentNoise, indicators: bool) -> MomentNoise:
         """The same law for what is read over the values that are present."""
-        if self.presence is None or self._present is None:
+        if self.presence is None:
             return law
+        if not self._knows_means or self._present is None:
+            return law if indicators else law.on(self._shown)
         law = law.over_present(self.presence, self._present)
         return law if indicators else law.on(self._shown)
 

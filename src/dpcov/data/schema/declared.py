@@ -132,8 +132,12 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return {name: kind for name, kind in self.columns.items() if not isinstance(kind, Ignored)}
 
     def missing_of(self, name: str) -> Missing:
-        """How missing values of a feature are encoded."""
-        return getattr(self.columns[name], "missing", None) or self.missing
+        """How missing values of a feature are encoded.
+
+        Without an intercept indicators tell nothing of means: only columns that ask for one get it.
+        """
+        own: Missing | None = getattr(self.columns[name], "missing", None)
+        return own or (self.missing if self.intercept is True else "center")
 
     @property
     def indicators(self) -> dict[str, tuple[str, ...]]:

@@ -5,7 +5,7 @@ product with everything else.  Derived in docs/missing.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -58,11 +58,13 @@ class PresentMoments(NamedTuple):
 class Presence:
     """Which indicator says that a feature is missing: its place, (p,), -1 where none does.
 
-    ``units`` (p,) is what an indicator is multiplied by to be one: its half range.
+    ``units`` (p,) is what an indicator is multiplied by to be one: its half range; ``marks`` (m,)
+    are the places of all indicators.
     """
 
     indicators: Places
     units: Array
+    marks: Places
 
     @classmethod
     def of(cls, columns: Sequence[EncodedColumn]) -> Self | None:
@@ -78,13 +80,14 @@ class Presence:
         places = [-1 if c.kind == "missing" else speaks.get(c.source, -1) for c in columns]
         indicators = np.array(places, dtype=np.intp)
         half_ranges = np.array([column.half_range for column in columns])
-        return cls(indicators, np.where(indicators >= 0, half_ranges[indicators], 0.0))
+        units = np.where(indicators >= 0, half_ranges[indicators], 0.0)
+        return cls(indicators, units, np.array(sorted(set(speaks.values())), dtype=np.intp))
 
     def without(self, hidden: Places) -> Self:
         """The same where the indicators at these places are taken for zero."""
         kept = ~np.isin(self.indicators, hidden)
         units = np.where(kept, self.units, 0.0)
-        return type(self)(np.where(kept, self.indicators, -1), units)
+        return replace(self, indicators=np.where(kept, self.indicators, -1), units=units)
 
     @property
     def rows(self) -> Array:
@@ -119,7 +122,7 @@ class Presence:
     def complete(self, found: PresentMoments) -> Places:
         """Features with a spread that nearly all rows have, indicators apart."""
         has = (np.diagonal(found.shares) >= NEARLY_ALL) & (np.diagonal(found.covariance) > 0)
-        return np.setdiff1d(np.flatnonzero(has), self.indicators)
+        return np.setdiff1d(np.flatnonzero(has), self.marks)
 
     def at_random(self, found: PresentMoments, edge: float) -> PresentMoments:
         """What the rows would have without missing values, if those are missing at random.
