@@ -11,12 +11,13 @@ from dpcov.published.synthetic import Copula
 from tests.analysis.conftest import released as made_release
 
 SCHEMA = Schema(
+    missing="never",
     columns={
         "age": Numeric(lower=0, upper=100),
         "income": Numeric(lower=0, upper=10, missing="indicator"),
         "ill": Boolean(),
         "city": Categorical(categories=("a", "b", "c=d")),
-    }
+    },
 )
 
 

@@ -46,6 +46,9 @@ from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.manifest import Manifest, read_guarantee
 from dpcov.published.statistics import NoisyStatistics, Post, PublishedArray
 
+# Noise on a share of missing values from which nothing can be corrected by it.
+_UNKNOWN_SHARE = 0.2
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -215,7 +218,9 @@ class BaseRelease:
         if found is None or law is None or not self._knows_means:
             return found
         means = self.frame.mean(self._centered[1])
-        hidden = means < DEVIATIONS * mean_noise(means, law)
+        noise = mean_noise(means, law)
+        scales = np.array([column.half_range for column in self.encoded_features])
+        hidden = (means < DEVIATIONS * noise) | (noise * scales > _UNKNOWN_SHARE)
         return found.without(np.flatnonzero(hidden))
 
     @property

@@ -160,9 +160,10 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         raise InputError(f"There are no intervals for {type(self).__name__}.")
 
     def _features_of(self, X: Any) -> Array:
-        means = self.release_.mean(indicators=True) if self.release_.presence else None
-        instead = None if means is None else means[self._places]
-        return feature_matrix(self, self._columns(), X, instead)
+        columns, instead = self._columns(), None
+        if self.release_.presence is not None:
+            instead = self.release_.mean(indicators=True)[self._places]
+        return feature_matrix(self, columns, X, instead)
 
     def _columns(self) -> Columns:
         self._require_fitted()
