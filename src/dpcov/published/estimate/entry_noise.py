@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from dpcov.published.columns import count_values
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import Presence, PresentMoments
 from dpcov.published.estimate.unit import Part, UnitEstimate
@@ -154,9 +155,10 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
 
 
 def _mean_square(unit: UnitEstimate, manifest: Manifest) -> float:
-    # Of an encoded feature, on average over all.
+    # Of all encoded features together, for each one that is no indicator of missing values.
     features = np.diagonal(unit.matrix)[int(manifest.columns[0].kind == "intercept") :]
-    return max(0.0, float(features.mean()) if len(features) else 0.0) * manifest.norm_bound**2
+    count = max(1, count_values(manifest.columns))
+    return max(0.0, float(features.sum()) / count) * manifest.norm_bound**2
 
 
 def seems_inhabited(part: Part) -> bool:
