@@ -21,7 +21,9 @@ def made():
     columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in NAMES}
     random = np.random.default_rng(0)
     table = pa.table({name: random.uniform(-1, 1, 500) for name in NAMES})
-    return dpcov.release(table, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=1))
+    return dpcov.release(
+        table, schema=dpcov.Schema(columns=columns, missing="never"), budget=dpcov.Budget(rho=1)
+    )
 
 
 def read_csv(path):

@@ -156,7 +156,7 @@ def _schema(path: Path | None, features: int | None, rows_per_person: int) -> "S
         raise UsageError("--features counts the intercept and at least one column.")
     unit = Numeric(lower=-1.0, upper=1.0)
     columns: Any = {f"column {place}": unit for place in range(1, features)}
-    return Schema(columns=columns, rows_per_person=rows_per_person)
+    return Schema(columns=columns, rows_per_person=rows_per_person, missing="never")
 
 
 def compare(

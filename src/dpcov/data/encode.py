@@ -22,7 +22,7 @@ from dpcov.data.schema.declared import Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import DataError, UsageError
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, count_values
 
 FloatMatrix = NDArray[np.float64]
 
@@ -33,6 +33,7 @@ class _Feature:
 
     reader: Reader
     place: int
+    width: int
     indicator: int | None
 
     def of(self, block: Block) -> NDArray[Any]:
@@ -68,6 +69,7 @@ class Encoder:
         # What a level, an indicator or the intercept is written as.
         self._ones = np.array([column.largest for column in self.columns]) * self._unit
         self._intercept = schema.intercept
+        self._n_values = count_values(declared)
         self._weight: tuple[Reader, float] | None = None
         if schema.weights is not None and schema.weights.upper is not None:
             reader = reader_of(schema, schema.weights.column)
@@ -103,10 +105,13 @@ class Encoder:
         return encoded
 
     def row_lengths(self, block: Block, room: Room | None = None) -> FloatMatrix:
-        """Map the mean squared feature e of full-length rows to e / (1 + e), (n,)."""
+        """Map the mean squared feature e of full-length rows to e / (1 + e), (n,).
+
+        Indicators of missing values are part of the sum, but not counted.
+        """
         encoded = self._at_full_length(block, room or Room())
         features = encoded[:, int(self._intercept) :]
-        mean_square = _energies(features) * (self.norm_bound**2 / max(1, features.shape[1]))
+        mean_square = _energies(features) * (self.norm_bound**2 / max(1, self._n_values))
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
 
@@ -121,6 +126,10 @@ class Encoder:
                 self._write_number(number, block, encoded)
         for category in self._categories:
             self._write_category(category, block, encoded)
+        for indicator, places in self._together:
+            # Where one value of the row is missing, the others count as missing.
+            missing = np.flatnonzero(encoded[:, indicator])
+            encoded[np.ix_(missing, places)] = 0.0
         return encoded if self._linear is None else self._mapped(encoded, room)
 
     def _mapped(self, encoded: FloatMatrix, room: Room) -> FloatMatrix:
@@ -167,13 +176,28 @@ class Encoder:
         # With R the norm bound, a number x with bounds [a, b] becomes u / R, where
         # u = (x - (a + b)/2) / ((b - a)/2) is clipped to [-1, 1]; a category, the intercept and
         # an indicator of missingness become 1 / R or 0.
+        indicators: dict[str, int] = {}
+        for place, column in enumerate(self._declared):
+            if column.kind == "missing":
+                indicators |= dict.fromkeys(column.missing_of, place)
         place = int(schema.intercept)
+        behind = schema.indicators
         for name, declared in schema.features.items():
             width = len(declared.levels) if isinstance(declared, Categorical) else 1
-            indicator = place + width if schema.missing_of(name) == "indicator" else None
             kinds = self._categories if isinstance(declared, Categorical) else self._numbers
-            kinds.append(_Feature(reader_of(schema, name), place, indicator))
-            place += width + (indicator is not None)
+            reader = reader_of(schema, name)
+            kinds.append(_Feature(reader, place, width, indicators.get(name)))
+            place += width + (name in behind)
+        shared = [column for column in self._declared if column.together]
+        self._together = [
+            (indicators[column.source], np.concatenate([self._places(n) for n in column.together]))
+            for column in shared
+        ]
+
+    def _places(self, name: str) -> NDArray[np.intp]:
+        features = (*self._numbers, *self._categories)
+        (found,) = (feature for feature in features if feature.reader.name == name)
+        return np.arange(found.place, found.place + found.width, dtype=np.intp)
 
     def _write_number(self, number: _Feature, block: Block, encoded: FloatMatrix) -> None:
         column, scaled = self.columns[number.place], encoded[:, number.place]

@@ -21,7 +21,7 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.meaning import check_delta
 from dpcov.privacy.options import plain
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, count_indicators
 from dpcov.published.release import Release
 
 
@@ -56,6 +56,7 @@ class ReleaseTerms:
             n_rows=n_rows if self.neighbors == "replace-one" else None,
             rows_per_person=self.rows_per_person,
             n_groups=max(1, len(self.groups)),
+            n_indicators=count_indicators(self.columns),
         )
 
     def calibrate(self, n_rows: int | None) -> Calibration:
@@ -100,6 +101,7 @@ def plan_table(
         n_rows=n_rows,
         rows_per_person=schema.rows_per_person,
         n_groups=max(1, len(groups)),
+        n_indicators=count_indicators(encoder.columns),
     )
     # Whoever gave a norm bound knows how long rows are.
     surveyed = geometry == "private" and schema.norm_bound is None

@@ -18,6 +18,16 @@ Scale = Annotated[float, msgspec.Meta(ge=SMALLEST_SCALE, le=LARGEST_SCALE)]
 EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]
 
 
+def count_values(columns: Iterable["EncodedColumn"]) -> int:
+    """Encoded columns but for the intercept and indicators of missing values."""
+    return sum(column.kind not in ("intercept", "missing") for column in columns)
+
+
+def count_indicators(columns: Iterable["EncodedColumn"]) -> int:
+    """Encoded columns that say what is missing."""
+    return sum(column.kind == "missing" for column in columns)
+
+
 @dataclass(frozen=True, kw_only=True)
 class EncodedColumn:
     """One column of the encoded table, before rows are divided by the norm bound.
@@ -26,7 +36,8 @@ class EncodedColumn:
     the table's column, empty for the intercept.  The original value is ``center + half_range *
     encoded value``, between ``lower`` and ``upper`` where the geometry is not that of bounds.
     A number is called after its public function, ``log1p(income)`` or ``age(born)``, and is the
-    function's value; ``unit`` is the unit of that.
+    function's value; ``unit`` is the unit of that.  ``together`` are the columns of the table that
+    an indicator speaks of, where there are several.
     """
 
     name: str
@@ -38,6 +49,12 @@ class EncodedColumn:
     upper: float | None = None
     unit: str = ""
     description: str = ""
+    together: tuple[str, ...] = ()
+
+    @property
+    def missing_of(self) -> tuple[str, ...]:
+        """Columns of the table whose values are missing where this indicator is one."""
+        return self.together or (self.source,)
 
     @property
     def bounds(self) -> tuple[float, float]:

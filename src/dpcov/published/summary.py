@@ -165,13 +165,20 @@ def _columns(columns: Sequence[ColumnVerdict]) -> str:
     lines = [
         f"   {'Column':<{width}}  {'mean':>10} {'±':>9}  {'spread':>10} {'±':>9}  correlations ±"
     ]
+    is_marked = any(isfinite(c.missing) for c in columns)
+    lines[0] = lines[0] + f"  {'missing':>7} {'±':>6}" * is_marked
     for c in columns:
         numbers = (c.mean, WITHIN * c.mean_noise, c.spread, WITHIN * c.spread_noise)
         mean, of_mean, spread, of_spread = (f"{x:.4g}" if isfinite(x) else "–" for x in numbers)
-        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {plus_minus(c.within):>6}"
+        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {plus_minus(c.within):>14}"
+        line += f"  {_part(c.missing):>7} {_part(WITHIN * c.missing_noise):>6}" * is_marked
         light, _, word = LIGHTS[c.verdict].partition(" ")
         lines.append(f"{light}  {_short(c.in_unit):<{width}}  {line}  {word}")
     return "\n".join(lines)
+
+
+def _part(share: float) -> str:
+    return f"{100 * share:.2g} %" if isfinite(share) else "–"
 
 
 def _provenance(release: "BaseRelease") -> str:

@@ -21,7 +21,8 @@ from dpcov.published.columns import EncodedColumn, EncodedKind
 
 # ``center``: a missing number is encoded as 0, the middle of its bounds; a missing category as no
 # category.  ``indicator``: the same, and a further 0/1 column says that the value is missing.
-Missing = Literal["center", "indicator"]
+# ``never``: the column is complete; a cell that is missing all the same is put at the center.
+Missing = Literal["center", "indicator", "never"]
 Transform = Literal["log1p", "sqrt"]
 DateAs = Literal["year", "days", "age"]
 Decimal = Literal[".", ","]
@@ -283,6 +284,13 @@ def as_bound(value: object) -> float | None:
     return None if math.isnan(number) else number
 
 
+def as_names(value: object) -> tuple[str, ...]:
+    """Return a list of names as a tuple."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise SchemaError('missing_together is a list of lists: [["bp_sys", "bp_dia"]].')
+    return tuple(value)
+
+
 class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fields of a :class:`~dpcov.data.schema.schema.Schema`, and what follows from them."""
 
@@ -290,7 +298,9 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     title: str = ""
     wildcards: bool = True
     intercept: bool = True
-    missing: Missing = "center"
+    missing: Missing = "indicator"
+    # Columns whose values are missing in the same rows: one indicator says so of all of them.
+    missing_together: tuple[tuple[str, ...], ...] = ()
     missing_codes: Codes = ()
     decimal: Decimal = "."
     thousands: Thousands = ""
@@ -302,6 +312,8 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if not isinstance(self.columns, Mapping):
             raise SchemaError("The columns are a mapping of column names to declarations.")
         force_setattr(self, "columns", dict(self.columns))
+        together = tuple(map(as_names, as_names(self.missing_together)))
+        force_setattr(self, "missing_together", together)
         for name in ("title", "wildcards", "intercept", "missing", "rows_per_person"):
             value = getattr(self, name)
             if isinstance(value, np.generic):
@@ -326,8 +338,25 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return decimal or self.decimal, self.thousands if thousands is None else thousands
 
     def missing_of(self, name: str) -> Missing:
-        """How missing values of a feature are encoded."""
-        return getattr(self.columns[name], "missing", None) or self.missing
+        """How missing values of a feature are encoded.
+
+        Without an intercept indicators tell nothing of means: only columns that ask for one get it.
+        """
+        own: Missing | None = getattr(self.columns[name], "missing", None)
+        return own or (self.missing if self.intercept is True else "center")
+
+    @property
+    def indicators(self) -> dict[str, tuple[str, ...]]:
+        """Features behind which an indicator stands, and those that it speaks of."""
+        features = self.features
+        groups = [[n for n in features if n in group] for group in self.missing_together]
+        shared = {name: tuple(group) for group in groups for name in group}
+        marked = {
+            name: shared.get(name, (name,))
+            for name in features
+            if name in shared or self.missing_of(name) == "indicator"
+        }
+        return {name: group for name, group in marked.items() if group[-1] == name}
 
     @property
     def worst_case_norm(self) -> float:
@@ -340,6 +369,7 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def encoded_columns_of(schema: Declarations) -> tuple[EncodedColumn, ...]:
     """List the encoded columns of a schema whose bounds are known to be filled in."""
     columns = [_encoded("(intercept)", "", "intercept")] if schema.intercept else []
+    indicators = schema.indicators
     for name, declared in schema.features.items():
         if isinstance(declared, Categorical):
             columns += [_encoded(f"{name}={level}", name, "category") for level in declared.names]
@@ -350,8 +380,10 @@ def encoded_columns_of(schema: Declarations) -> tuple[EncodedColumn, ...]:
             lower, upper = (bound / 2 for bound in declared.encoded_bounds)
             number = _encoded(declared.of(name), name, "numeric", upper + lower, upper - lower)
             columns.append(replace(number, unit=declared.encoded_unit))
-        if schema.missing_of(name) == "indicator":
-            columns.append(_encoded(f"{name} (missing)", name, "missing"))
+        if group := indicators.get(name):
+            together = group if len(group) > 1 else ()
+            shown = f"{', '.join(group)} (missing)"
+            columns.append(replace(_encoded(shown, name, "missing"), together=together))
     about = {name: declared.description for name, declared in schema.features.items()}
     return tuple(replace(each, description=about.get(each.source, "")) for each in columns)
 

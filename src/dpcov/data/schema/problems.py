@@ -6,7 +6,7 @@ Contract: a schema without problems has a finite, positive norm bound that every
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -19,6 +19,7 @@ from dpcov.data.schema.declared import (
     Declarations,
     Declared,
     Ignored,
+    Missing,
     Numeric,
     Weights,
     encoded_columns_of,
@@ -26,7 +27,7 @@ from dpcov.data.schema.declared import (
 from dpcov.errors import SchemaError
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
 
-_MISSING = (None, "center", "indicator")
+_MISSING = (None, *get_args(Missing))
 _MOST = 20
 
 
@@ -53,7 +54,7 @@ def _of_column(schema: Declarations, name: object, declared: object) -> Iterator
     elif not isinstance(declared, Declared):
         yield f"Column '{name}' must be Numeric, Date, Boolean, Categorical or Ignored."
     elif getattr(declared, "missing", None) not in _MISSING:
-        yield f'Column \'{name}\': missing is "center" or "indicator".'
+        yield f'Column \'{name}\': missing is "center", "indicator" or "never".'
     elif wrong := _misfit(declared):
         yield f"Column '{name}': {wrong}."
     else:
@@ -147,13 +148,14 @@ def _of_table(schema: Any) -> Iterator[str]:
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         yield "rows_per_person must be a whole number, 1 or more."
     if not isinstance(schema.missing, str) or schema.missing not in _MISSING:
-        yield 'missing is "center" or "indicator".'
+        yield 'missing is "center", "indicator" or "never".'
     if not isinstance(schema.wildcards, bool):
         yield "wildcards is true or false."
     if not isinstance(schema.intercept, bool):
         yield "intercept is true or false."
     if not isinstance(schema.title, str):
         yield "title is a text."
+    yield from _of_missing(schema)
     if schema.weights is not None:
         yield from _of_weights(schema, schema.weights)
     if bound is not None and not SMALLEST_SCALE <= bound < math.inf:
@@ -161,6 +163,18 @@ def _of_table(schema: Any) -> Iterator[str]:
     elif bound is not None and bound > schema.worst_case_norm:
         useless = f"norm_bound is above {schema.worst_case_norm:.6g}, which no row exceeds"
         yield f"{useless}, so it would only add noise; leave it out or lower it."
+
+
+def _of_missing(schema: Declarations) -> Iterator[str]:
+    names = [name for group in schema.missing_together for name in group]
+    for name, count in Counter(names).items():
+        what = f"missing_together names '{name}'"
+        if name not in schema.features:
+            yield f"{what}, which is no column that is encoded; correct it or leave it out."
+        elif getattr(schema.columns[name], "missing", None) in ("center", "never"):
+            yield f"{what}, whose own `missing` says otherwise; leave out one of them."
+        elif count > 1:
+            yield f"{what} twice; a column has one indicator."
 
 
 def _of_weights(schema: Declarations, weights: Weights) -> Iterator[str]:

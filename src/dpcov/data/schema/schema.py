@@ -30,8 +30,11 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
         Whether ``*``, ``?`` and ``[...]`` in a name stand for other characters.
     intercept : bool
         Whether a column of ones comes first, which gives means and centered covariances.
-    missing : {"center", "indicator"}
+    missing : {"indicator", "center", "never"}
         For all columns that do not say otherwise.
+    missing_together : sequence of sequences of str
+        Columns whose values are missing in the same rows share one indicator; where one of them is
+        missing, all of them count as missing.
     missing_codes : sequence of str or number
         Cells that mean "missing", for all columns that do not list their own.
     decimal, thousands : str

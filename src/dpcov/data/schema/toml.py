@@ -33,7 +33,8 @@ _DRAFT = """\
 """
 # What is not written.
 _TABLE_DEFAULTS: dict[str, Any] = {
-    **{"title": "", "wildcards": True, "missing_codes": (), "decimal": ".", "thousands": ""}
+    **{"title": "", "wildcards": True, "missing_codes": (), "decimal": ".", "thousands": ""},
+    "missing_together": (),
 }
 _DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("description", "unit", "format", "note"), ""),

@@ -35,7 +35,7 @@ SPREAD = 1 / 8
 """Assumed spread of a number, as a part of the width of its bounds."""
 
 # Assumed parts of the rows: a yes, and a missing value where those are marked.
-YES, MISSING = 0.3, 0.1
+YES, MISSING = 0.3, 0.02
 # Rows that are made up at most, and numbers in them.
 MOST_ROWS, MOST_CELLS = 10_000, 1_000_000
 # Levels that a long list of them is merged into.
