@@ -121,6 +121,24 @@ def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def check_header(labels: Sequence[str], name: str) -> tuple[str, ...]:
+    """Return the names in a line of names, without blanks around."""
+    if any(map(_is_number, labels)):
+        raise DataError(
+            f"'{name}' holds numbers where column names are expected. Add a line of column names "
+            "(a number needs a letter, such as y2020), or declare header in the schema's [file]."
+        )
+    return check_names([label.strip() for label in labels], name)
+
+
+def _is_number(label: str) -> bool:
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
+
+
 def number_names(count: int) -> tuple[str, ...]:
     """Return the names of columns that have none."""
     return tuple(f"x{index}" for index in range(count))
