@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
+    from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
     from dpcov.data.schema.schema import Schema
     from dpcov.data.sources import Query
     from dpcov.errors import DpcovError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpcov.published.release import Release
 
 _NAMES = {
-    "data.schema.declared": ("Boolean", "Categorical", "Ignored", "Numeric", "Weights"),
+    "data.schema.declared": ("Boolean", "Categorical", "Date", "Ignored", "Numeric", "Weights"),
     "data.schema.schema": ("Schema",),
     "data.sources": ("Query",),
     "errors": ("DpcovError",),
@@ -34,6 +34,7 @@ __all__ = [
     "Boolean",
     "Budget",
     "Categorical",
+    "Date",
     "DpcovError",
     "Ignored",
     "Ledger",

@@ -8,8 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from dpcov.data.schema.declared import (
     Categorical,
+    Date,
     Declarations,
     Declared,
     Ignored,
@@ -43,44 +46,76 @@ def problems_of(schema: Declarations) -> list[str]:
 def _of_column(name: object, declared: object) -> Iterator[str]:
     if not isinstance(name, str) or (not name.strip() and not isinstance(declared, Ignored)):
         yield "A column without a name can only be ignored; give it a name in the data."
-    elif isinstance(declared, Numeric):
-        yield from _of_bounds(name, declared.lower, declared.upper)
-    elif isinstance(declared, Categorical):
-        yield from _of_categories(f"Column '{name}'", declared.categories)
     elif not isinstance(declared, Declared):
-        yield f"Column '{name}' must be Numeric, Boolean, Categorical or Ignored."
-    if getattr(declared, "missing", None) not in _MISSING:
+        yield f"Column '{name}' must be Numeric, Date, Boolean, Categorical or Ignored."
+    elif getattr(declared, "missing", None) not in _MISSING:
         yield f'Column \'{name}\': missing is "center" or "indicator".'
+    elif wrong := _misfit(declared):
+        yield f"Column '{name}': {wrong}."
+    else:
+        yield from (f"Column '{name}': {wrong}." for wrong in _of_kind(declared))
 
 
-def _of_bounds(name: str, lower: float | None, upper: float | None) -> Iterator[str]:
+def _misfit(declared: Declared) -> str:
+    # What has another type than its field, or is none of the values that it may have.
+    try:
+        msgspec.convert(msgspec.to_builtins(declared), Declared)
+    except (msgspec.ValidationError, TypeError) as error:
+        return str(error).replace(" - at `$.", " at `")
+    return ""
+
+
+def _of_kind(declared: Declared) -> Iterator[str]:
+    if isinstance(declared, Categorical):
+        yield from _of_categories(declared)
+    elif isinstance(declared, Date):
+        yield from _of_bounds(declared.lower, declared.upper)
+        yield from _of_date(declared)
+    elif isinstance(declared, Numeric):
+        yield from _of_bounds(declared.lower, declared.upper)
+        yield from _of_transform(declared)
+
+
+def _of_bounds(lower: float | None, upper: float | None) -> Iterator[str]:
     if lower is None or upper is None:
         bounds = {"lower": lower, "upper": upper}
         unfilled = " and ".join(word for word, bound in bounds.items() if bound is None)
-        wrong = f"fill in {unfilled} from public knowledge, never from the data"
+        yield f"fill in {unfilled} from public knowledge, never from the data"
     elif not (math.isfinite(lower) and math.isfinite(upper)):
-        wrong = "bounds must be finite numbers"
+        yield "bounds must be finite numbers"
     elif lower > upper:
-        wrong = "lower is above upper; exchange them"
+        yield "lower is above upper; exchange them"
     elif lower == upper:
-        wrong = "lower and upper are equal; widen them, or ignore the column"
+        yield "lower and upper are equal; widen them, or ignore the column"
     elif upper / 2 - lower / 2 < SMALLEST_SCALE:
-        wrong = "lower and upper are too close to be told apart; use another unit"
+        yield "lower and upper are too close to be told apart; use another unit"
     elif upper / 2 - lower / 2 > LARGEST_SCALE:
-        wrong = "lower and upper are so far apart that squares overflow; use another unit"
-    else:
-        return
-    yield f"Column '{name}': {wrong}."
+        yield "lower and upper are so far apart that squares overflow; use another unit"
 
 
-def _of_categories(what: str, categories: tuple[str, ...]) -> Iterator[str]:
-    if not categories:
-        yield f"{what}: list its categories from public knowledge, never from the data."
-    if "" in categories:
-        yield f"{what}: an empty text cannot be a category, it means a missing value."
-    if repeated := sorted(label for label, count in Counter(categories).items() if count > 1):
-        names = ", ".join(repeated)
-        yield f"{what}: listed more than once (blanks around are ignored): {names}."
+def _of_date(declared: Date) -> Iterator[str]:
+    if declared.as_ != "year" and declared.reference is None:
+        yield f'"{declared.as_}" needs a reference, such as reference = 2020-12-31'
+
+
+def _of_transform(declared: Numeric) -> Iterator[str]:
+    lower = math.inf if declared.lower is None else declared.lower
+    if declared.transform == "log1p" and lower <= -1:
+        yield "log1p needs a lower bound above -1"
+    if declared.transform == "sqrt" and lower < 0:
+        yield "sqrt needs a lower bound of 0 or more"
+
+
+def _of_categories(declared: Categorical) -> Iterator[str]:
+    spelled = [*declared.categories, *(each for of in declared.groups.values() for each in of)]
+    if not declared.levels:
+        yield "list its categories from public knowledge, never from the data"
+    if "" in (*spelled, *declared.levels):
+        yield "an empty text cannot be a category, it means a missing value"
+    if repeated := sorted(label for label, count in Counter(spelled).items() if count > 1):
+        yield f"listed more than once (blanks around are ignored): {', '.join(repeated)}"
+    if unknown := sorted(set(declared.labels) - set(declared.levels)):
+        yield f"labels of what is no category: {', '.join(unknown)}"
 
 
 def _of_table(schema: Any) -> Iterator[str]:

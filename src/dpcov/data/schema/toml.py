@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dpcov.data.schema.declared import Declarations, Declared
+from dpcov.data.schema.declared import NO_OTHER, Declarations, Declared
 from dpcov.data.schema.problems import listed
 from dpcov.errors import SchemaError
 from dpcov.files import reason_of
@@ -21,7 +21,7 @@ from dpcov.files import reason_of
 SchemaT = TypeVar("SchemaT", bound=Declarations)
 
 _MAX_BYTES = 16 * 2**20
-_TYPES = '"numeric", "boolean", "categorical" or "ignored"'
+_TYPES = '"numeric", "date", "boolean", "categorical" or "ignored"'
 _DRAFT = """\
 # A draft.  Fill in every nan and every empty list, then use it.
 # Bounds and categories must come from public knowledge (questionnaires, code books, common sense),
@@ -29,6 +29,12 @@ _DRAFT = """\
 # Give identifiers, free text and everything that is not needed the type "ignored".
 # A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
 """
+# What is not written.
+_TABLE_DEFAULTS = {"title": "", "missing_codes": (), "decimal": ".", "thousands": ""}
+_DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("description", "unit", "format", "note"), ""),
+    **{"labels": {}, "groups": {}, "other": NO_OTHER, "ignore_case": False},
+}
 _HINTS = {
     "lower": "the smallest value anybody could have, by public knowledge",
     "upper": "the largest value anybody could have, by public knowledge",
@@ -94,24 +100,34 @@ def _lines(table: dict[str, Any]) -> Iterator[str]:
     columns, weights = table.pop("columns"), table.pop("weights")
     if any(entry.get(name, 0) in (None, ()) for entry in columns.values() for name in _HINTS):
         yield _DRAFT
-    yield from _entries(table)
+    yield from _entries({name: x for name, x in table.items() if x != _TABLE_DEFAULTS.get(name)})
     if weights is not None:
         yield "\n[weights]"
         yield from _entries(weights)
     if not columns:
         yield "\n[columns]"
     for name, entry in columns.items():
-        plain = re.fullmatch(r"[A-Za-z0-9_-]+", name)
-        yield f"\n[columns.{name if plain else _value(name)}]"
-        yield from _entries(entry)
+        yield f"\n[columns.{_key(name)}]"
+        said = {key: x for key, x in entry.items() if x != _DEFAULTS.get(key)}
+        missing = {key: said.pop(key) for key in ("missing", "missing_codes") if key in said}
+        yield from _entries(said | missing)
 
 
 def _entries(table: dict[str, Any]) -> Iterator[str]:
     for name, value in table.items():
         if name in _HINTS and value in (None, ()):
-            yield f"{name} = {'nan' if value is None else '[]'}  # {_HINTS[name]}"
-        elif value is not None and (value or name not in ("title", "note")):
+            # Levels may be groups alone.
+            if not (name == "categories" and table.get("groups")):
+                yield f"{name} = {'nan' if value is None else '[]'}  # {_HINTS[name]}"
+        elif isinstance(value, dict):
+            for key, entry in value.items():
+                yield f"{name}.{_key(key)} = {_value(entry)}"
+        elif value is not None:
             yield f"{name} = {_value(value)}"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
 
 
 def _value(value: Any) -> str:
