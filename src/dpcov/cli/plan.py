@@ -159,7 +159,8 @@ def _count(table: Path, schema: "Schema") -> int:
     from dpcov.data.sources import open_source
 
     first = next(iter(schema.features))
-    return sum(map(len, open_source(table).blocks(2**16, wanted={first: "text"})))
+    source = open_source(table, schema.file)
+    return sum(map(len, source.blocks(2**16, wanted={first: "text"})))
 
 
 def compare(

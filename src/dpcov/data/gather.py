@@ -113,7 +113,7 @@ class Gathering:
 
     def _kept(self, data: Any, encoding: Encoding, n_is_public: bool) -> Any:
         # The data, or a copy of the wanted columns in memory where they can be read once only.
-        source = open_source(data)
+        source = open_source(data, encoding.layout)
         if not source.once:
             return data
         # What is refused follows from public numbers: neither cells nor a private count decide.

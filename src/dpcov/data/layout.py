@@ -51,7 +51,7 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 raise SchemaError(f'The {what} of a file is one ASCII character, such as ";".')
         if self.delimiter is not None and self.delimiter in (self.quote, ""):
             raise SchemaError('The delimiter of a file is a character of its own, such as ";".')
-        if isinstance(self.header, bool) or self.header < 1:
+        if type(self.header) is not int or self.header < 1:
             raise SchemaError("The header of a file is the number of its line of names, from 1.")
         if not _ENCODINGS.fullmatch(self.codec):
             raise SchemaError(
@@ -64,7 +64,7 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Python's name of the encoding; empty if there is none."""
         try:
             return codecs.lookup(self.encoding).name
-        except (LookupError, ValueError):
+        except (LookupError, TypeError, ValueError):
             return ""
 
 

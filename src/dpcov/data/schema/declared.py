@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from dpcov.data.cells import text_of
+from dpcov.data.layout import FileLayout
 from dpcov.errors import SchemaError
 from dpcov.published.columns import EncodedColumn, EncodedKind
 
@@ -239,6 +240,7 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     weights: Weights | None = None
     rows_per_person: int = 1
     norm_bound: float | None = None
+    file: FileLayout | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping):

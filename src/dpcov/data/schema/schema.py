@@ -5,6 +5,8 @@ Contract: a schema is written from what anybody may know about the table, never 
 
 from pathlib import Path
 
+import msgspec
+
 from dpcov.data.schema.declared import Declarations, encoded_columns_of
 from dpcov.data.schema.problems import listed, problems_of
 from dpcov.data.schema.toml import format_schema, parse_schema, read_text
@@ -32,6 +34,8 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
     norm_bound : float, optional
         A public bound on the l2 norm of an encoded row, below the worst case; longer rows are
         scaled down.
+    file : FileLayout, optional
+        How files with the table are laid out, where that does not follow from their ending.
 
     Notes
     -----
@@ -81,6 +85,11 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
     def dumps(self) -> str:
         """Write the schema as TOML text, with comments where something has to be filled in."""
         return format_schema(self)
+
+    @property
+    def meaning(self) -> str:
+        """As TOML text, without what only says how files are laid out."""
+        return msgspec.structs.replace(self, file=None).dumps()
 
     def save(self, path: str | Path) -> None:
         """Write the schema to a TOML file, which is replaced as a whole or not at all."""

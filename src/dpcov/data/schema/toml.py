@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from dpcov.data.layout import PLAIN
 from dpcov.data.schema.declared import NO_OTHER, Declarations, Declared
 from dpcov.data.schema.problems import listed
 from dpcov.errors import SchemaError
@@ -31,6 +32,7 @@ _DRAFT = """\
 """
 # What is not written.
 _TABLE_DEFAULTS = {"title": "", "missing_codes": (), "decimal": ".", "thousands": ""}
+_LAYOUT = msgspec.structs.asdict(PLAIN)
 _DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("description", "unit", "format", "note"), ""),
     **{"labels": {}, "groups": {}, "other": NO_OTHER, "ignore_case": False},
@@ -97,13 +99,14 @@ def format_schema(schema: Declarations) -> str:
 
 
 def _lines(table: dict[str, Any]) -> Iterator[str]:
-    columns, weights = table.pop("columns"), table.pop("weights")
+    columns, sections = table.pop("columns"), {key: table.pop(key) for key in ("file", "weights")}
     if any(entry.get(name, 0) in (None, ()) for entry in columns.values() for name in _HINTS):
         yield _DRAFT
     yield from _entries({name: x for name, x in table.items() if x != _TABLE_DEFAULTS.get(name)})
-    if weights is not None:
-        yield "\n[weights]"
-        yield from _entries(weights)
+    for heading, section in sections.items():
+        if section is not None:
+            yield f"\n[{heading}]"
+            yield from _entries({key: x for key, x in section.items() if x != _LAYOUT.get(key)})
     if not columns:
         yield "\n[columns]"
     for name, entry in columns.items():

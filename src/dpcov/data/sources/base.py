@@ -6,7 +6,7 @@ sealed.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -147,6 +147,16 @@ def number_names(count: int) -> tuple[str, ...]:
 def kinds_of(schema: pa.Schema) -> dict[str, Kind]:
     """What columns of these Arrow types hold."""
     return {field.name: kind_of_arrow_type(field.type) for field in schema}
+
+
+def kind_of_cells(cells: Iterable[object]) -> Kind:
+    """What a column holds whose cells have types of their own, by those that are not missing."""
+    found = {type(cell) for cell in cells if cell is not None and cell != ""}
+    if found and found <= {bool}:
+        return "boolean"
+    if found and found <= {bool, int, float}:
+        return "number"
+    return "text" if str in found else "other"
 
 
 def kind_of_arrow_type(data_type: pa.DataType) -> Kind:

@@ -92,16 +92,14 @@ class DelimitedSource(Source):
             raise DataError(f"'{self.name}' is empty. Its first line must hold the column names.")
         # The head may end inside a character of a row; the line of names must be clean.
         lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
-        quote = self._layout.quote
-        quoting = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
-        reader = csv.reader(
-            lines, delimiter=self._delimiter, quotechar=quote or None, quoting=quoting
-        )
-        header = next(row for row in reader if row)
+        signs: dict[str, Any] = {"delimiter": self._delimiter, "quoting": csv.QUOTE_NONE}
+        if self._layout.quote:
+            signs |= {"quotechar": self._layout.quote, "quoting": csv.QUOTE_MINIMAL}
+        header = next(row for row in csv.reader(lines, **signs) if row)
         if any("\ufffd" in label for label in header):
             raise DataError(
-                f"The column names of '{self.name}' are not UTF-8 text; declare its encoding in the "
-                "schema's [file] (schema draft: --encoding), or convert it."
+                f"The column names of '{self.name}' are not UTF-8 text; declare the encoding in "
+                "the schema's [file] (schema draft: --encoding), or convert it."
             )
         for sign, words in _OTHER_DELIMITERS.items():
             if len(header) == 1 and sign in header[0]:

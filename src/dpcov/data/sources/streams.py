@@ -51,8 +51,8 @@ def _member(path: Path, part: str) -> str:
     if not part and len(named) != 1:
         listed = ", ".join(f"'{name}'" for name in list(named)[:10])
         raise DataError(
-            f"'{path.name}' holds {len(named)} files: {listed or 'none'}. Choose one by part in the "
-            "schema's [file] (schema draft: --part)."
+            f"'{path.name}' holds {len(named)} files: {listed or 'none'}. Choose one by part in "
+            "the schema's [file] (schema draft: --part)."
         )
     name = part or next(iter(named))
     if named[name].flag_bits & 1:
