@@ -27,6 +27,10 @@ _READERS = {
     ".xpt": "read_xport",
 }
 ENDINGS = tuple(_READERS)
+_STATA_FORMATS = {
+    "extra_date_formats": ("%td", "%d", "%-td", "%-d"),
+    "extra_datetime_formats": ("%tc", "%-tc"),
+}
 _NO_ENCODING = (
     "its text is not in the encoding that it states; declare the encoding in the schema's [file] "
     "(schema draft: --encoding)."
@@ -48,6 +52,10 @@ class StatisticalSource(Source):
         self.dictionary: Any = sealed(
             lambda: self._reader(self._path, metadataonly=True, **options)[1], path.name, _describe
         )
+        # Stata has as many formats of dates as there are ways to write one.
+        formats = {str(each) for each in self.dictionary.original_variable_types.values()}
+        for option, marks in _STATA_FORMATS.items():
+            options[option] = [each for each in formats if each.startswith(marks)]
         self.columns = check_names(self.dictionary.column_names, path.name)
         self._holds: dict[str, str] = self.dictionary.readstat_variable_types
 
