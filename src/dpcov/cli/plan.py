@@ -70,6 +70,10 @@ def plan(
     if rows_per_person < 1:
         raise UsageError("A person has at least one row.")
     declared = _schema(schema, features, rows_per_person)
+    if table is not None and declared.patterns:
+        from dpcov.data.sources import open_source
+
+        declared = declared.resolve(open_source(table).columns)
     warn_of_large_epsilon(budget.promise, stacklevel=2)
     if mechanisms:
         if rows is None or html is not None or table is not None:
@@ -147,7 +151,7 @@ def _schema(path: Path | None, features: int | None, rows_per_person: int) -> "S
     from dpcov.data.schema.schema import Schema
 
     if path is not None:
-        return Schema.from_toml(path)
+        return Schema.from_toml(path, complete=True)
     if features is None or features < 2:
         raise UsageError("--features counts the intercept and at least one column.")
     unit = Numeric(lower=-1.0, upper=1.0)

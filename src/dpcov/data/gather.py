@@ -66,6 +66,17 @@ class Gathering:
         names: tuple[str, ...] = load_engine(name_engine(data, self.engine)).columns(data)
         return names
 
+    def resolve(self, schema: Schema, data: Any) -> tuple[Schema, Any]:
+        """The schema with the table's own names, and the table, opened where names were read."""
+        if not schema.patterns:
+            return schema, data
+        if isinstance(data, Checkpoint):
+            return schema.resolve(Schema.loads(data.schema_toml).columns), data
+        if self._reads_here(data):
+            # A stream can be opened only once.
+            data = open_source(data)
+        return schema.resolve(self.columns(data)), data
+
     def ask(
         self, data: Any, encoding: Encoding, *, again: bool = False, n_is_public: bool = True
     ) -> Ask:

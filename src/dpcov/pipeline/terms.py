@@ -67,7 +67,7 @@ class ReleaseTerms:
 
 
 def plan_table(
-    schema: Schema | str | Path,
+    declared: Schema,
     budget: Budget,
     mechanism: str,
     neighbors: Neighbors,
@@ -81,7 +81,6 @@ def plan_table(
         raise UsageError(
             "Under add-remove-one neighbors the number of rows is private; do not state it."
         )
-    declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
     by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
     known, is_private = None, True

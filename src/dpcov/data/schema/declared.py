@@ -232,6 +232,7 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     columns: dict[str, Declared]
     title: str = ""
+    wildcards: bool = True
     intercept: bool = True
     missing: Missing = "center"
     missing_codes: Codes = ()
@@ -246,7 +247,7 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if not isinstance(self.columns, Mapping):
             raise SchemaError("The columns are a mapping of column names to declarations.")
         force_setattr(self, "columns", dict(self.columns))
-        for name in ("title", "intercept", "missing", "rows_per_person"):
+        for name in ("title", "wildcards", "intercept", "missing", "rows_per_person"):
             value = getattr(self, name)
             if isinstance(value, np.generic):
                 force_setattr(self, name, value.item())
