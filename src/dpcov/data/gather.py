@@ -74,7 +74,12 @@ class Gathering:
             return schema.resolve(Schema.loads(data.schema_toml).columns), data
         if self._reads_here(data):
             # A stream can be opened only once.
-            data = open_source(data)
+            data = open_source(data, schema.file)
+            if not data.names_columns:
+                raise UsageError(
+                    f"The columns of '{data.name}' are those of its first row. Write out what the "
+                    "patterns stand for: dpcov schema resolve SCHEMA --data FILE"
+                )
         return schema.resolve(self.columns(data)), data
 
     def ask(

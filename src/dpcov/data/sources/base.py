@@ -30,13 +30,15 @@ class Source(ABC):
     """Rows that can be read in blocks.
 
     `name` is a label without any directory; columns without names are called ``x0``, ``x1``, ...
-    `n_rows` is None where rows have no fixed places; `once` says that they can be read only once.
+    `n_rows` is None where rows have no fixed places; `once` says that they can be read only once,
+    `names_columns` that the names stand beside the rows and not in them.
     """
 
     name: str
     columns: tuple[str, ...]
     n_rows: int | None = None
     once: bool = False
+    names_columns: bool = True
 
     @abstractmethod
     def kinds(self) -> dict[str, Kind]:

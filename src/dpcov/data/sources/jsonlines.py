@@ -27,6 +27,8 @@ _CELLS["text"] = int | _CELLS["number"]
 class JsonLinesSource(Source):
     """A file of JSON lines, also called NDJSON."""
 
+    names_columns = False
+
     def __init__(self, opener: Opener, name: str) -> None:
         self.name, self._opener = name, opener
         self.columns = check_names(tuple(self._first(1)[0]), name)
