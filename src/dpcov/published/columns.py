@@ -24,6 +24,8 @@ class EncodedColumn:
     ``name`` is for people: ``age``, ``sex=Male``, ``age (missing)``, ``(intercept)``; ``source``
     the table's column, empty for the intercept.  The original value is ``center + half_range *
     encoded value``, between ``lower`` and ``upper`` where the geometry is not that of bounds.
+    A number is called after its public function, ``log1p(income)`` or ``age(born)``, and is the
+    function's value; ``unit`` is the unit of that.
     """
 
     name: str
@@ -33,6 +35,8 @@ class EncodedColumn:
     half_range: Scale
     lower: float | None = None
     upper: float | None = None
+    unit: str = ""
+    description: str = ""
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -6,6 +6,7 @@ Contract: everything is public, and the norm bound of an encoded row follows fro
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from typing import Literal, TypeAlias
 
@@ -13,8 +14,9 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from dpcov.data.cells import text_of
+from dpcov.data.cells import plain_cell
 from dpcov.data.layout import FileLayout
+from dpcov.data.transforms import transformed
 from dpcov.errors import SchemaError
 from dpcov.published.columns import EncodedColumn, EncodedKind
 
@@ -58,6 +60,25 @@ class _Bounded(_Feature, frozen=True, kw_only=True):
         force_setattr(self, "lower", as_bound(self.lower))
         force_setattr(self, "upper", as_bound(self.upper))
 
+    @property
+    def function(self) -> str:
+        """What is made of the number, empty if nothing."""
+        return ""
+
+    @property
+    def encoded_unit(self) -> str:
+        """The unit of what is encoded."""
+        return ""
+
+    @property
+    def encoded_bounds(self) -> tuple[float, float]:
+        """The bounds of what is encoded; 0 where they are not filled in."""
+        return self.lower or 0.0, self.upper or 0.0
+
+    def of(self, name: str) -> str:
+        """What is encoded of a column of this name, in words."""
+        return f"{self.function}({name})" if self.function else name
+
 
 class Numeric(_Bounded, tag="numeric", frozen=True, kw_only=True):
     """A number between public bounds; values outside are moved to the nearest bound.
@@ -82,6 +103,22 @@ class Numeric(_Bounded, tag="numeric", frozen=True, kw_only=True):
     transform: Transform | None = None
     decimal: Decimal | None = None
     thousands: Thousands | None = None
+
+    @property
+    def function(self) -> str:
+        """The transform."""
+        return self.transform or ""
+
+    @property
+    def encoded_bounds(self) -> tuple[float, float]:
+        """The bounds under the transform."""
+        lower, upper = transformed(np.array(super().encoded_bounds), self.transform).tolist()
+        return lower, upper
+
+    @property
+    def encoded_unit(self) -> str:
+        """The unit under the transform."""
+        return self.of(self.unit) if self.unit else ""
 
 
 class Date(_Bounded, tag="date", frozen=True, kw_only=True):
@@ -109,6 +146,16 @@ class Date(_Bounded, tag="date", frozen=True, kw_only=True):
         given: object = self.reference
         if isinstance(given, str):
             force_setattr(self, "reference", _as_date(given))
+
+    @property
+    def function(self) -> str:
+        """The number that is made of a date."""
+        return self.as_
+
+    @property
+    def encoded_unit(self) -> str:
+        """Years or days."""
+        return "days" if self.as_ == "days" else "years"
 
 
 class Boolean(_Feature, tag="boolean", frozen=True, kw_only=True):
@@ -192,15 +239,16 @@ def _texts(what: str, given: object) -> tuple[str, ...]:
     return tuple(text.strip() for text in texts)
 
 
-def as_codes(given: object) -> tuple[str, ...] | None:
-    """Return missing codes as texts, spelled as categories are."""
+def as_codes(given: object) -> Codes | None:
+    """Return missing codes as numbers, and texts without blanks around them."""
     if given is None:
         return None
     codes = () if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
-    texts = [None if isinstance(code, bool) else text_of(code, "missing_codes") for code in codes]
-    if None in texts or (not codes and given not in ((), [])):
+    plain = [code.strip() if isinstance(code, str) else plain_cell(code) for code in codes]
+    wrong = any(isinstance(code, bool) or not isinstance(code, str | int | float) for code in plain)
+    if wrong or (not codes and given not in ((), [])):
         raise SchemaError('Missing codes are a list of numbers or texts: [999, "unknown"].')
-    return tuple(dict.fromkeys(str(text).strip() for text in texts))
+    return tuple(dict.fromkeys(plain))
 
 
 class Weights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -259,10 +307,16 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """The columns that are encoded, in order."""
         return {name: kind for name, kind in self.columns.items() if not isinstance(kind, Ignored)}
 
-    def codes_of(self, name: str) -> tuple[str, ...]:
-        """Spellings of cells of a column that mean "missing"."""
-        own = getattr(self.columns[name], "missing_codes", None)
-        return tuple(map(str, self.missing_codes if own is None else own))
+    def codes_of(self, name: str) -> Codes:
+        """Cells of a column that mean "missing"."""
+        own: Codes | None = getattr(self.columns[name], "missing_codes", None)
+        return self.missing_codes if own is None else own
+
+    def marks_of(self, name: str) -> tuple[str, str]:
+        """Decimal and thousands marks of a column's texts."""
+        column = self.columns[name]
+        decimal, thousands = getattr(column, "decimal", None), getattr(column, "thousands", None)
+        return decimal or self.decimal, self.thousands if thousands is None else thousands
 
     def missing_of(self, name: str) -> Missing:
         """How missing values of a feature are encoded."""
@@ -281,17 +335,18 @@ def encoded_columns_of(schema: Declarations) -> tuple[EncodedColumn, ...]:
     columns = [_encoded("(intercept)", "", "intercept")] if schema.intercept else []
     for name, declared in schema.features.items():
         if isinstance(declared, Categorical):
-            labels = declared.categories
-            columns += [_encoded(f"{name}={label}", name, "category") for label in labels]
+            columns += [_encoded(f"{name}={level}", name, "category") for level in declared.names]
         elif isinstance(declared, Boolean):
             columns.append(_encoded(name, name, "boolean", 0.5, 0.5))
         else:
             # Halves first: the sum and the difference of two finite bounds may overflow.
-            lower, upper = (declared.lower or 0.0) / 2, (declared.upper or 0.0) / 2
-            columns.append(_encoded(name, name, "numeric", upper + lower, upper - lower))
+            lower, upper = (bound / 2 for bound in declared.encoded_bounds)
+            number = _encoded(declared.of(name), name, "numeric", upper + lower, upper - lower)
+            columns.append(replace(number, unit=declared.encoded_unit))
         if schema.missing_of(name) == "indicator":
             columns.append(_encoded(f"{name} (missing)", name, "missing"))
-    return tuple(columns)
+    about = {name: declared.description for name, declared in schema.features.items()}
+    return tuple(replace(each, description=about.get(each.source, "")) for each in columns)
 
 
 def _encoded(

@@ -10,7 +10,10 @@ from typing import Any
 
 import msgspec
 
+from dpcov.data.cells import text_of
+from dpcov.data.dates import pattern_of
 from dpcov.data.schema.declared import (
+    Boolean,
     Categorical,
     Date,
     Declarations,
@@ -20,6 +23,7 @@ from dpcov.data.schema.declared import (
     Weights,
     encoded_columns_of,
 )
+from dpcov.errors import SchemaError
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
 
 _MISSING = (None, "center", "indicator")
@@ -37,13 +41,13 @@ def listed(heading: str, problems: Sequence[str]) -> str:
 def problems_of(schema: Declarations) -> list[str]:
     """List what is missing or contradictory, one sentence each."""
     columns = schema.columns.items()
-    found = [problem for name, declared in columns for problem in _of_column(name, declared)]
+    found = [problem for name, kind in columns for problem in _of_column(schema, name, kind)]
     found += _of_table(schema)
     # Encoded columns can be named only where bounds and categories are filled in.
     return found or _of_names(schema)
 
 
-def _of_column(name: object, declared: object) -> Iterator[str]:
+def _of_column(schema: Declarations, name: object, declared: object) -> Iterator[str]:
     if not isinstance(name, str) or (not name.strip() and not isinstance(declared, Ignored)):
         yield "A column without a name can only be ignored; give it a name in the data."
     elif not isinstance(declared, Declared):
@@ -53,7 +57,7 @@ def _of_column(name: object, declared: object) -> Iterator[str]:
     elif wrong := _misfit(declared):
         yield f"Column '{name}': {wrong}."
     else:
-        yield from (f"Column '{name}': {wrong}." for wrong in _of_kind(declared))
+        yield from (f"Column '{name}': {wrong}." for wrong in _of_kind(schema, name, declared))
 
 
 def _misfit(declared: Declared) -> str:
@@ -65,18 +69,28 @@ def _misfit(declared: Declared) -> str:
     return ""
 
 
-def _of_kind(declared: Declared) -> Iterator[str]:
+def _of_kind(schema: Declarations, name: str, declared: Declared) -> Iterator[str]:
     if isinstance(declared, Categorical):
         yield from _of_categories(declared)
-    elif isinstance(declared, Date):
-        yield from _of_bounds(declared.lower, declared.upper)
+    elif isinstance(declared, Numeric | Date):
+        yield from _of_numbers(declared)
+    if isinstance(declared, Date):
         yield from _of_date(declared)
-    elif isinstance(declared, Numeric):
-        yield from _of_bounds(declared.lower, declared.upper)
-        yield from _of_transform(declared)
+    elif isinstance(declared, Boolean) and {0, 1} & set(map(_number, schema.codes_of(name))):
+        yield "0 and 1 are false and true here, not codes of missing values; set missing_codes"
+    elif isinstance(declared, Numeric) and len(set(schema.marks_of(name))) < 2:
+        yield "decimal and thousands are the same mark; set both"
 
 
-def _of_bounds(lower: float | None, upper: float | None) -> Iterator[str]:
+def _number(code: str | float) -> float:
+    try:
+        return float(code)
+    except ValueError:
+        return math.nan
+
+
+def _of_numbers(declared: Numeric | Date) -> Iterator[str]:
+    lower, upper = declared.lower, declared.upper
     if lower is None or upper is None:
         bounds = {"lower": lower, "upper": upper}
         unfilled = " and ".join(word for word, bound in bounds.items() if bound is None)
@@ -87,33 +101,39 @@ def _of_bounds(lower: float | None, upper: float | None) -> Iterator[str]:
         yield "lower is above upper; exchange them"
     elif lower == upper:
         yield "lower and upper are equal; widen them, or ignore the column"
-    elif upper / 2 - lower / 2 < SMALLEST_SCALE:
-        yield "lower and upper are too close to be told apart; use another unit"
-    elif upper / 2 - lower / 2 > LARGEST_SCALE:
-        yield "lower and upper are so far apart that squares overflow; use another unit"
+    elif declared.function == "log1p" and lower <= -1:
+        yield "log1p needs a lower bound above -1"
+    elif declared.function == "sqrt" and lower < 0:
+        yield "sqrt needs a lower bound of 0 or more"
+    else:
+        lowest, highest = declared.encoded_bounds
+        if highest / 2 - lowest / 2 < SMALLEST_SCALE:
+            yield "lower and upper are too close to be told apart; use another unit"
+        elif highest / 2 - lowest / 2 > LARGEST_SCALE:
+            yield "lower and upper are so far apart that squares overflow; use another unit"
 
 
 def _of_date(declared: Date) -> Iterator[str]:
     if declared.as_ != "year" and declared.reference is None:
         yield f'"{declared.as_}" needs a reference, such as reference = 2020-12-31'
-
-
-def _of_transform(declared: Numeric) -> Iterator[str]:
-    lower = math.inf if declared.lower is None else declared.lower
-    if declared.transform == "log1p" and lower <= -1:
-        yield "log1p needs a lower bound above -1"
-    if declared.transform == "sqrt" and lower < 0:
-        yield "sqrt needs a lower bound of 0 or more"
+    try:
+        pattern_of(declared.format)
+    except SchemaError as error:
+        yield str(error)
 
 
 def _of_categories(declared: Categorical) -> Iterator[str]:
-    spelled = [*declared.categories, *(each for of in declared.groups.values() for each in of)]
+    own = declared.categories, *declared.groups.values()
+    spelled = [text.casefold() if declared.ignore_case else text for of in own for text in of]
+    codes = {str(text_of(code, "")) for code in declared.missing_codes or ()}
     if not declared.levels:
         yield "list its categories from public knowledge, never from the data"
-    if "" in (*spelled, *declared.levels):
+    if "" in (*spelled, *declared.names):
         yield "an empty text cannot be a category, it means a missing value"
     if repeated := sorted(label for label, count in Counter(spelled).items() if count > 1):
         yield f"listed more than once (blanks around are ignored): {', '.join(repeated)}"
+    if both := sorted(codes & set(spelled)):
+        yield f"both a category and a code of missing values: {', '.join(both)}"
     if unknown := sorted(set(declared.labels) - set(declared.levels)):
         yield f"labels of what is no category: {', '.join(unknown)}"
 

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpcov.data.cells import number_column, text_column
+from dpcov.data.notation import Notation
 from dpcov.data.seal import explain, sealed, sealed_iteration
 from dpcov.errors import DataError
 
@@ -22,8 +24,8 @@ Block: TypeAlias = pa.RecordBatch | NDArray[np.float64]
 # What a column physically holds, as far as a draft of a schema has to know.
 Kind = Literal["number", "boolean", "text", "other"]
 
-# How a column is wanted, where the file itself does not say (CSV).
-ReadAs = Literal["number", "text"]
+# How a column is wanted, where the source itself does not say (CSV), or holds cells of any type.
+ReadAs: TypeAlias = Literal["number", "text"] | Notation
 
 
 class Source(ABC):
@@ -172,3 +174,10 @@ def kind_of_arrow_type(data_type: pa.DataType) -> Kind:
         return "number"
     texts = (types.is_string, types.is_large_string, types.is_string_view)
     return "text" if any(is_text(data_type) for is_text in texts) else "other"
+
+
+def column_of_cells(cells: Iterable[object], name: str, reading: ReadAs) -> pa.Array:
+    """Return cells of any types, read one by one, as a column; missing values are null."""
+    if isinstance(reading, Notation):
+        return reading.column(cells, name)
+    return (number_column if reading == "number" else text_column)(cells, name)

@@ -11,17 +11,24 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names, kind_of_cells
+from dpcov.data.sources.base import (
+    Block,
+    Kind,
+    ReadAs,
+    Source,
+    check_names,
+    column_of_cells,
+    kind_of_cells,
+)
 from dpcov.data.sources.streams import Opener
 from dpcov.errors import DataError
 
 _BLOCK_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FIRST_ROWS = 1000
-_CELLS: dict[ReadAs, Any] = {"number": float | str | bool | None}
-_CELLS["text"] = int | _CELLS["number"]
+_NUMBER: Any = float | str | bool | None
+_ANY: Any = int | _NUMBER
 
 
 class JsonLinesSource(Source):
@@ -50,12 +57,14 @@ class JsonLinesSource(Source):
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         # Names of columns need not be names of Python.
         names = {f"c{place}": name for place, name in enumerate(wanted)}
-        fields = [(field, _CELLS[wanted[name]]) for field, name in names.items()]
+        fields = [
+            (field, _NUMBER if wanted[name] == "number" else _ANY) for field, name in names.items()
+        ]
         decode = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=names)).decode
         lines = self._lines()
         while rows := [msgspec.structs.astuple(decode(x)) for x in islice(lines, block_rows)]:
             columns = [
-                (number_column if wanted[name] == "number" else text_column)(cells, name)
+                column_of_cells(cells, name, wanted[name])
                 for name, cells in zip(wanted, zip(*rows, strict=True), strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, names=list(wanted))

@@ -13,10 +13,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpcov.data.cells import number_column, text_column
 from dpcov.data.layout import PLAIN, FileLayout
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_header, kind_of_cells
+from dpcov.data.sources.base import (
+    Block,
+    Kind,
+    ReadAs,
+    Source,
+    check_header,
+    column_of_cells,
+    kind_of_cells,
+)
 from dpcov.data.sources.extras import load_extra
 from dpcov.errors import DataError
 
@@ -50,9 +57,7 @@ class SheetSource(Source):
         chosen = [(self.columns.index(name), name, reading) for name, reading in wanted.items()]
         while some := [self._cells(row) for row in islice(rows, block_rows)]:
             columns = [
-                (number_column if reading == "number" else text_column)(
-                    [_plain(row[place]) for row in some], name
-                )
+                column_of_cells([_plain(row[place]) for row in some], name, reading)
                 for place, name, reading in chosen
             ]
             yield pa.RecordBatch.from_arrays(columns, names=list(wanted))

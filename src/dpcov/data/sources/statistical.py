@@ -12,10 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpcov.data.cells import number_column, text_column
 from dpcov.data.layout import PLAIN, FileLayout
 from dpcov.data.seal import explain, sealed
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names, column_of_cells
 from dpcov.data.sources.extras import load_extra
 
 # Values read at a time: every reading looks for its first row anew.
@@ -85,7 +84,7 @@ class StatisticalSource(Source):
             # Dates are no numbers: cells of such a column are all dates, or missing.
             with suppress(pa.ArrowException):
                 return pa.array(cells, pa.float64())
-        return (number_column if reading == "number" else text_column)(cells, name)
+        return column_of_cells(cells, name, reading)
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         return _describe(error)
