@@ -27,14 +27,16 @@ class Grouping:
     def __init__(
         self, column: str, categories: Iterable[str] | Categorical, missing: Codes = ()
     ) -> None:
-        if not isinstance(categories, Categorical):
-            categories = Categorical(categories=tuple(str(label) for label in categories))
-        labels = categories.names
+        if isinstance(categories, Categorical):
+            levels, labels = categories, categories.names
+        else:
+            labels = tuple(str(label) for label in categories)
+            levels = Categorical(categories=labels)
         if not labels or len(set(labels)) != len(labels) or OTHER in labels:
             raise SchemaError(f"Groups need a list of distinct categories other than {OTHER}.")
         self.column = column
         self.names = (*labels, OTHER)
-        self._read = level_codes(categories, missing)
+        self._read = level_codes(levels, missing)
 
     @property
     def wanted(self) -> dict[str, ReadAs]:

@@ -55,11 +55,11 @@ def reader_of(schema: Declarations, name: str) -> Reader:
         return Reader(name, notation, partial(_dates, declared=declared, notation=notation))
     decimal, thousands = schema.marks_of(name)
     notation = Notation(codes=codes, decimal=decimal, thousands=thousands)
-    transform = isinstance(declared, Numeric) and declared.transform is not None
-    read = partial(_transformed, declared=declared) if transform else values.numbers
-    return Reader(
-        name, "number" if notation.is_plain else notation, partial(read, notation=notation)
-    )
+    read: Read = partial(values.numbers, notation=notation)
+    if isinstance(declared, Numeric) and declared.transform is not None:
+        bounds, function = (declared.lower, declared.upper), declared.transform
+        read = partial(_transformed, notation=notation, bounds=bounds, function=function)
+    return Reader(name, "number" if notation.is_plain else notation, read)
 
 
 def level_codes(declared: Categorical, missing: Codes) -> Read:
@@ -90,8 +90,8 @@ def _transformed(
     *,
     notation: Notation,
     bounds: tuple[float | None, float | None],
-    transform: str,
+    function: str,
 ) -> NDArray[np.float64]:
     # Within the bounds the function is defined.
     found = values.numbers(column, name, notation).astype(np.float64)
-    return transformed(np.clip(found, *bounds), transform)
+    return transformed(np.clip(found, *bounds), function)
