@@ -5,6 +5,7 @@ Contract: a layout is public and declared; nothing of it is ever guessed from ro
 
 import codecs
 import re
+from typing import Any
 
 from msgspec import Struct
 
@@ -58,6 +59,12 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 "The encoding of a file is not known, or its characters depend on each other. Use "
                 'a name such as "utf-8", "utf-16", "latin-1" or "windows-1252", or convert it.'
             )
+
+    @classmethod
+    def of(cls, **said: Any) -> "FileLayout | None":
+        """A layout of what is said; None if that is nothing beyond the defaults."""
+        layout = cls(**{name: value for name, value in said.items() if value is not None})
+        return None if layout == cls() else layout
 
     @property
     def codec(self) -> str:

@@ -48,14 +48,14 @@ _HINTS = {
 }
 
 
-def read_text(path: Path) -> str:
-    """Read a schema file, or say why that is not possible."""
-    what = f"The schema file '{path.name}'"
+def read_text(path: Path, kind: str = "schema") -> str:
+    """Read a file that describes a table, or say why that is not possible."""
+    what = f"The {kind} file '{path.name}'"
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
-            raise SchemaError(f"{what} is larger than {_MAX_BYTES >> 20} MiB; it is no schema.")
+            raise SchemaError(f"{what} is larger than {_MAX_BYTES >> 20} MiB; it is no {kind}.")
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SchemaError(f"{what} is not UTF-8 text; save it as UTF-8.") from None
