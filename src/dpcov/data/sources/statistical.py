@@ -28,6 +28,8 @@ _READERS = {
 ENDINGS = tuple(_READERS)
 # Only where values that the dictionary declares missing are asked for, does it tell them.
 _WHOLE = dict.fromkeys((".sav", ".zsav"), {"user_missing": True})
+# What is declared missing is told only where its values are asked for.
+_TELLING: dict[str, Any] = dict.fromkeys((".sav", ".zsav"), {"user_missing": True})
 _STATA_FORMATS = {
     "extra_date_formats": ("%td", "%d", "%-td", "%-d"),
     "extra_datetime_formats": ("%tc", "%-tc"),
@@ -50,16 +52,13 @@ class StatisticalSource(Source):
             options["encoding"] = layout.codec
         self._reader: Callable[..., Any] = getattr(readers, _READERS[ending])
         self._path, self._options = str(path), options
+        telling = options | _TELLING.get(ending, {}) | {"metadataonly": True}
         self.dictionary: Any = sealed(
-            lambda: self._reader(self._path, metadataonly=True, **options, **_WHOLE.get(ending, {}))[1],
-            path.name,
-            _describe,
+            lambda: self._reader(self._path, **telling)[1], path.name, _describe
         )
         # Stata has as many formats of dates as there are ways to write one.
         formats = {str(each) for each in self.dictionary.original_variable_types.values()}
-        for option, marks in # Only where values that the dictionary declares missing are asked for, does it tell them.
-_WHOLE = dict.fromkeys((".sav", ".zsav"), {"user_missing": True})
-_STATA_FORMATS.items():
+        for option, marks in _STATA_FORMATS.items():
             options[option] = [each for each in formats if each.startswith(marks)]
         self.columns = check_names(self.dictionary.column_names, path.name)
         self._holds: dict[str, str] = self.dictionary.readstat_variable_types
