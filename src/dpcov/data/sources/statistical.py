@@ -26,10 +26,8 @@ _READERS = {
     ".xpt": "read_xport",
 }
 ENDINGS = tuple(_READERS)
-# Only where values that the dictionary declares missing are asked for, does it tell them.
-_WHOLE = dict.fromkeys((".sav", ".zsav"), {"user_missing": True})
 # What is declared missing is told only where its values are asked for.
-_TELLING: dict[str, Any] = dict.fromkeys((".sav", ".zsav"), {"user_missing": True})
+_TELLING: dict[str, Any] = {key: {"user_missing": True} for key in (".sav", ".zsav")}
 _STATA_FORMATS = {
     "extra_date_formats": ("%td", "%d", "%-td", "%-d"),
     "extra_datetime_formats": ("%tc", "%-tc"),

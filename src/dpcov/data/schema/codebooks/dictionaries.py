@@ -7,14 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from dpcov.data.schema.codebooks.fields import (
-    Field,
-    Holds,
-    codes_of_span,
-    sentence,
-    texts_of,
-    words_of,
-)
+from dpcov.data.schema.codebooks.fields import Field, Holds, sentence, texts_of, words_of
 from dpcov.data.schema.schema import Schema
 
 _DATES = (
@@ -50,12 +43,11 @@ def _field(dictionary: Any, name: str) -> Field:
         holds=holds,
         description=sentence(label, said),
         levels=levels,
-        missing_codes=tuple(code for lo, hi in spans for code in _codes_of(lo, hi)),
+        # Other values within a span are read as missing, too.
+        missing_codes=texts_of(
+            [lo for lo, hi in spans if lo == hi] + [v for v in given if v not in valid]
+        ),
     )
-
-
-def _codes_of(lower: Any, upper: Any) -> tuple[str, ...]:
-    return texts_of([lower]) if lower == upper else codes_of_span(lower, upper)
 
 
 def _are_codes(values: Iterable[float]) -> bool:
