@@ -39,7 +39,7 @@ _NO_ENCODING = (
 
 
 class StatisticalSource(Source):
-    """A file of a statistical package, with a dictionary of its columns."""
+    """A file of a statistical package, read ``step`` rows at a time."""
 
     def __init__(self, path: Path, layout: FileLayout = PLAIN) -> None:
         self.name = path.name
@@ -59,6 +59,7 @@ class StatisticalSource(Source):
         for option, marks in _STATA_FORMATS.items():
             options[option] = [each for each in formats if each.startswith(marks)]
         self.columns = check_names(self.dictionary.column_names, path.name)
+        self.step = max(1, _VALUES // len(self.columns))
         self._holds: dict[str, str] = self.dictionary.readstat_variable_types
 
     def kinds(self) -> dict[str, Kind]:
@@ -68,19 +69,18 @@ class StatisticalSource(Source):
         }
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        step, start = max(1, _VALUES // len(self.columns)), 0
-        names = list(wanted)
+        names, start = list(wanted), 0
         while True:
             cells, _ = self._reader(
-                self._path, usecols=names, row_offset=start, row_limit=step, **self._options
+                self._path, usecols=names, row_offset=start, row_limit=self.step, **self._options
             )
             if not (count := len(cells[names[0]])):
                 return
             columns = [self._column(cells.pop(name), name, wanted[name]) for name in names]
             yield pa.RecordBatch.from_arrays(columns, names=names)
-            if count < step:
+            if count < self.step:
                 return
-            start += step
+            start += self.step
 
     def _column(self, cells: list[Any], name: str, reading: ReadAs) -> pa.Array:
         if self._holds[name] != "string":
