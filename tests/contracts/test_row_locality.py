@@ -27,7 +27,7 @@ from dpcov.data.histograms import FineWindow, HistogramQuestion, Histograms, Win
 from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
-from dpcov.data.sources import databases, delimited, frames
+from dpcov.data.sources import databases, delimited, frames, jsonlines
 from dpcov.data.vault import Key
 from dpcov.errors import DpcovError
 from dpcov.pipeline.table import _group_codes
@@ -367,6 +367,10 @@ FAULTS = {
     "pandas objects by Arrow's guess": (
         *("pandas_objects", [(1.0, Decimal("1.5")), (1.0, Decimal("1.00"))]),
         [(frames, "_pandas_column", by_arrows_guess)],
+    ),
+    "JSON by one type for a block": (
+        *("json_lines", ['{"n": 1, "c": 9007199254740993}', '{"n": 1, "c": 1.5}']),
+        [(jsonlines, "column_of_cells", by_arrows_guess)],
     ),
     "labels of all rows together": (None, [(1.0, 2**53 + 1), (1.0, 1.5)], []),
     "a quotation mark": ("csv", ['1,"a', "2,x", '3,"a"'], [LENIENT]),

@@ -1,6 +1,8 @@
 """Writes the awkward table with pandas, openpyxl and pyreadstat.  Run by make.sh."""
 
+import json
 import zipfile
+from pathlib import Path
 
 import pandas as pd
 import pyreadstat
@@ -27,3 +29,6 @@ with zipfile.ZipFile("zipped.csv.zip", "w", zipfile.ZIP_DEFLATED) as archive:
 texts = pd.read_csv("awkward.csv", dtype=str, keep_default_na=False)
 for ending in ("bz2", "xz"):
     texts.to_csv(f"awkward.csv.{ending}", index=False)
+described = table.astype({"city": pd.CategoricalDtype(sorted(set(table["city"].dropna())))})
+text = described[:0].set_index("id").to_json(orient="table", force_ascii=False)
+Path("table-schema.json").write_text(json.dumps(json.loads(text)["schema"], indent=1) + "\n")
