@@ -4,6 +4,7 @@ Contract: bounds, categories and labels are those that the codebook declares.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -41,10 +42,12 @@ class Field:
         words = {"description": self.description}
         if self.note:
             return Ignored(note=self.note, **words)
-        codes = tuple(code for code in self.missing_codes if code not in MISSING_WORDS)
+        codes = codes_of(self.missing_codes)
         more: dict[str, Any] = {**words, "missing_codes": codes or None}
         if self.levels:
-            levels = {text: label for text, label in self.levels.items() if text not in codes}
+            levels = {
+                text: label for text, label in self.levels.items() if text not in self.missing_codes
+            }
             labels = {text: label for text, label in levels.items() if label not in ("", text)}
             return Categorical(categories=tuple(levels), labels=_distinct(labels), **more)
         if self.holds == "boolean":
@@ -90,6 +93,12 @@ def _spelled(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return (text_of(value, "codebook") or "").strip()
+
+
+def codes_of(texts: Iterable[str]) -> tuple[str | int, ...]:
+    """Missing codes beside the words that always mean a missing value, numbers as numbers."""
+    codes = (text for text in texts if text not in MISSING_WORDS)
+    return tuple(int(code) if re.fullmatch(r"-?[1-9]\d{0,14}|0", code) else code for code in codes)
 
 
 def codes_of_span(lower: object, upper: object) -> tuple[str, ...]:

@@ -5,9 +5,8 @@ Contract: reads a description only; a file that it names is not opened.
 
 from typing import Any
 
-from dpcov.data.cells import MISSING_WORDS
 from dpcov.data.layout import FileLayout
-from dpcov.data.schema.codebooks.fields import Field, Holds, sentence, texts_of, words_of
+from dpcov.data.schema.codebooks.fields import Field, Holds, codes_of, sentence, texts_of, words_of
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import SchemaError
 
@@ -26,12 +25,12 @@ def schema_of(table: dict[str, Any], part: str = "") -> Schema:
     if not isinstance(described, dict) or not isinstance(described.get("fields"), list):
         raise SchemaError("The codebook describes no fields. Give a package with a table schema.")
     # The standard's own default is an empty cell.
-    missing = texts_of(_value(code) for code in described.get("missingValues", ()))
+    missing = codes_of(texts_of(_value(code) for code in described.get("missingValues", ())))
     title = words_of(resource.get("title")) or words_of(table.get("title"))
     return Schema(
         columns={str(each["name"]): _field(each).declared() for each in described["fields"]},
         title=title,
-        missing_codes=tuple(code for code in missing if code not in MISSING_WORDS),
+        missing_codes=missing,
         file=_layout(resource),
     )
 
