@@ -46,6 +46,55 @@ SCHEMA = dpcov.Schema(
     }
 )
 ENCODING = TableEncoding(schema=SCHEMA)
+# Every further field of a schema, each on cells that it changes and on hostile ones.
+CODES = (-9, "unknown", 99.5)
+FIELDS = {
+    "marks, a logarithm, groups and all others": {
+        "n": dpcov.Numeric(lower=0, upper=1e4, transform="log1p", decimal=",", thousands="."),
+        "c": dpcov.Categorical(
+            categories=("a", "1"),
+            labels={"1": "one"},
+            groups={"g": ("X", "true")},
+            other="else",
+            ignore_case=True,
+        ),
+    },
+    "a truth value and a date": {
+        "n": dpcov.Boolean(),
+        "c": dpcov.Date(as_="age", reference="2020-01-01", lower=0, upper=99),
+    },
+    "a year of digits and a root": {
+        "n": dpcov.Date(as_="year", format="%Y", lower=1900, upper=2020),
+        "c": dpcov.Numeric(lower=0, upper=9, transform="sqrt", thousands="'"),
+    },
+}
+FIELD_LINES = [
+    *(
+        '"1.234,5",a',
+        '"1,5",A',
+        "-9,X",
+        "unknown,unknown",
+        '"1.23,4",g',
+        '"99,5",99.50',
+        "1e2, TRUE ",
+    ),
+    *("yes,2000-02-29", "9.0,2000-02-30", "1980,1'234.5", "2.000,1970-01-01T23:59-05:00", "12,-9"),
+    *("1980,4", "2001,1'234.5", "1999,", "2020, unknown", "1980,-9.0", "-9,4.0", "unknown,1e0"),
+    *('" -9,0 ",-9.0', "1.234,Zebra", "inf,1", "-5,0", "99.5,0.25", "no,2020-01-01"),
+]
+FIELD_CELLS = [
+    *((-9, "unknown"), (-9.0, "A"), (99.5, " x "), (1980.0, "2000-02-29"), (1234.5, "1'234.5")),
+    *((1980.0, "4"), (2001.0, "1'234.5"), (1999.0, None), (2020.0, "unknown"), (1980.0, "-9.0")),
+    *((float("inf"), "g"), (-5.0, "-9"), (1.0, "1970-01-01T23:59-05:00"), (3.0, "9.0")),
+]
+FIELD_OBJECTS = [
+    *FIELD_CELLS,
+    *(("1.234,5", Decimal("99.50")), ("unknown", -9), (True, date(2000, 2, 29)), ("yes", 0.25)),
+    *(
+        ("1980", datetime(2000, 2, 29, 23, tzinfo=timezone(timedelta(hours=-5)))),
+        (Decimal("-9.0"), 1),
+    ),
+]
 SPEC = MomentsSpec(shells=3, normalized=True)
 BASE = [(1.0, "1"), (2.5, "2"), (-1.0, "a"), (7.0, None)]
 
@@ -92,6 +141,12 @@ POOLS = {
         *(("zebra", "a"), (0.1, 1.5), ("", "01"), (3, "true"), (9007199254740993, 1e16)),
     ],
     "lines": ["1,1", "2.5,2", "-1,a", "7,", *LINES],
+}
+FIELD_POOLS = {
+    "declared": FIELD_CELLS,
+    "objects": FIELD_CELLS + FIELD_OBJECTS,
+    "lines": FIELD_LINES,
+    "labels": [(row[0], row[1]) for row in FIELD_CELLS],
 }
 SLOW = (
     *("dask_files_of_parquet", "dask_frame", "dask_folder_of_parquet"),
@@ -189,6 +244,23 @@ def gatherer_of(name, folder, request=None):
 @pytest.mark.parametrize("name", QUICK)
 def test_every_row_counts_as_it_does_alone(name, folder):
     check(gatherer_of(name, folder), 5 if name in SLOW else 40)
+
+
+@pytest.mark.parametrize("fields", FIELDS)
+@pytest.mark.parametrize("name", [name for name in QUICK if name not in SLOW])
+def test_every_field_of_a_schema_reads_a_cell_by_itself(name, fields, folder):
+    made = gatherer_of(name, folder)
+    made.encoding = TableEncoding(
+        schema=dpcov.Schema(columns=FIELDS[fields], missing="indicator", missing_codes=CODES)
+    )
+    made.pool = POOLS[DOORS[name].cells][:4] + FIELD_POOLS[DOORS[name].cells]
+    kept = [place for place in range(len(made.pool)) if made.alone(place) is not None]
+    assert len(kept) > 4
+    # All rows that are read alone, together; and every one among them that is not.
+    made.require_rows_alone(kept)
+    made.require_rows_alone(kept[::-1])
+    for place in set(range(len(made.pool))) - set(kept):
+        made.require_rows_alone([kept[0], place, kept[1]])
 
 
 @pytest.mark.thorough

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from dpcov.analysis.problems import InputError
 from dpcov.errors import ReleaseError
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
@@ -72,8 +72,8 @@ def predictors(columns: Columns, targets: Places, wanted: Iterable[str] | None) 
 
 
 def source_names(columns: Columns) -> list[str]:
-    """Return the table columns that the features come from, in order."""
-    return list(dict.fromkeys(column.source for column in columns))
+    """Return what the values of the table columns are called that features come from, in order."""
+    return list(given_names(columns).values())
 
 
 def count_empty_directions(columns: Columns, places: Places) -> int:
@@ -89,7 +89,7 @@ def without_references(release: Release, places: Places) -> tuple[Places, tuple[
     """Leave out the references: the places that are left, and the references' names."""
     columns, chosen = feature_columns(release), set(map(int, places))
     left_out: list[int] = []
-    for source in source_names([columns[place] for place in places]):
+    for source in given_names(columns[place] for place in places):
         own = [i for i, column in enumerate(columns) if column.source == source]
         levels = [i for i in own if columns[i].kind == "category"]
         # A marked missing value is a level like the others.
@@ -140,14 +140,15 @@ def feature_matrix(estimator: Any, columns: Columns, X: Any) -> Array:
     with one column for each table column if all are numbers, otherwise one for each feature.
     """
     centers = np.array([column.center for column in columns])
-    if all(c.kind in ("numeric", "boolean") and c.name == c.source for c in columns):
+    if all(column.kind in ("numeric", "boolean") for column in columns):
         numbers = validate_data(
             estimator, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
         )
         return np.asarray(np.where(np.isnan(numbers), centers, numbers))
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        cells = {name: _source(frame, name) for name in source_names(columns)}
+        given = given_names(columns).items()
+        cells = {source: _source(frame, name) for source, name in given}
         return np.column_stack([_feature(cells[column.source], column) for column in columns])
     encoded = np.asarray(X, dtype=np.float64)
     if encoded.ndim != 2 or encoded.shape[1] != len(columns):

@@ -128,7 +128,7 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     for column, smallest in zip(found.columns, planned.smallest, strict=True):
         light, _, word = LIGHTS[column.verdict].partition(" ")
         numbers = f"{WITHIN * column.mean_noise:.2g}", smallest, plus_minus(column.within)
-        lines.append([light, column.name, *numbers, word])
+        lines.append([light, column.in_unit, *numbers, word])
     told = [f"With {budget} and {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors:"]
     told += [found.headline, "", *_aligned(lines), ""]
     if isfinite(factor):

@@ -9,6 +9,8 @@ from datetime import date
 from functools import cache
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcov.errors import SchemaError
@@ -27,15 +29,17 @@ _MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august"),
     *("september", "october", "november", "december"),
 )
-# Directives of digits, and how many: one less may do where no other digits are beside them.
+# Directives of digits, and how many: one alone may do where no other digits are beside them.
 _DIGITS = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "I": 2, "M": 2, "S": 2, "f": 6}
 _OTHERS = {
-    "b": "|".join(name[:3] for name in _MONTHS),
-    "B": "|".join(_MONTHS),
-    "p": "[ap]m",
-    "z": "Z|[+-][0-9]{2}:?[0-9]{2}",
+    "b": f"(?P<b>(?i:{'|'.join(name[:3] for name in _MONTHS)}))",
+    "B": f"(?P<b>(?i:{'|'.join(_MONTHS)}))",
+    "p": "(?i:[ap]m)",
+    "z": "(?:Z|[+-][0-9]{2}:?[0-9]{2})",
     "%": "%",
 }
+# What of a text makes the date.
+_USED = "YmdjbB"
 
 
 @cache
@@ -49,14 +53,14 @@ def pattern_of(written: str) -> re.Pattern[str]:
     pieces = re.findall("%.|[^%]+|%$", written, re.DOTALL)
     signs = [piece[1:] for piece in pieces if piece[0] == "%" and piece != "%%"]
     unknown = set(signs) - {*_DIGITS, *_OTHERS}
-    if unknown or len(set(signs)) < len(signs) or "Y" not in signs:
+    if unknown or len(set(signs)) < len(signs) or "Y" not in signs or {*"bB"} <= {*signs}:
         raise SchemaError(
             "a format of dates has %Y, and what it needs of %m %d %j %b %B %H %I %M %S %f %p %z"
         )
     digits = [piece[0] == "%" and piece[1:] in _DIGITS for piece in pieces]
     beside = [any(pair) for pair in zip([False, *digits], [*digits[1:], False], strict=False)]
     parts = (_part(piece, alone=not other) for piece, other in zip(pieces, beside, strict=True))
-    return re.compile("".join(parts), re.IGNORECASE | re.ASCII)
+    return re.compile("".join(parts), re.ASCII)
 
 
 def _part(piece: str, *, alone: bool) -> str:
@@ -64,10 +68,11 @@ def _part(piece: str, *, alone: bool) -> str:
         return re.escape(piece)
     sign = piece[1:]
     if sign in _OTHERS:
-        return f"(?P<{sign}>{_OTHERS[sign]})" if sign in "bB" else f"(?:{_OTHERS[sign]})"
+        return _OTHERS[sign]
     most = _DIGITS[sign]
     least = 1 if alone and sign != "Y" else most
-    return f"(?P<{sign}>[0-9]{{{least},{most}}})"
+    named = f"?P<{sign}>" if sign in _USED else "?:"
+    return f"({named}[0-9]{{{least},{most}}})"
 
 
 def day_of(text: str, pattern: re.Pattern[str]) -> float | None:
@@ -75,13 +80,33 @@ def day_of(text: str, pattern: re.Pattern[str]) -> float | None:
     if not (match := pattern.fullmatch(text)):
         return None
     found = match.groupdict()
-    name = found.get("b") or found.get("B")
-    month = _month_of(name) if name else int(found.get("m") or 1)
+    month = _month_of(found["b"]) if found.get("b") else int(found.get("m") or 1)
     try:
         first = date(int(found["Y"]), month, int(found.get("d") or 1)).toordinal()
     except ValueError:
         return None
     return float(first + int(found.get("j") or 1) - 1 - _EPOCH)
+
+
+def days_of_texts(texts: pa.Array, pattern: re.Pattern[str]) -> Floats:
+    """Return the days of texts, as `day_of` does, or NaN: it may know more, but no other day."""
+    if not set(pattern.groupindex) <= {*"Ymd"}:
+        return np.full(len(texts), np.nan)
+    found = pc.extract_regex(texts, f"^ *(?:{pattern.pattern}) *$")
+    year, month, day = (_integers(found, sign) for sign in "Ymd")
+    months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+    first, next_first = months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]")
+    exists = (year > 0) & (month > 0) & (month <= 12) & (day > 0)
+    exists &= day <= (next_first - first).astype(np.int64)
+    return np.where(exists, first.astype(np.int64) + day - 1.0, np.nan)
+
+
+def _integers(found: pa.Array, sign: str) -> NDArray[np.int64]:
+    # What is not in the format counts as 1; where nothing was found, 0 is no date.
+    if found.type.get_field_index(sign) < 0:
+        return np.ones(len(found), dtype=np.int64)
+    texts = pc.struct_field(found, sign)
+    return np.asarray(pc.cast(texts, pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
 
 
 def _month_of(name: str) -> int:
@@ -108,3 +133,12 @@ def numbers_of_days(days: Floats, unit: str, reference: date | None) -> Floats:
     if unit == "year" or reference is None:
         return years(days)
     return np.asarray((day_of_date(reference) - days) / (1.0 if unit == "days" else DAYS_OF_A_YEAR))
+
+
+def days_of_numbers(numbers: Floats, unit: str, reference: date | None) -> Floats:
+    """Return days of which such numbers are made, up to a day."""
+    if unit == "year" or reference is None:
+        return (numbers - 1970.0) * DAYS_OF_A_YEAR
+    return np.asarray(
+        day_of_date(reference) - numbers * (1.0 if unit == "days" else DAYS_OF_A_YEAR)
+    )

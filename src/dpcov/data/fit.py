@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcov.data.encode import Encoder
-from dpcov.data.schema.declared import Boolean, Categorical, Declared, Feature, Numeric
+from dpcov.data.readers import Reader, reader_of
+from dpcov.data.schema.declared import Boolean, Categorical, Date, Feature, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, Source
 from dpcov.data.values import MISSING, UNKNOWN, column_of
@@ -31,6 +31,8 @@ _BLOCK_ROWS = 2**15
 _ENOUGH = 1000
 # Numbers outside of the bounds that are told apart.
 _TOLD_APART = 10_000
+# Names of columns in a line.
+_SHOWN = 5
 # Parts of the values.
 _MOST, _MANY, _OFTEN = 0.5, 0.05, 0.01
 
@@ -53,12 +55,12 @@ class ColumnFit(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
 
 
-class TableFit(msgspec.Struct, frozen=True):
+class TableFit(msgspec.Struct, frozen=True, kw_only=True):
     """How a table fits its schema; **sensitive**."""
 
+    note: str = NOT_PRIVATE
     n_rows: int
     columns: tuple[ColumnFit, ...]
-    note: str = NOT_PRIVATE
 
     @property
     def usable(self) -> bool:
@@ -66,16 +68,22 @@ class TableFit(msgspec.Struct, frozen=True):
         return all(column.usable for column in self.columns)
 
     def summary(self) -> str:
-        """One line for every column that does not fit, those that cannot be used first."""
-        told = [c for c in self.columns if not c.usable]
-        told += [c for c in self.columns if c.usable and c.findings]
+        """One line for every way in which columns do not fit, those of no use first."""
+        told: dict[tuple[bool, str], list[str]] = {}
+        for column in self.columns:
+            for finding in column.findings:
+                told.setdefault((column.usable, finding.words), []).append(column.name)
         lines = [
-            f"{'look' if column.usable else 'NO  '}  {column.name}: {finding.words}"
-            for column in told
-            for finding in column.findings
+            f"{'look' if usable else 'NO  '}  {_listed(told[usable, words])}: {words}"
+            for usable, words in sorted(told, key=lambda each: each[0])
         ]
-        fitting = len(self.columns) - len(told)
+        fitting = sum(not column.findings for column in self.columns)
         return "\n".join([*lines, f"{fitting} of {len(self.columns)} columns fit."])
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None = None) -> TableFit:
@@ -87,7 +95,7 @@ def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None =
     declared: dict[str, Feature] = dict(schema.features)
     if schema.weights is not None:
         declared[schema.weights.column] = Numeric(lower=0.0, upper=schema.weights.upper)
-    columns = [_Column(name, kind, _alone(schema, name, kind)) for name, kind in declared.items()]
+    columns = [_Column(name, kind, _reader(schema, name)) for name, kind in declared.items()]
     n_rows = 0
     # As texts, so that a text among numbers is counted and ends nothing.
     for block in source.blocks(_BLOCK_ROWS, wanted=dict.fromkeys(declared, "text")):
@@ -96,13 +104,16 @@ def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None =
             column.add(block)
         if progress is not None:
             progress(len(block))
-    return TableFit(n_rows, tuple(column.found(n_rows) for column in columns))
+    return TableFit(n_rows=n_rows, columns=tuple(column.found(n_rows) for column in columns))
 
 
-def _alone(schema: Schema, name: str, declared: Declared) -> Encoder:
-    # A column by itself, so that what is wrong in one does not hide another.
-    rest = {"weights": None, "norm_bound": None, "intercept": True, "wildcards": False}
-    return Encoder(msgspec.structs.replace(schema, columns={name: declared}, **rest))
+def _reader(schema: Schema, name: str) -> Reader:
+    # Before the transform, which only takes numbers within the bounds.
+    declared = schema.columns[name]
+    if isinstance(declared, Numeric):
+        columns = {name: msgspec.structs.replace(declared, transform=None)}
+        schema = msgspec.structs.replace(schema, columns=columns, wildcards=False)
+    return reader_of(schema, name)
 
 
 @dataclass
@@ -111,11 +122,11 @@ class _Column:
 
     name: str
     declared: Feature
-    encoder: Encoder
+    reader: Reader
     missing: int = 0
     unreadable: int = 0
     distinct_unreadable: int = 0
-    # Values outside of the bounds or the categories, and on each bound or beyond.
+    # Values outside of the bounds or the categories, and on each bound.
     outside: int = 0
     at_lower: int = 0
     at_upper: int = 0
@@ -134,25 +145,24 @@ class _Column:
             return
         column = column_of(block, self.name)
         try:
-            self._count(self._read(block), np.ones(len(block), dtype=np.int64))
+            self._count(self.reader.of(block), np.ones(len(block), dtype=np.int64))
         except DataError:
-            cells = pa.array(column) if isinstance(column, np.ndarray) else column
-            self._count_distinct(cells)
+            try:
+                counted = _plain(column).value_counts()
+            except pa.ArrowException:
+                # Lists and the like have no single cells to try.
+                self.unreadable += len(block)
+            else:
+                self._count_distinct(counted.field(0), counted.field(1).to_numpy())
 
-    def _read(self, block: Block) -> NDArray[np.float64]:
-        (cells,) = self.encoder.cells(block)
-        return cells
-
-    def _count_distinct(self, column: pa.Array) -> None:
+    def _count_distinct(self, values: pa.Array, weights: NDArray[np.int64]) -> None:
         # Halve what cannot be read until single cells are left.
-        counted = column.value_counts()
-        values, weights = counted.field(0), counted.field(1).to_numpy()
         waiting = [(0, len(values))]
         while waiting and not self.given_up:
             start, stop = waiting.pop()
             part = values[start:stop]
             try:
-                cells = self._read(pa.RecordBatch.from_arrays([part], names=[self.name]))
+                cells = self.reader.of(pa.RecordBatch.from_arrays([part], names=[self.name]))
             except DataError:
                 if stop - start > 1:
                     middle = (start + stop) // 2
@@ -163,16 +173,19 @@ class _Column:
             else:
                 self._count(cells, weights[start:stop])
 
-    def _count(self, cells: NDArray[np.float64], weights: NDArray[np.int64]) -> None:
+    def _count(self, cells: NDArray[Any], weights: NDArray[np.int64]) -> None:
         declared = self.declared
         if isinstance(declared, Categorical):
             is_missing, outside = cells == MISSING, cells == UNKNOWN
         else:
             is_missing = np.isnan(cells)
             lower, upper = _bounds(declared)
+            at_lower, at_upper = cells == lower, cells == upper
             outside = (cells < lower) | (cells > upper)
-            self.at_lower += int(weights[cells <= lower].sum())
-            self.at_upper += int(weights[cells >= upper].sum())
+            if isinstance(declared, Boolean):
+                outside = ~(is_missing | at_lower | at_upper)
+            self.at_lower += int(weights[at_lower].sum())
+            self.at_upper += int(weights[at_upper].sum())
             self._count_strays(cells[outside], weights[outside])
         self.missing += int(weights[is_missing].sum())
         self.outside += int(weights[outside].sum())
@@ -182,7 +195,7 @@ class _Column:
             self.first = float(values[0]) if self.first is None else self.first
             self.varies |= bool((values != self.first).any())
 
-    def _count_strays(self, cells: NDArray[np.float64], weights: NDArray[np.int64]) -> None:
+    def _count_strays(self, cells: NDArray[Any], weights: NDArray[np.int64]) -> None:
         values, places = np.unique(cells, return_inverse=True)
         counts = np.bincount(places, weights=weights, minlength=len(values))
         self.strays.update(dict(zip(values.tolist(), counts.astype(int).tolist(), strict=True)))
@@ -198,14 +211,10 @@ class _Column:
 
     def _unusable(self, n_rows: int) -> Iterator[Finding]:
         if self.unreadable:
-            least = "at least " if self.given_up else ""
+            count = f"{'at least ' if self.given_up else ''}{self.unreadable:,} of {n_rows:,} rows"
             wanted = _WANTED.get(type(self.declared), "a number")
-            yield Finding(
-                "unreadable",
-                self.unreadable,
-                f"{least}{self.unreadable:,} rows hold something that is not {wanted}. Declare it "
-                "categorical, add missing_codes, say how it is written, or correct the data.",
-            )
+            words = f"in {count} the cell is not {wanted}. {_CORRECT}"
+            yield Finding("unreadable", self.unreadable, words)
         elif self.missing == n_rows:
             yield Finding("missing", n_rows, "all values are missing. Ignore the column.")
         elif self.outside == self.n_values:
@@ -217,35 +226,48 @@ class _Column:
             )
 
     def _doubtful(self, n_rows: int) -> Iterator[Finding]:
-        values = self.n_values
+        values, declared = self.n_values, self.declared
+        common, next_common = [*sorted(self.strays.values(), reverse=True), 0, 0][:2]
         if self.missing > _MOST * n_rows:
             yield self._finding("missing", self.missing, n_rows, "rows are missing.")
         if not self.varies:
             yield Finding("constant", values, "one value only: nothing varies. Ignore the column?")
-        if isinstance(self.declared, Categorical):
-            if self.outside > _MANY * values:
-                words = "values are in no category. Are labels spelled as in the data?"
-                yield self._finding("outside", self.outside, values, words)
-            return
-        common = max(self.strays.values(), default=0)
-        if common > _OFTEN * values:
-            words = (
-                "values are one and the same number outside of the bounds. Is it a missing code? "
-                "Then add it to missing_codes."
-            )
-            yield self._finding("code", common, values, words)
-        if isinstance(self.declared, Boolean) or not self.varies:
-            return
-        for side, count in (("lower", self.at_lower), ("upper", self.at_upper)):
-            if count > _MOST * values:
-                words = f"values are at the {side} bound or beyond. Is the unit right?"
-                yield self._finding(f"at {side}", count, values, words)
+        elif common > max(_OFTEN * values, 2 * next_common):
+            yield self._finding("code", common, values, _CODE)
+        elif self.outside > _MANY * values:
+            words = _OUTSIDE.get(type(declared), _OUT_OF_BOUNDS)
+            yield self._finding("outside", self.outside, values, words)
+        elif isinstance(declared, Numeric | Date):
+            for side, count in (("lower", self.at_lower), ("upper", self.at_upper)):
+                if count > _MOST * values:
+                    yield self._finding(f"at {side}", count, values, _AT_BOUND.format(side))
 
     def _finding(self, what: str, count: int, of: int, words: str) -> Finding:
         return Finding(what, count, f"{count:,} of {of:,} {words}")
 
 
-_WANTED = {Categorical: "a category", Boolean: "true or false"}
+def _plain(column: Any) -> pa.Array:
+    # Distinct cells by themselves: a dictionary holds those of other rows, too.
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+
+
+_CORRECT = "Declare it categorical, add missing_codes, say how it is written, or correct the data."
+_CODE = (
+    "values are one and the same number outside of the bounds. Is it a missing code? Then add it "
+    "to missing_codes."
+)
+_OUT_OF_BOUNDS = "values are outside of the bounds, and will be moved to them. Is the unit right?"
+_OUTSIDE: dict[type, str] = {
+    Categorical: "values are in no category. Are labels spelled as in the data?",
+    Boolean: "values are neither 0 nor 1.",
+}
+_AT_BOUND = (
+    "values are at the {} bound. That is right where most have just that value (zeros, 100 %); "
+    "otherwise the bound is wrong."
+)
+_WANTED: dict[type, str] = {Date: "a date so written", Boolean: "true or false"}
 
 
 def _bounds(declared: Any) -> tuple[float, float]:

@@ -70,11 +70,16 @@ class Notation:
         digits = f"(?:{grouped}[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+"
         return f"[+-]?(?:{digits})(?:[eE][+-]?[0-9]+)?"
 
+    @property
+    def date_pattern(self) -> re.Pattern[str]:
+        """What a date looks like."""
+        return pattern_of(self.dates or "")
+
     def unmarked(self, texts: pa.Array) -> pa.Array:
         """Return texts of the `pattern` with the marks that every program reads."""
-        if self.thousands:
-            texts = pc.replace_substring_regex(texts, self._mark, "")
-        return pc.replace_substring(texts, self.decimal, ".")
+        for mark in _ALIKE.get(self.thousands, self.thousands):
+            texts = pc.replace_substring(texts, mark, "")
+        return texts if self.decimal == "." else pc.replace_substring(texts, self.decimal, ".")
 
     def value_of(self, cell: object, name: str) -> float:
         """Return a cell's number, or its day; NaN if it is missing; others raise a `DataError`."""
@@ -131,7 +136,7 @@ class Notation:
         elif isinstance(cell, date):
             day = day_of_date(cell)
         elif isinstance(cell, str):
-            day = day_of(cell, pattern_of(self.dates or ""))
+            day = day_of(cell, self.date_pattern)
         if day is None:
             raise DataError(f"Column '{name}' holds something {_NO_DATE}.")
         return day

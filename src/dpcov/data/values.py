@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcov.data.cells import MISSING_WORDS, spellings, whole
+from dpcov.data.dates import days_of_texts
 from dpcov.data.notation import PLAIN, Notation
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, kind_of_arrow_type
@@ -57,6 +58,10 @@ def truth_values(column: Column, name: str, notation: Notation = PLAIN) -> NDArr
 def days(column: Column, name: str, notation: Notation) -> NDArray[np.float64]:
     """Return a column of dates as days, (n,) float64; missing values are NaN."""
     cells = _decoded(pa.array(column) if isinstance(column, np.ndarray) else column)
+    if kind_of_arrow_type(cells.type) == "text":
+        texts = cells.cast(pa.string())
+        found = _with_rest(days_of_texts(texts, notation.date_pattern), texts, name, notation)
+        return np.asarray(_without(notation.values, found), dtype=np.float64)
     if not (pa.types.is_date(cells.type) or pa.types.is_timestamp(cells.type)):
         return _per_value(cells, name, lambda value: notation.value_of(value, name), np.nan)
     if pa.types.is_timestamp(cells.type) and cells.type.tz is not None:
@@ -114,13 +119,21 @@ def _numbers(column: Column, name: str, notation: Notation) -> NDArray[Any]:
 def _numbers_of_texts(column: pa.Array, name: str, notation: Notation) -> NDArray[np.float64]:
     # Nearly all texts have a form of which Arrow and Python are known to read the same number.
     texts = column.cast(pa.string())
-    usual = pc.match_substring_regex(texts, f"^ *(?:{notation.pattern}) *$").fill_null(False)
-    chosen = np.asarray(usual.to_numpy(zero_copy_only=False))
-    found = np.full(len(texts), np.nan)
-    rest = texts.filter(pc.invert(usual))
-    found[~chosen] = _per_value(rest, name, lambda value: notation.value_of(value, name), np.nan)
-    plain = notation.unmarked(pc.utf8_trim(texts.filter(usual), " "))
-    found[chosen] = plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    usual = pc.match_substring_regex(texts, f"^ *(?:{notation.pattern}) *$")
+    numbers = pc.if_else(usual, texts, None)
+    found = notation.unmarked(pc.utf8_trim(numbers, " ")).cast(pa.float64())
+    return _with_rest(found.to_numpy(zero_copy_only=False), texts, name, notation)
+
+
+def _with_rest(
+    found: NDArray[np.float64], texts: pa.Array, name: str, notation: Notation
+) -> NDArray[np.float64]:
+    # Read what was not found one by one.
+    rest = np.flatnonzero(np.isnan(found))
+    if len(rest):
+        found = found.copy()
+        left = texts.take(pa.array(rest))
+        found[rest] = _per_value(left, name, lambda cell: notation.value_of(cell, name), np.nan)
     return found
 
 

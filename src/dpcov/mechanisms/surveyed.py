@@ -120,7 +120,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         }
         for name in encoder.value_columns:
             kind = schema.columns[name]
-            levels = len(kind.categories) if isinstance(kind, Categorical) else 0
+            levels = len(kind.levels) if isinstance(kind, Categorical) else 0
             anchor = anchors.get(name, 0.0)
             columns.append(SurveyColumn(name, levels, isinstance(kind, Boolean), anchor))
         return cls(inner, columns, encoder.columns)

@@ -3,6 +3,7 @@
 Contract: public metadata alone, all of it from the schema, so that a release may carry it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -56,3 +57,14 @@ class EncodedColumn:
     def largest(self) -> float:
         """Largest encoded value."""
         return 1.0 if self.upper is None else (self.upper - self.center) / self.half_range
+
+
+def given_names(columns: Iterable[EncodedColumn]) -> dict[str, str]:
+    """Return what the values of every table column are called, by the column's own name.
+
+    That of a number is called as it is encoded, ``log1p(income)``: rows that come with a release,
+    or are drawn from it, have the function's values.
+    """
+    columns = tuple(columns)
+    numbers = {column.source: column.name for column in columns if column.kind == "numeric"}
+    return {column.source: column.source for column in columns} | numbers

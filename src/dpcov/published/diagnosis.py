@@ -6,7 +6,7 @@ of a thousand releases.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isnan, nan, sqrt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -71,6 +71,12 @@ class ColumnVerdict:
     spread_noise: float
     smallest: float
     within: float
+    unit: str = field(default="", kw_only=True)
+
+    @property
+    def in_unit(self) -> str:
+        """The name with the unit: ``weight [kg]``."""
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
 
     @property
     def usable(self) -> bool:
@@ -222,7 +228,7 @@ class _Doctor:
         known = (made.means, made.mean_noise, made.deviations, made.deviation_noise)
         found = [nan if each is None else float(each[place]) for each in known]
         found += [sqrt(made.hidden_variances[place]), float(self.within[place])]
-        return ColumnVerdict(column.name, column.source, *said, *found)
+        return ColumnVerdict(column.name, column.source, *said, *found, unit=column.unit)
 
     def all(self) -> list[_Said]:
         """A verdict on every column."""

@@ -17,6 +17,7 @@ from dpcov.errors import UsageError
 from dpcov.files import ReservedFile, write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease, noise_of, on_one_thread
+from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     correlation_noise,
@@ -86,6 +87,12 @@ class Exported:
         return cls(release=release, quantity=quantity, labels=labels, values=values, noise=noise)
 
     @property
+    def columns(self) -> tuple[EncodedColumn, ...]:
+        """The columns that the labels name."""
+        whole = self.quantity == "second-moment"
+        return self.release.manifest.columns if whole else self.release.features
+
+    @property
     def below_noise(self) -> Any:
         """Where noise alone may have made a number, bool; None where it is not known."""
         if self.noise is None:
@@ -140,6 +147,8 @@ def _json(made: Exported) -> bytes:
     record = {
         "quantity": made.quantity,
         "features": made.labels,
+        "units": [column.unit for column in made.columns],
+        "descriptions": [column.description for column in made.columns],
         "values": made.values.tolist(),
         "noise_std": None if made.noise is None else made.noise.tolist(),
         "below_noise": None if made.noise is None else made.below_noise.tolist(),

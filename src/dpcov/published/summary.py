@@ -95,6 +95,8 @@ def _what(release: "BaseRelease") -> str:
     count = len(release.feature_names)
     features = f"{count} feature{'s' * (count != 1)}"
     groups = f"the same for each of {_first(release.group_names)}"
+    functions = [x.name for x in release.features if x.kind == "numeric" and x.name != x.source]
+    told = f"{_first(functions)}: estimates are of the function's value"
     found = any(column.lower is not None for column in release.features)
     what = "the length to which longer encoded rows were scaled" if found else _BOUND
     bound = f"{release.manifest.norm_bound:.6g}, {what}"
@@ -104,6 +106,7 @@ def _what(release: "BaseRelease") -> str:
     return _table(
         ("Published", f"{kind} of {features}, with noise; no row and no single value"),
         ("Features", _first(release.feature_names)),
+        *([("Functions", told)] if functions else []),
         *([("Groups", groups)] if release.group_names else []),
         ("Rows", f"{rows_in_words(release)} ({remark})"),
         ("Norm bound", bound),
@@ -154,7 +157,7 @@ def _estimates(found: Diagnosis) -> str:
 
 
 def _columns(columns: Sequence[ColumnVerdict]) -> str:
-    width = max([len("Column"), *(len(_short(column.name)) for column in columns)])
+    width = max([len("Column"), *(len(_short(column.in_unit)) for column in columns)])
     lines = [
         f"   {'Column':<{width}}  {'mean':>10} {'±':>9}  {'spread':>10} {'±':>9}  correlations ±"
     ]
@@ -163,7 +166,7 @@ def _columns(columns: Sequence[ColumnVerdict]) -> str:
         mean, of_mean, spread, of_spread = (f"{x:.4g}" if isfinite(x) else "–" for x in numbers)
         line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {plus_minus(c.within):>6}"
         light, _, word = LIGHTS[c.verdict].partition(" ")
-        lines.append(f"{light}  {_short(c.name):<{width}}  {line}  {word}")
+        lines.append(f"{light}  {_short(c.in_unit):<{width}}  {line}  {word}")
     return "\n".join(lines)
 
 

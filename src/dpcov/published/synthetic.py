@@ -14,7 +14,7 @@ from scipy import special, stats
 
 from dpcov.privacy.options import Count, plain
 from dpcov.published.base import BaseRelease, on_one_thread
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.linalg.project import clip_eigenvalues
 from dpcov.published.linalg.symmetric import Array, compose, correlation_of, eigh
 
@@ -38,7 +38,9 @@ def sample(release: BaseRelease, n_rows: int, *, seed: int | None = None) -> pa.
     # Encoded columns of one column of the table stand together.
     pairs = zip(release.features, encoded.T, strict=True)
     members = groupby(pairs, key=lambda pair: pair[0].source)
-    return pa.table({source: _decoded(*zip(*group, strict=True)) for source, group in members})
+    names = given_names(release.features)
+    columns = {names[source]: _decoded(*zip(*group, strict=True)) for source, group in members}
+    return pa.table(columns)
 
 
 class Copula:

@@ -206,6 +206,11 @@ class Categorical(_Feature, tag="categorical", frozen=True, kw_only=True):
         other = () if self.other == NO_OTHER else (self.other,)
         return tuple(dict.fromkeys(self.categories + tuple(self.groups) + other))
 
+    def spelling_of(self, level: str) -> str:
+        """Return one text in the data that counts as the level."""
+        own = self.groups.get(level, ())
+        return level if level in self.categories or not own else own[0]
+
     @property
     def names(self) -> tuple[str, ...]:
         """What the levels are called."""

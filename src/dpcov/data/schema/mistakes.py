@@ -28,7 +28,7 @@ _POSITION = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)$"
 _PLACE = re.compile(r" - at `\$(.*)`$")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _UNKNOWN = re.compile(r"unknown field `(.*)`$", re.DOTALL)
-_COLUMN = re.compile(r"(?:Column|column) '(.*?)'(?::| |$)", re.DOTALL)
+_COLUMN = re.compile(r"Column '(.*?)'(?::| |$)", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(.*)`, got `(\w+)`")
 # What is wrong where a value has another type, by the type that is expected.
 _WRITE = {
@@ -121,10 +121,10 @@ class Mistakes:
 
     def _place_of(self, problem: str) -> Path:
         table: Path = ()
-        if column := _COLUMN.search(problem):
+        if column := _COLUMN.match(problem):
             table = ("columns", column[1])
             problem = problem[column.end() :]
-        elif "weights" in problem.lower():
+        elif "weights" in problem.lower() and ("weights",) in self._lines:
             table = ("weights",)
         words = re.findall(r"\w+", problem)
         return next(((*table, word) for word in words if (*table, word) in self._lines), table)

@@ -41,7 +41,7 @@ _IDS = """id ids uuid guid ssn nhs nino mrn pid key kennung kennziffer identifia
 identificador identifier matricule dni nif curp rfc iban passport reisepass"""
 _PEOPLE = """name names firstname lastname surname forename fullname username nachname vorname
 familienname nom prenom nombre nombres apellido apellidos email mail emails correo courriel phone
-telephone telefon telefono tel mobile handy fax address adresse anschrift strasse rue calle
+telephone telefon telefono tel handy fax address adresse anschrift strasse rue calle
 direccion street domicile domicilio ip url website signature initials"""
 _FREE = """note notes comment comments description remark remarks memo freetext bemerkung
 bemerkungen kommentar kommentare notiz beschreibung remarque remarques commentaire commentaires nota
@@ -118,13 +118,13 @@ def words_of(name: str) -> list[str]:
 
 def grouped(proposals: Mapping[str, Proposal], least: int = 3) -> dict[str, Proposal]:
     """Propose one pattern for columns that differ in a number only and are declared alike."""
-    stems: dict[tuple[str, Proposal], list[str]] = {}
-    for name, proposal in proposals.items():
+    stems: dict[tuple[str, type, str], list[str]] = {}
+    for name, (declared, why) in proposals.items():
         stem = re.sub(r"\d+$", "", name)
-        if stem != name and not isinstance(proposal[0], Ignored):
-            stems.setdefault((stem, proposal), []).append(name)
+        if stem != name and not isinstance(declared, Ignored):
+            stems.setdefault((stem, type(declared), why), []).append(name)
     pattern_of: dict[str, str] = {}
-    for (stem, _), names in stems.items():
+    for (stem, *_), names in stems.items():
         fitting = (stem + tail for tail in ("*", "[0-9]*") if not set("*?[") & set(stem))
         pattern = next((each for each in fitting if _only(each, names, proposals)), None)
         if pattern is not None and len(names) >= least:

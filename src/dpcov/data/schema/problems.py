@@ -130,6 +130,8 @@ def _of_categories(declared: Categorical) -> Iterator[str]:
         yield "list its categories from public knowledge, never from the data"
     if "" in (*spelled, *declared.names):
         yield "an empty text cannot be a category, it means a missing value"
+    if empty := sorted(name for name, of in declared.groups.items() if not of):
+        yield f"groups without a spelling: {', '.join(empty)}"
     if repeated := sorted(label for label, count in Counter(spelled).items() if count > 1):
         yield f"listed more than once (blanks around are ignored): {', '.join(repeated)}"
     if both := sorted(codes & set(spelled)):

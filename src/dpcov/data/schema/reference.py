@@ -35,6 +35,7 @@ def sections() -> dict[str, dict[str, Said]]:
     for part, struct in parts.items():
         common = told["column"] if part in STRUCTS else {}
         known = common | told.get(part, {})
+        known["type"] = (told["column"]["type"][0], f'type = "{part}"')
         fields = ("type",) * (part in STRUCTS) + struct.__struct_encode_fields__
         fields += ("defaults",) * (part == "table")
         found[part] = {name: known[name] for name in fields}
