@@ -61,6 +61,7 @@ class Unknown:
     """Stands for a release whose numbers are not all known."""
 
     feature_names = ("a", "b")
+    features = ()
     n_rows = float("nan")
     guarantee = fingerprint = "stated"
 

@@ -5,6 +5,7 @@ the clock of a machine counts.  Days are counted from January 1, 1970.
 """
 
 import re
+from contextlib import suppress
 from datetime import date
 from functools import cache
 
@@ -92,6 +93,14 @@ def days_of_texts(texts: pa.Array, pattern: re.Pattern[str]) -> Floats:
     """Return the days of texts, as `day_of` does, or NaN: it may know more, but no other day."""
     if not set(pattern.groupindex) <= {*"Ymd"}:
         return np.full(len(texts), np.nan)
+    if pattern.pattern == _ISO:
+        usual = pc.match_substring_regex(texts, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")
+        # Arrow reads these faster, and fails at February 30.
+        if 2 * usual.true_count > len(texts):
+            with suppress(pa.ArrowInvalid):
+                days = pc.if_else(usual, texts, None).cast(pa.date32()).cast(pa.int32())
+                read = days.to_numpy(zero_copy_only=False).astype(np.float64)
+                return np.where(read < 1 - _EPOCH, np.nan, read)
     found = pc.extract_regex(texts, f"^ *(?:{pattern.pattern}) *$")
     year, month, day = (_integers(found, sign) for sign in "Ymd")
     months = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")

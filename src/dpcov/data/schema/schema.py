@@ -22,7 +22,7 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Parameters
     ----------
-    columns : mapping of str to Numeric, Boolean, Categorical or Ignored
+    columns : mapping of str to Numeric, Date, Boolean, Categorical or Ignored
         In the order of the encoded table.  Columns of the data that are not listed are not read.
         A name such as ``"BILL_AMT*"`` stands for every column that fits; see :meth:`resolve`.
     title : str
@@ -32,6 +32,10 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
         Whether a column of ones comes first, which gives means and centered covariances.
     missing : {"center", "indicator"}
         For all columns that do not say otherwise.
+    missing_codes : sequence of str or number
+        Cells that mean "missing", for all columns that do not list their own.
+    decimal, thousands : str
+        Marks of numbers in texts, for all columns that do not state their own.
     weights : Weights, optional
         A row is multiplied by ``sqrt(weight / upper)``; needs the intercept.
     rows_per_person : int

@@ -105,7 +105,7 @@ def format_schema(schema: Declarations, comments: Mapping[str, str] | None = Non
 
 def _lines(table: dict[str, Any], comments: Mapping[str, str]) -> Iterator[str]:
     columns, sections = table.pop("columns"), {key: table.pop(key) for key in ("file", "weights")}
-    if any(entry.get(name, 0) in (None, ()) for entry in columns.values() for name in _HINTS):
+    if any(_is_open(entry, name) for entry in columns.values() for name in _HINTS):
         yield _DRAFT
     yield from _entries({name: x for name, x in table.items() if x != _TABLE_DEFAULTS.get(name)})
     for heading, section in sections.items():
@@ -124,15 +124,20 @@ def _lines(table: dict[str, Any], comments: Mapping[str, str]) -> Iterator[str]:
 
 def _entries(table: dict[str, Any]) -> Iterator[str]:
     for name, value in table.items():
-        if name in _HINTS and value in (None, ()):
-            # Levels may be groups alone.
-            if not (name == "categories" and table.get("groups")):
-                yield f"{name} = {'nan' if value is None else '[]'}  # {_HINTS[name]}"
+        if _is_open(table, name):
+            yield f"{name} = {'nan' if value is None else '[]'}  # {_HINTS[name]}"
         elif isinstance(value, dict):
             for key, entry in value.items():
                 yield f"{name}.{_key(key)} = {_value(entry)}"
         elif value is not None:
             yield f"{name} = {_value(value)}"
+
+
+def _is_open(entry: dict[str, Any], name: str) -> bool:
+    # Levels may be groups alone.
+    if name == "categories" and entry.get("groups"):
+        return False
+    return name in _HINTS and entry.get(name, 0) in (None, ())
 
 
 def _key(name: str) -> str:
