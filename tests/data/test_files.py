@@ -187,6 +187,19 @@ def test_damaged_files_are_refused_in_plain_words(tmp_path):
         assert "rich" not in str(caught.value)
 
 
+def test_a_panic_of_a_library_is_refused(monkeypatch):
+    class PanicException(BaseException):
+        """As libraries of Rust raise it."""
+
+    def panics(path):
+        raise PanicException("zebra")
+
+    monkeypatch.setattr("python_calamine.load_workbook", panics)
+    with pytest.raises(DataError, match="is damaged") as caught:
+        open_source(FILES / "awkward.xls")
+    assert caught.value.__context__ is None
+
+
 def test_json_lines_have_every_wanted_key(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"a": 1, "b": "zebra"}\n{"b": "zebra"}\n')

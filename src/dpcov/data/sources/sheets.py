@@ -70,6 +70,15 @@ class SheetSource(Source):
         return cells
 
     def _rows(self) -> Iterator[list[Any]]:
+        # A library of Rust ends on damaged files with what is no `Exception`.
+        try:
+            return (yield from self._read_rows())
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":
+                raise
+        raise DataError(f"'{self.name}' is damaged. Save it again.")
+
+    def _read_rows(self) -> Iterator[list[Any]]:
         # The row of names and all below, from the first column that holds anything.
         with self._library.load_workbook(str(self._path)) as book:
             sheet = book.get_sheet_by_name(self._chosen(book.sheet_names))
