@@ -107,6 +107,7 @@ TABLES = [
     ({"norm_bound": 1.5}, "only add noise"),
     *(({"missing": wrong}, "missing is") for wrong in ("drop", 3)),
     ({"intercept": "yes"}, "intercept is true or false"),
+    ({"wildcards": 1}, "wildcards is true or false"),
     ({"title": 3}, "title is a text"),
     ({"weights": Weights(column="w", upper=1)}, "not listed"),
     ({"weights": Weights(column="a", upper=1)}, "both the weights and a feature"),

@@ -54,6 +54,7 @@ def test_every_format_holds_the_same_numbers(made, tmp_path, quantity, post):
     assert (record["quantity"], record["fingerprint"]) == (quantity, made.fingerprint)
     assert record["guarantee"] == str(made.guarantee)
     assert record["n_rows"] == 500
+    assert len(record["units"]) == len(record["descriptions"]) == len(labels)
     assert labels == (("(intercept)", *NAMES) if quantity == "second-moment" else tuple(NAMES))
 
 

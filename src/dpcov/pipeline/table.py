@@ -71,7 +71,8 @@ def release(
         The sensitive table, or its moments as gathered by :func:`checkpoint`.  Files are streamed:
         memory does not depend on the number of rows.
     schema : Schema or path of a schema file
-        Public bounds, categories and policies.
+        Public bounds, categories and policies.  Its patterns are written out by the names of the
+        table's columns.
     budget : Budget
         What to promise: ``Budget(rho=...)``, ``Budget(epsilon=..., delta=...)`` or
         ``Budget(epsilon=...)``.

@@ -294,6 +294,12 @@ def test_a_release_is_named_by_its_functions_labels_and_units():
     assert [column.unit for column in made.features] == ["", "", "years", "log1p(EUR)"]
     assert "age(born) [years]" in made.summary()
     assert "log1p(income): estimates are of the function's value" in made.summary()
+    pytest.importorskip("sklearn", reason="needs dpcov[analysis]")
+    from dpcov.analysis import coefficient_intervals
+
+    told = str(coefficient_intervals(made, "income", ["born"]))
+    assert "coefficients for log1p(income)" in told
+    assert told.endswith("Units: age(born) in years; log1p(income) in log1p(EUR).")
     drawn = made.sample(20, seed=0)
     assert drawn.column_names == ["sex", "age(born)", "log1p(income)"]
     assert set(drawn["sex"].to_pylist()) <= {"male", "female", None}

@@ -7,6 +7,7 @@ an entry of a list the line where the entry begins.
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cached_property
 
 # A key path: names of tables and fields, and places in lists.
 Path = tuple[str | int, ...]
@@ -25,13 +26,19 @@ class Lines:
     """The lines of a TOML text, by key."""
 
     def __init__(self, text: str) -> None:
+        self._whole = text
         self.text = text.replace("\r\n", "\n").split("\n")
-        self._found: dict[Path, int] = {}
+
+    @cached_property
+    def _found(self) -> dict[Path, int]:
+        # Looked for where there is a mistake only.
+        found: dict[Path, int] = {}
         try:
-            _Scan(text, self._found).document()
+            _Scan(self._whole, found).document()
         except (RecursionError, StopIteration):
             # Nested too deeply to be a schema: errors then come without lines.
-            self._found.clear()
+            found.clear()
+        return found
 
     def of(self, path: Path) -> int | None:
         """The number of a key's line, counted from 1; of the table around it where it has none."""

@@ -148,6 +148,8 @@ def _of_table(schema: Any) -> Iterator[str]:
         yield "rows_per_person must be a whole number, 1 or more."
     if not isinstance(schema.missing, str) or schema.missing not in _MISSING:
         yield 'missing is "center" or "indicator".'
+    if not isinstance(schema.wildcards, bool):
+        yield "wildcards is true or false."
     if not isinstance(schema.intercept, bool):
         yield "intercept is true or false."
     if not isinstance(schema.title, str):
