@@ -5,6 +5,8 @@ whatever order the rows come; a table is refused exactly if one of its rows is r
 two tables that differ in one row differ by that row's contribution, from which every proof starts.
 """
 
+import json
+import math
 import sys
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -147,6 +149,12 @@ FIELD_POOLS = {
     "objects": FIELD_CELLS + FIELD_OBJECTS,
     "lines": FIELD_LINES,
     "labels": [(row[0], row[1]) for row in FIELD_CELLS],
+    "json": [
+        json.dumps(dict(zip("nc", row, strict=True)))
+        for row in FIELD_CELLS + FIELD_OBJECTS
+        if all(isinstance(cell, int | float | str | None) for cell in row)
+        and not any(isinstance(cell, float) and not math.isfinite(cell) for cell in row)
+    ],
 }
 SLOW = (
     *("dask_files_of_parquet", "dask_frame", "dask_folder_of_parquet"),
