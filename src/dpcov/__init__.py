@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpcov.data.layout import FileLayout
     from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
     from dpcov.data.schema.schema import Schema
     from dpcov.data.sources import Query
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dpcov.published.release import Release
 
 _NAMES = {
+    "data.layout": ("FileLayout",),
     "data.schema.declared": ("Boolean", "Categorical", "Date", "Ignored", "Numeric", "Weights"),
     "data.schema.schema": ("Schema",),
     "data.sources": ("Query",),
@@ -36,6 +38,7 @@ __all__ = [
     "Categorical",
     "Date",
     "DpcovError",
+    "FileLayout",
     "Ignored",
     "Ledger",
     "Numeric",

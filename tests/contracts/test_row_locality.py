@@ -5,6 +5,8 @@ whatever order the rows come; a table is refused exactly if one of its rows is r
 two tables that differ in one row differ by that row's contribution, from which every proof starts.
 """
 
+import json
+import math
 import sys
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -27,7 +29,7 @@ from dpcov.data.histograms import FineWindow, HistogramQuestion, Histograms, Win
 from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
-from dpcov.data.sources import databases, delimited, frames
+from dpcov.data.sources import databases, delimited, frames, jsonlines
 from dpcov.data.vault import Key
 from dpcov.errors import DpcovError
 from dpcov.pipeline.table import _group_codes
@@ -124,6 +126,22 @@ POOLS = {
         *((0.5, "2"), (0.5, "a"), (0.5, 1), (0.5, None), (0.5, 1.5), (0.5, "1"), (0.5, "1.50")),
         *((0.5, 2**53 + 1), (0.5, 1e16), (0.5, date(2020, 1, 1)), (0.5, b"a")),
     ],
+    "json": [
+        *('{"n": 1, "c": "1"}', '{"n": 2.5, "c": 2}', '{"c": "a", "n": -1}', '{"n": 7, "c": null}'),
+        *('{"n": "2.5", "c": 1.50}', '{"n": true, "c": true}', '{"n": null, "c": "1.50"}'),
+        *('{"n": 9007199254740993, "c": 9007199254740993}', '{"n": 1e400, "c": "a"}', '{"n": 3}'),
+        *('{"n": 1, "c": 1e16, "x": [{}]}', '{"n": 1, "c": "a", "n": 2}', '{"n": 0.1, "c": [1]}'),
+        *('{"n": 1, "c": "a"}{"n": 2, "c": "x"}', '{"n": 1,', '"c": "a"}', '{"n": 1, "c": "x\\n"}'),
+        *("", " ", "[]", "n,c", '{"n": "zebra", "c": "a"}', '{"n": 18446744073709551617, "c": ""}'),
+    ],
+    # These formats write missing texts as empty ones.
+    "dictionary": [*BASE, *(row for row in DECLARED if row[0] is None or abs(row[0]) < 1e300)],
+    # A row without any cell is none.
+    "sheet": [
+        *BASE,
+        *((1, 1), (2.5, 2.0), (True, True), ("2.5", "1"), (None, "x"), (0, None), ("NA", " 1 ")),
+        *(("zebra", "a"), (0.1, 1.5), ("", "01"), (3, "true"), (9007199254740993, 1e16)),
+    ],
     "lines": ["1,1", "2.5,2", "-1,a", "7,", *LINES],
 }
 FIELD_POOLS = {
@@ -131,10 +149,17 @@ FIELD_POOLS = {
     "objects": FIELD_CELLS + FIELD_OBJECTS,
     "lines": FIELD_LINES,
     "labels": [(row[0], row[1]) for row in FIELD_CELLS],
+    "json": [
+        json.dumps(dict(zip("nc", row, strict=True)))
+        for row in FIELD_CELLS + FIELD_OBJECTS
+        if all(isinstance(cell, int | float | str | None) for cell in row)
+        and not any(isinstance(cell, float) and not math.isfinite(cell) for cell in row)
+    ],
 }
 SLOW = (
     *("dask_files_of_parquet", "dask_frame", "dask_folder_of_parquet"),
-    *("duckdb_csv", "duckdb_file"),
+    *("duckdb_csv", "duckdb_file", "semicolons_latin1", "csv_zip", "json_lines_xz"),
+    *("spss", "stata", "sas_transport", "sheet"),
 )
 QUICK = [name for name, each in DOORS.items() if each.engine != "spark"]
 
@@ -423,6 +448,10 @@ FAULTS = {
     "pandas objects by Arrow's guess": (
         *("pandas_objects", [(1.0, Decimal("1.5")), (1.0, Decimal("1.00"))]),
         [(frames, "_pandas_column", by_arrows_guess)],
+    ),
+    "JSON by one type for a block": (
+        *("json_lines", ['{"n": 1, "c": 9007199254740993}', '{"n": 1, "c": 1.5}']),
+        [(jsonlines, "column_of_cells", by_arrows_guess)],
     ),
     "labels of all rows together": (None, [(1.0, 2**53 + 1), (1.0, 1.5)], []),
     "a quotation mark": ("csv", ['1,"a', "2,x", '3,"a"'], [LENIENT]),

@@ -123,7 +123,8 @@ def test_editors_and_the_reader_agree(text, right):
 def test_every_field_is_explained():
     for part, fields in sections().items():
         struct = next((s for tag, s in STRUCTS.items() if tag == part), None)
-        name = {"table": None, "weights": "Weights"}.get(part, struct and struct.__name__)
+        others = {"table": None, "weights": "Weights", "file": "FileLayout"}
+        name = others.get(part, struct and struct.__name__)
         properties = (WHOLE if name is None else WHOLE["$defs"][name])["properties"]
         assert set(fields) == set(properties)
         for field, (meaning, _) in fields.items():
@@ -146,6 +147,8 @@ EXAMPLES = [
 def test_every_example_is_right(part, field, example):
     if part == "table":
         text = f"{example}\n{COLUMN}"
+    elif part == "file":
+        text = f"{COLUMN}[file]\n{example}"
     elif part == "weights":
         text = f"{COLUMN}[weights]\n" + ("" if field == "column" else "column = 'w'\n") + example
     else:

@@ -16,6 +16,7 @@ HEADINGS = {
     "table": "The table: at the top of the file",
     **{tag: f"Columns of type `{tag}`" for tag in STRUCTS},
     "weights": "Weights: `[weights]`",
+    "file": "Files: `[file]`",
 }
 
 

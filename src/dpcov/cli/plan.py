@@ -73,7 +73,7 @@ def plan(
     if table is not None and declared.patterns:
         from dpcov.data.sources import open_source
 
-        declared = declared.resolve(open_source(table).columns)
+        declared = declared.resolve(open_source(table, declared.file).columns)
     warn_of_large_epsilon(budget.promise, stacklevel=2)
     if mechanisms:
         if rows is None or html is not None or table is not None:

@@ -39,20 +39,40 @@ def draft(
     sql: options.Sql = None,
     db: options.Db = None,
     db_env: options.DbEnv = None,
+    codebook: Annotated[Path | None, option("schema codebook", metavar="FILE")] = None,
+    delimiter: Annotated[str | None, option("schema delimiter")] = None,
+    encoding: Annotated[str | None, option("schema encoding")] = None,
+    header: Annotated[int | None, option("schema header", min=1)] = None,
+    part: Annotated[str | None, option("schema part", metavar="NAME")] = None,
     output: Annotated[Path | None, option("schema output", "-o")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write column names and types, with bounds and categories left for you to fill in.
 
     Bounds must come from public knowledge (a questionnaire, a law, physics), never from the rows:
-    the draft contains no value of the data.
+    the draft contains no value of the data.  A codebook may declare them: a Data Package, CSVW,
+    DDI-Codebook, or a file of SPSS, Stata or SAS, of which the dictionary is read.
     """
-    from dpcov.data.schema.draft import draft_text
+    from dpcov.data.layout import FileLayout
+    from dpcov.data.schema.codebooks import read_codebook
+    from dpcov.data.schema.draft import describe
     from dpcov.data.sources import open_source
     from dpcov.files import write_file
 
+    sign = "\t" if delimiter == "tab" else delimiter
+    layout = FileLayout.of(delimiter=sign, encoding=encoding, header=header, part=part)
+    known = None if codebook is None else read_codebook(codebook, layout)
+    source = None
+    if known is None or (data, sql, db, db_env) != (None,) * 4:
+        stated = layout if known is None else layout or known.file
+        source = open_source(options.table_from(data, sql, db, db_env), stated)
     # Names and types only: a bound read from the rows would leak them.
-    text = draft_text(open_source(options.table_from(data, sql, db, db_env)))
+    made = describe(source, known, layout)
+    text = made.dumps()
+    if made.absent:
+        lacking = options.counted(len(made.absent), "column")
+        listed = ", ".join(made.absent[:10])
+        typer.echo(f"The table lacks {lacking} of the codebook: {listed}", err=True)
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -76,7 +96,9 @@ def resolve(
     from dpcov.files import write_file
 
     read = Schema.from_toml(schema)
-    resolved = read.resolve(open_source(options.table_from(data, sql, db, db_env)).columns)
+    resolved = read.resolve(
+        open_source(options.table_from(data, sql, db, db_env), read.file).columns
+    )
     if output is None:
         typer.echo(resolved.dumps(), nl=False)
         return
@@ -111,7 +133,7 @@ def check(
     from dpcov.data.fit import fit
     from dpcov.data.sources import open_source
 
-    source = open_source(options.table_from(data, sql, db, db_env))
+    source = open_source(options.table_from(data, sql, db, db_env), read.file)
     read = read.resolve(source.columns)
     with options.rows_progress(show_rows=True, quiet=quiet) as progress:
         found = fit(source, read, progress)

@@ -118,7 +118,7 @@ def plan_table(
         rows_per_person=problem.rows_per_person,
         intercept_is_public=encoder.keeps_intercept,
         title=schema.title,
-        schema_toml=declared.dumps(),
+        schema_toml=declared.meaning,
         stated_rows=problem.n_rows,
         groups=groups,
         linear=None if known is None else known.linear,

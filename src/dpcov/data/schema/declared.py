@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from dpcov.data.cells import plain_cell
+from dpcov.data.layout import FileLayout
 from dpcov.data.transforms import transformed
 from dpcov.errors import SchemaError
 from dpcov.published.columns import EncodedColumn, EncodedKind
@@ -307,6 +308,7 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     weights: Weights | None = None
     rows_per_person: int = 1
     norm_bound: float | None = None
+    file: FileLayout | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping):

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from dpcov.data.layout import FileLayout
 from dpcov.data.schema.declared import Declarations, Weights
 from dpcov.data.schema.mistakes import STRUCTS
 
@@ -29,6 +30,7 @@ def sections() -> dict[str, dict[str, Said]]:
     text = Path(__file__).with_name("fields.toml").read_text(encoding="utf-8")
     told: dict[str, dict[str, Said]] = tomllib.loads(text)
     parts: dict[str, type[msgspec.Struct]] = {"table": Declarations, **STRUCTS, "weights": Weights}
+    parts["file"] = FileLayout
     found: dict[str, dict[str, Said]] = {}
     for part, struct in parts.items():
         common = told["column"] if part in STRUCTS else {}
@@ -42,7 +44,7 @@ def sections() -> dict[str, dict[str, Said]]:
 
 def json_schema() -> str:
     """JSON Schema of the file, which editors read."""
-    parts = {"Declarations": "table", "Weights": "weights"}
+    parts = {"Declarations": "table", "Weights": "weights", "FileLayout": "file"}
     parts |= {struct.__name__: tag for tag, struct in STRUCTS.items()}
     told = sections()
     _, defs = msgspec.json.schema_components([Declarations], ref_template="#/$defs/{name}")

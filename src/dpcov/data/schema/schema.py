@@ -46,6 +46,8 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
     norm_bound : float, optional
         A public bound on the l2 norm of an encoded row, below the worst case; longer rows are
         scaled down.
+    file : FileLayout, optional
+        How files with the table are laid out, where that does not follow from their ending.
 
     Notes
     -----
@@ -145,6 +147,11 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
     def dumps(self) -> str:
         """Write the schema as TOML text, with comments where something has to be filled in."""
         return format_schema(self)
+
+    @property
+    def meaning(self) -> str:
+        """As TOML text, without what only says how files are laid out."""
+        return msgspec.structs.replace(self, file=None).dumps()
 
     def save(self, path: str | Path) -> None:
         """Write the schema to a TOML file, which is replaced as a whole or not at all."""

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from dpcov.data.layout import PLAIN
 from dpcov.data.schema.declared import NO_OTHER, Declarations, Declared
 from dpcov.data.schema.mistakes import Mistakes, load_toml
 from dpcov.data.schema.problems import problems_of
@@ -36,6 +37,7 @@ _TABLE_DEFAULTS: dict[str, Any] = {
     **{"title": "", "wildcards": True, "missing_codes": (), "decimal": ".", "thousands": ""},
     "missing_together": (),
 }
+_LAYOUT = msgspec.structs.asdict(PLAIN)
 _DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("description", "unit", "format", "note"), ""),
     **{"labels": {}, "groups": {}, "other": NO_OTHER, "ignore_case": False},
@@ -47,14 +49,14 @@ _HINTS = {
 }
 
 
-def read_text(path: Path) -> str:
-    """Read a schema file, or say why that is not possible."""
-    what = f"The schema file '{path.name}'"
+def read_text(path: Path, kind: str = "schema") -> str:
+    """Read a file that describes a table, or say why that is not possible."""
+    what = f"The {kind} file '{path.name}'"
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
-            raise SchemaError(f"{what} is larger than {_MAX_BYTES >> 20} MiB; it is no schema.")
+            raise SchemaError(f"{what} is larger than {_MAX_BYTES >> 20} MiB; it is no {kind}.")
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SchemaError(f"{what} is not UTF-8 text; save it as UTF-8.") from None
@@ -103,13 +105,14 @@ def format_schema(schema: Declarations, comments: Mapping[str, str] | None = Non
 
 
 def _lines(table: dict[str, Any], comments: Mapping[str, str]) -> Iterator[str]:
-    columns, weights = table.pop("columns"), table.pop("weights")
+    columns, sections = table.pop("columns"), {key: table.pop(key) for key in ("file", "weights")}
     if any(_is_open(entry, name) for entry in columns.values() for name in _HINTS):
         yield _DRAFT
     yield from _entries({name: x for name, x in table.items() if x != _TABLE_DEFAULTS.get(name)})
-    if weights is not None:
-        yield "\n[weights]"
-        yield from _entries(weights)
+    for heading, section in sections.items():
+        if section is not None:
+            yield f"\n[{heading}]"
+            yield from _entries({key: x for key, x in section.items() if x != _LAYOUT.get(key)})
     if not columns:
         yield "\n[columns]"
     for name, entry in columns.items():

@@ -219,7 +219,8 @@ def made_up(schema: Schema, n_rows: int, spread: float) -> pa.Table:
 def count_rows(public: Path, schema: Schema) -> int:
     """How many rows a public table has."""
     first = next(iter(schema.features))
-    return sum(map(len, open_source(public).blocks(2**16, wanted={first: "text"})))
+    source = open_source(public, schema.file)
+    return sum(map(len, source.blocks(2**16, wanted={first: "text"})))
 
 
 def needed_epsilon(budget: Budget, factor: float) -> Fraction | None:
