@@ -18,6 +18,7 @@ from matplotlib.ticker import NullLocator
 
 from benchmarks.analyst.contest import ONCE
 from benchmarks.gallery import EXACT, FIGURES, MUTED, PRIVATE, STYLE, saved
+from benchmarks.measured import filled
 
 DOCS = FIGURES.parent
 LINES = DOCS / "measured" / "rivals.csv"
@@ -169,18 +170,6 @@ def blocks(lines: pd.DataFrame) -> dict[str, str]:
         "times": times(lines),
         "repetitions": repetitions(lines),
     }
-
-
-def filled(page: str, blocks: dict[str, str]) -> str:
-    """The page with its blocks written anew."""
-    for name, text in blocks.items():
-        pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        page, count = re.subn(
-            pattern, lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page, flags=re.DOTALL
-        )
-        if count != 1:
-            raise SystemExit(f"The page needs one block {name!r} instead of {count}.")
-    return page
 
 
 def _dots(axes: Axes, found: pd.DataFrame, names: list[str], label: str) -> None:

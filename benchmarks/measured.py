@@ -1,0 +1,64 @@
+"""Tables of the pages, written from the committed files of results in docs/measured.
+
+Run: python -m benchmarks.measured
+
+A table stands in a page between ``<!-- NAME.csv -->`` and ``<!-- end -->``; its first line is the
+head.  Benchmarks whose pages need more than one file as it is have modules of their own and share
+``filled`` and ``table``.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1] / "docs"
+RESULTS = DOCS / "measured"
+MARK = re.compile(r"<!-- ([\w-]+\.csv) -->\n")
+
+
+def filled(page: str, blocks: Mapping[str, str]) -> str:
+    """The page with its blocks written anew."""
+    for name, text in blocks.items():
+        pattern = rf"(<!-- {re.escape(name)} -->\n).*?(<!-- end -->)"
+        page, count = re.subn(
+            pattern, lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page, flags=re.DOTALL
+        )
+        if count != 1:
+            raise SystemExit(f"The page needs one block {name!r} instead of {count}.")
+    return page
+
+
+def table(lines: Iterable[Sequence[str]]) -> str:
+    """Markdown of a head and its rows."""
+    head, *rows = lines
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
+
+
+def results(name: str) -> list[list[str]]:
+    """The lines of a file, as texts."""
+    with open(RESULTS / name, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def shown(page: str) -> list[str]:
+    """Files whose tables stand in a page."""
+    return MARK.findall(page)
+
+
+def written(page: str) -> str:
+    """The page as its files say."""
+    return filled(page, {name: table(results(name)) for name in shown(page)})
+
+
+def main() -> None:
+    """Write the tables of all pages anew."""
+    for path in sorted(DOCS.rglob("*.md")):
+        old = path.read_text(encoding="utf-8")
+        if (new := written(old)) != old:
+            path.write_text(new, encoding="utf-8")
+            print(path.relative_to(DOCS))
+
+
+if __name__ == "__main__":
+    main()
