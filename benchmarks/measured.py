@@ -37,7 +37,7 @@ def table(lines: Iterable[Sequence[str]]) -> str:
 
 def results(name: str) -> list[list[str]]:
     """The lines of a file, as texts."""
-    with open(RESULTS / name, encoding="utf-8", newline="") as file:
+    with (RESULTS / name).open(encoding="utf-8", newline="") as file:
         return list(csv.reader(file))
 
 

@@ -7,7 +7,6 @@ Numbers are medians over repetitions. Nothing on the page but these blocks holds
 """
 
 import argparse
-import re
 from pathlib import Path
 
 import matplotlib
