@@ -81,8 +81,13 @@ def shown(found: pd.DataFrame, methods: list[str], *, best: str) -> str:
             _number(value, round(value - judged[key], 3) == 0 and name not in ONCE)
             for name, value in line.items()
         ]
-        lines.append([*(f"{part:g}" if isinstance(part, float) else part for part in key), *texts])
+        lines.append([*map(_part, key), *texts])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _part(part: float | str) -> str:
+    """Of a cell's name; long names of columns may break at underscores."""
+    return f"{part:g}" if isinstance(part, float) else part.replace("_", "_<wbr>")
 
 
 def _number(value: float, bold: bool) -> str:
