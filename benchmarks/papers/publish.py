@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.analyst.page import filled
+from benchmarks.measured import filled
 from benchmarks.gallery import FIGURES
 from benchmarks.papers.catalog import FIGURES as CATALOG
 
