@@ -1,14 +1,19 @@
 """Tables of the pages, written from the committed files of results in docs/measured.
 
-Run: python -m benchmarks.measured
+Run: python -m benchmarks.measured [--store NAME.csv ...]
 
 A table stands in a page between ``<!-- NAME.csv -->`` and ``<!-- end -->``; its first line is the
-head.  Benchmarks whose pages need more than one file as it is have modules of their own and share
-``filled`` and ``table``.
+head.  ``--store`` reads what a benchmark prints, and writes its tables to these files, in order:
+
+    python -m benchmarks.analysis.tails | python -m benchmarks.measured --store inference-tails.csv
+
+Benchmarks whose pages need more than a file as it is have modules of their own, with ``filled``.
 """
 
+import argparse
 import csv
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -41,6 +46,23 @@ def results(name: str) -> list[list[str]]:
         return list(csv.reader(file))
 
 
+def tables(printed: str) -> list[list[list[str]]]:
+    """The lines of every Markdown table in a text."""
+    found = re.findall(r"^(\|.*\n)\|[ |:-]+\n((?:\|.*\n?)*)", printed, re.MULTILINE)
+    return [[_cells(line) for line in (head + rows).splitlines()] for head, rows in found]
+
+
+def _cells(line: str) -> list[str]:
+    inside = line.strip().removeprefix("|").removesuffix("|")
+    return [cell.strip() for cell in inside.split("|")]
+
+
+def store(name: str, lines: Iterable[Sequence[str]]) -> None:
+    """Write a file of results."""
+    with (RESULTS / name).open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(lines)
+
+
 def shown(page: str) -> list[str]:
     """Files whose tables stand in a page."""
     return MARK.findall(page)
@@ -53,6 +75,11 @@ def written(page: str) -> str:
 
 def main() -> None:
     """Write the tables of all pages anew."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--store", nargs="+", default=[], metavar="NAME.csv")
+    if names := parser.parse_args().store:
+        for name, lines in zip(names, tables(sys.stdin.read()), strict=False):
+            store(name, lines)
     for path in sorted(DOCS.rglob("*.md")):
         old = path.read_text(encoding="utf-8")
         if (new := written(old)) != old:

@@ -33,7 +33,7 @@ from benchmarks.analysis.populations import (
     skewed,
 )
 from benchmarks.data import MissingTable, data_directory
-from benchmarks.measured import RESULTS
+from benchmarks.measured import store
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis.features import coding_of, without_references
 from dpcov.analysis.intervals.coefficients import coefficient_lines
@@ -325,8 +325,7 @@ def main() -> None:
     if arguments.table:
         rows = [row for path in arguments.table for row in _saved(path)]
         for name, lines in tables(rows).items():
-            with (RESULTS / name).open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows(lines)
+            store(name, lines)
         return
     rows = []
     for row in study(

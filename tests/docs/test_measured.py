@@ -1,5 +1,6 @@
 """Measured numbers stand in committed files; pages show them, and do not become notebooks."""
 
+import io
 import re
 
 import pytest
@@ -58,6 +59,18 @@ def test_a_notebook_and_an_edited_table_are_seen():
     assert measured.written(text.replace("42", "43")) == text != text.replace("42", "43")
     with pytest.raises(SystemExit, match="one block"):
         measured.written(f"<!-- {name} -->\n")
+
+
+def test_what_a_benchmark_prints_becomes_the_files_in_order(tmp_path, monkeypatch):
+    names = ["engines-engines.csv", "audit-ours.csv", "pure-dong7.csv"]
+    lines = {name: measured.results(name) for name in names}
+    printed = "\n\nnext:\n\n".join(measured.table(each) for each in lines.values())
+    monkeypatch.setattr(measured, "RESULTS", tmp_path)
+    monkeypatch.setattr(measured, "DOCS", tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"before\n\n{printed}\n\nafter\n"))
+    monkeypatch.setattr("sys.argv", ["measured", "--store", *names])
+    measured.main()
+    assert {name: measured.results(name) for name in names} == lines
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/accuracy.md", "docs/index.md"])
