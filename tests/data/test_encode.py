@@ -43,8 +43,12 @@ def tables(draw):
     declared = {f"c{i}": column for i, column in enumerate(draw(features))}
     share = draw(st.one_of(st.none(), st.floats(1e-3, 1.0)))
     weights = draw(st.one_of(st.none(), st.floats(1e-6, 1e6)))
+    weighting = Ignored()
+    # Of the weights' own column that releases Kish's design effect.
+    if weights and draw(st.booleans()):
+        declared["w"] = weighting = Numeric(lower=0, upper=weights, missing=draw(missing))
     schema = Schema(
-        columns={**declared, "w": Ignored()},
+        columns={**declared, "w": weighting},
         missing=draw(st.sampled_from(("center", "indicator"))),
         intercept=True if weights else draw(st.booleans()),
         norm_bound=None if share is None else 0.999 * share * math.sqrt(len(declared)),

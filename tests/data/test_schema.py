@@ -88,7 +88,8 @@ TABLES = [
     ({"intercept": "yes"}, "intercept is true or false"),
     ({"title": 3}, "title is a text"),
     ({"weights": Weights(column="w", upper=1)}, "not listed"),
-    ({"weights": Weights(column="a", upper=1)}, "both the weights and a feature"),
+    ({"weights": Weights(column="a", upper=1)}, "its bounds are 0 and the upper"),
+    ({"columns": {"a": Boolean()}, "weights": Weights(column="a", upper=1)}, "make it numeric"),
     *((weighted(wrong), "largest weight") for wrong in (None, 0, -1)),
     (weighted(1, intercept=False), "intercept"),
 ]

@@ -117,6 +117,14 @@ def test_made_up_rows_are_as_assumed():
     assert Rehearsal(schema=schema, n_rows=5_000).at(BUDGET).diagnosis.headline
 
 
+def test_the_column_of_the_weights_is_never_left_out():
+    numbers = {name: dpcov.Numeric(lower=0, upper=3) for name in ("w", "x", "y", "z")}
+    schema = dpcov.Schema(columns=numbers, weights=dpcov.Weights(column="w", upper=3))
+    assert np.std(made_up(schema, 1000, 0.2)["w"].to_numpy()) > 0
+    said = [what for what, _ in Rehearsal(schema=schema, n_rows=5_000).cheaper()]
+    assert said == ["without x", "without y", "without z"]
+
+
 def test_public_rows_are_rehearsed_instead():
     columns, kinds = TABLES["school"](np.random.default_rng(5), 6_000)
     table = pa.table(columns)

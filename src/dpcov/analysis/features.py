@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from dpcov.analysis.problems import InputError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.design import weighting_of
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
@@ -39,13 +40,22 @@ def require_intercept(release: Release) -> None:
         )
 
 
-def find_features(columns: Columns, wanted: Iterable[str] | None) -> Places:
+def weights_column(release: Release) -> str | None:
+    """Return the column of the weights, which is a feature only where it is named."""
+    weighting = weighting_of(release)
+    return None if weighting is None else weighting.column
+
+
+def find_features(
+    columns: Columns, wanted: Iterable[str] | None, unasked: str | None = None
+) -> Places:
     """Return places of features by name; a table column's name means all features made of it.
 
-    None means all.  Raises InputError for a name that the release does not have.
+    None means all but what comes from ``unasked``.  Raises InputError for a name that the release
+    does not have.
     """
     if wanted is None:
-        return np.arange(len(columns), dtype=np.intp)
+        return _without({unasked}, columns)
     places: list[int] = []
     for name in [wanted] if isinstance(wanted, str) else wanted:
         exact = [i for i, column in enumerate(columns) if column.name == name]
@@ -59,16 +69,21 @@ def find_features(columns: Columns, wanted: Iterable[str] | None) -> Places:
     return np.array(places, dtype=np.intp)
 
 
-def predictors(columns: Columns, targets: Places, wanted: Iterable[str] | None) -> Places:
-    """Return places of the wanted features, by default of all without a target's source."""
+def predictors(
+    columns: Columns, targets: Places, wanted: Iterable[str] | None, unasked: str | None = None
+) -> Places:
+    """Return places of the wanted features, by default of all but targets' sources, ``unasked``."""
     if wanted is None:
-        sources = {columns[place].source for place in targets}
-        kept = [i for i, column in enumerate(columns) if column.source not in sources]
-        return np.array(kept, dtype=np.intp)
+        return _without({unasked, *(columns[place].source for place in targets)}, columns)
     chosen = find_features(columns, wanted)
     if np.intersect1d(chosen, targets).size:
         raise InputError("A target cannot be among its own features.")
     return chosen
+
+
+def _without(sources: set[str | None], columns: Columns) -> Places:
+    kept = [i for i, column in enumerate(columns) if column.source not in sources]
+    return np.array(kept, dtype=np.intp)
 
 
 def source_names(columns: Columns) -> list[str]:

@@ -76,11 +76,11 @@ def plan(
             raise UsageError("Mechanisms are compared for --rows NUMBER alone, without --html.")
         compare(declared, rows, budget, relation, geometry, trace)
         return
-    n_public = 0 if table is None else _count(table, declared)
+    from dpcov.pipeline.plan.rehearsal import SPREAD, Rehearsal, count_rows
+
+    n_public = 0 if table is None else count_rows(table, declared)
     if rows is None and table is None:
         raise UsageError("Say how many rows the table has, at least roughly: --rows NUMBER.")
-    from dpcov.pipeline.plan.rehearsal import SPREAD, Rehearsal
-
     rehearsal = Rehearsal(
         schema=declared,
         n_rows=n_public if rows is None else rows,
@@ -153,13 +153,6 @@ def _schema(path: Path | None, features: int | None, rows_per_person: int) -> "S
     unit = Numeric(lower=-1.0, upper=1.0)
     columns: Any = {f"column {place}": unit for place in range(1, features)}
     return Schema(columns=columns, rows_per_person=rows_per_person)
-
-
-def _count(table: Path, schema: "Schema") -> int:
-    from dpcov.data.sources import open_source
-
-    first = next(iter(schema.features))
-    return sum(map(len, open_source(table).blocks(2**16, wanted={first: "text"})))
 
 
 def compare(

@@ -17,6 +17,7 @@ from dpcov.data import values
 from dpcov.data.geometry import Geometry, longest_row, reach
 from dpcov.data.library import NUMPY, Array, Library, ordered_norms
 from dpcov.data.linear import ROW_BITS
+from dpcov.data.room import Room
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
@@ -72,6 +73,10 @@ class Encoder:
         self._numbers: list[_Feature] = []
         self._categories: list[_Feature] = []
         self._plan(schema)
+        # Where levels and indicators are written, and numbers are not.
+        written = {number.place for number in self._numbers}
+        self._cleared = [at for at in range(len(self.columns)) if at not in written]
+        self._limits = [(c.lowest * self._unit, c.largest * self._unit) for c in self.columns]
 
     @property
     def wanted(self) -> dict[str, ReadAs]:
@@ -80,11 +85,12 @@ class Encoder:
         wanted |= {each.name: "number" for each in self._numbers if each.read is values.numbers}
         return wanted if self._weights is None else {**wanted, self._weights.column: "number"}
 
-    def encode(self, block: Block) -> FloatMatrix:
-        """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1."""
-        encoded = self._at_full_length(block)
-        if self._linear is not None:
-            encoded = self._mapped(encoded)
+    def encode(self, block: Block, room: Room | None = None) -> FloatMatrix:
+        """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1.
+
+        What is encoded in a room is overwritten by the next block there.
+        """
+        encoded = self._at_full_length(block, room or Room())
         if self.shortens and self._spares_intercept:
             _shorten(encoded[:, 1:], 1.0 - self.norm_bound**-2.0)
         if self._weights is not None and self._weights.upper is not None:
@@ -93,18 +99,18 @@ class Encoder:
             _shorten(encoded, 1.0)
         return encoded
 
-    def row_lengths(self, block: Block) -> FloatMatrix:
+    def row_lengths(self, block: Block, room: Room | None = None) -> FloatMatrix:
         """Map the mean squared feature e of full-length rows to e / (1 + e), (n,)."""
-        encoded = self._at_full_length(block)
-        encoded = encoded if self._linear is None else self._mapped(encoded)
+        encoded = self._at_full_length(block, room or Room())
         features = encoded[:, int(self._intercept) :]
         mean_square = _energies(features) * (self.norm_bound**2 / max(1, features.shape[1]))
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
 
-    def _at_full_length(self, block: Block) -> FloatMatrix:
+    def _at_full_length(self, block: Block, room: Room) -> FloatMatrix:
         # Column by column, as the table is stored: the product that follows takes either order.
-        encoded = np.zeros((len(self.columns), len(block))).T
+        encoded = room.matrix("encoded", len(block), len(self.columns))
+        encoded[:, self._cleared] = 0.0
         if self._intercept:
             encoded[:, 0] = self._unit
         with np.errstate(over="ignore", invalid="ignore"):
@@ -112,15 +118,15 @@ class Encoder:
                 self._write_number(number, block, encoded)
         for category in self._categories:
             self._write_category(category, block, encoded)
-        return encoded
+        return encoded if self._linear is None else self._mapped(encoded, room)
 
-    def _mapped(self, encoded: FloatMatrix) -> FloatMatrix:
+    def _mapped(self, encoded: FloatMatrix, room: Room) -> FloatMatrix:
         # Features under the linear map beside the intercept, all divided by the norm bound.
         start = int(self._intercept)
         _shorten(encoded[:, start:], 4.0**ROW_BITS - start * self._unit**2)
         np.trunc(encoded, out=encoded)
         assert self._linear is not None
-        mapped = np.empty(encoded.shape[::-1]).T
+        mapped = room.matrix("mapped", *encoded.shape)
         mapped[:, :start] = 1.0 / self.norm_bound
         self._linear.apply_to_whole(encoded, 1.0 / self.norm_bound, mapped[:, start:])
         return mapped
@@ -177,7 +183,7 @@ class Encoder:
         # In float64 always: a cell's number does not depend on the type its column is stored in.
         np.subtract(number.of(block), column.center, out=scaled, dtype=np.float64)
         np.multiply(scaled, self._unit / column.half_range, out=scaled)
-        np.clip(scaled, column.lowest * self._unit, column.largest * self._unit, out=scaled)
+        np.clip(scaled, *self._limits[number.place], out=scaled)
         # Clipped numbers have a finite sum, so that it is NaN exactly if a value is missing.
         if math.isnan(scaled.sum()):
             missing = np.isnan(scaled)

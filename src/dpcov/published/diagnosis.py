@@ -6,7 +6,7 @@ of a thousand releases.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan, sqrt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpcov.published.base import noise_of
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.design import remarks_on
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
@@ -88,12 +89,13 @@ class Diagnosis:
     """The verdict on every column of a release, and one sentence on all.
 
     ``typical`` and ``worst`` say what 95 of 100 errors of a correlation of two usable columns are
-    smaller than; NaN where there are no two.
+    smaller than; NaN where there are no two.  ``remarks`` are about the weights.
     """
 
     columns: tuple[ColumnVerdict, ...]
     typical: float
     worst: float
+    remarks: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -137,7 +139,7 @@ class Diagnosis:
     def __str__(self) -> str:
         width = max((len(column.name) for column in self.columns), default=0)
         lines = [f"{c.name:<{width}}  {c.verdict:<10}  {c.cause}" for c in self.columns]
-        return "\n".join([self.headline, *(line.rstrip() for line in lines)])
+        return "\n".join([self.headline, *self.remarks, *(line.rstrip() for line in lines)])
 
 
 def plus_minus(value: float) -> str:
@@ -167,6 +169,10 @@ _UNIT = (
 def diagnose(release: "BaseRelease", numbers: GroupNumbers | None = None) -> Diagnosis:
     """Judge every column of a release; ``numbers`` are its own where they are known."""
     numbers = numbers or group_numbers(0, "", release)
+    return replace(_diagnosed(release, numbers), remarks=remarks_on(release))
+
+
+def _diagnosed(release: "BaseRelease", numbers: GroupNumbers) -> Diagnosis:
     made, columns, law = numbers.estimates, release.features, noise_of(release)
     if made is None:
         hidden = _Said("lost", numbers.problem or "Nothing can be estimated.", _MORE)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpcov.privacy.guarantee import costs_nothing
+from dpcov.published.design import told_of
 from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, Verdict, plus_minus
 from dpcov.published.numbers import WITHIN
 from dpcov.published.words import NUMERICS_WORDS, own_rows, promise_in_words, rows_in_words
@@ -53,7 +54,8 @@ def told_by_doctor(found: Diagnosis) -> str:
         light, told = LIGHTS[column.verdict][0], f"{column.cause} {column.advice}"
         said = f"{light} {_first(names)}: {told}"
         lines.append(fill(said.rstrip(), _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
-    return _joined([found.headline, _columns(found.columns), "\n".join(lines), _LEGEND])
+    remarks = "\n".join(fill(remark, _WIDTH) for remark in found.remarks)
+    return _joined([found.headline, remarks, _columns(found.columns), "\n".join(lines), _LEGEND])
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -98,6 +100,7 @@ def _what(release: "BaseRelease") -> str:
     found = any(column.lower is not None for column in release.features)
     what = "the length to which longer encoded rows were scaled" if found else _BOUND
     bound = f"{release.manifest.norm_bound:.6g}, {what}"
+    told = told_of(release)
     remark = "published exactly: this number is not protected"
     if release.manifest.n_rows is None:
         remark = "the exact number is protected"
@@ -106,6 +109,7 @@ def _what(release: "BaseRelease") -> str:
         ("Features", _first(release.feature_names)),
         *([("Groups", groups)] if release.group_names else []),
         ("Rows", f"{rows_in_words(release)} ({remark})"),
+        *([("Sampling", " ".join(told))] if told else []),
         ("Norm bound", bound),
     )
 

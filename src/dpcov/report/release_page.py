@@ -14,6 +14,7 @@ from dpcov.privacy.guarantee import costs_nothing, format_number
 from dpcov.privacy.ledger.composition import unit_words
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.published.base import on_one_thread
+from dpcov.published.design import told_of
 from dpcov.published.diagnosis import plus_minus
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.numbers import GroupNumbers, numbers_by_group
@@ -157,7 +158,8 @@ def _about(release: Release) -> Html:
         title=release.manifest.title or "a table without a title",
         groups=groups if release.group_names else None,
     )
-    return join(said, _columns(release))
+    sampling = el("p", " ".join(told)) if (told := told_of(release)) else None
+    return join(said, sampling, _columns(release))
 
 
 def _columns(release: Release) -> Html:

@@ -199,6 +199,7 @@ def features(group: GroupNumbers) -> Html:
     shown, more = said[:FINDINGS_SHOWN], said[FINDINGS_SHOWN:]
     return join(
         el("p", found.headline, class_="lead"),
+        [el("p", remark) for remark in found.remarks],
         el("ul", shown, class_="findings") if shown else None,
         details(f"{len(more)} more findings", el("ul", more, class_="findings")) if more else None,
         el("div", made, class_="sortable tall" if len(rows) > ROWS_SHOWN else "sortable"),

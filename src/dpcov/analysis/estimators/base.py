@@ -17,6 +17,7 @@ from dpcov.analysis.estimators.fit_rows import (
     Terms,
     make_release,
     require_terms,
+    schema_of,
     table_of,
 )
 from dpcov.analysis.features import (
@@ -26,10 +27,12 @@ from dpcov.analysis.features import (
     feature_matrix,
     find_features,
     source_names,
+    weights_column,
 )
 from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.published.base import on_one_thread
+from dpcov.published.estimate.post import find_post
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -91,10 +94,15 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
             return self._fit_release(X, {})
         require_terms(self)
         table, roles, facts = self._table(X, y)
+        schema = schema_of(self, table, roles)
+        self._facts = facts
+        # What the release could not be read with is refused before it costs anything.
+        columns = schema.encoded_columns
+        self._check(tuple(column for column in columns if column.kind != "intercept"))
         spending = self.__dict__.setdefault("_spending", Spending())
         with nullcontext() if self.spend_again else spending.used(type(self).__name__):
-            release = make_release(self, table, roles)
-        return self._fit_release(release, facts)
+            self.release_ = make_release(self, table, roles, schema)
+        return self._fit_release(self.release_, facts)
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
         """Return the table, its columns' roles, and public facts to keep with the release."""
@@ -128,8 +136,14 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
                 f"{', '.join(hidden[:SHOWN])}{more}; release.diagnose() says why."
             )
 
+    def _check(self, columns: Columns) -> None:
+        """Refuse parameters that cannot be used with these features."""
+        if self.post is not None:
+            find_post(self.post)
+        find_features(columns, self.features)
+
     def _chosen(self, release: Release, columns: Columns) -> Places:
-        return find_features(columns, self.features)
+        return find_features(columns, self.features, weights_column(release))
 
     def _read(self, release: Release) -> None:
         raise NotImplementedError

@@ -23,6 +23,7 @@ from dpcov.analysis.features import (
     find_features,
     predictors,
     require_intercept,
+    weights_column,
     without_references,
 )
 from dpcov.analysis.intervals.inference import coefficient_intervals
@@ -82,21 +83,29 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         roles = Roles(targets=names, target_bounds=self.target_bounds)
         return table_of(X, columns, names), roles, facts
 
+    def _check(self, columns: Columns) -> None:
+        super()._check(columns)
+        self._find(columns, None)
+
     def _chosen(self, release: Release, columns: Columns) -> Places:
-        wanted = self._facts.get("targets", self.target)
-        if wanted is None or len(wanted) == 0:
-            raise InputError("Say target=NAME, or a list of names among release.feature_names.")
-        self._targets = find_features(columns, wanted)
-        self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
-        self._asked = predictors(columns, self._targets, self.features)
-        if not len(self._asked):
-            raise InputError("No feature is left to predict with.")
+        self._find(columns, weights_column(release))
         self.reference_levels_: tuple[str, ...] = ()
         if not self.fit_intercept:
             return self._asked
         require_intercept(release)
         kept, self.reference_levels_ = without_references(release, self._asked)
         return kept
+
+    def _find(self, columns: Columns, unasked: str | None) -> None:
+        """Places of targets and features."""
+        wanted = self._facts.get("targets", self.target)
+        if wanted is None or len(wanted) == 0:
+            raise InputError("Say target=NAME, or a list of names among release.feature_names.")
+        self._targets = find_features(columns, wanted)
+        self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
+        self._asked = predictors(columns, self._targets, self.features, unasked)
+        if not len(self._asked):
+            raise InputError("No feature is left to predict with.")
 
     def _read(self, release: Release) -> None:
         columns, moment = feature_columns(release), release.second_moment(self.post)
@@ -213,6 +222,11 @@ class PrivateRidge(LinearModel):
     """
 
     alpha: float | Literal["auto"] = "auto"
+
+    def _check(self, columns: Columns) -> None:
+        super()._check(columns)
+        if self.alpha != "auto":
+            require_number("alpha", self.alpha, 0.0)
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         noise = noise_of(self.release_)

@@ -19,6 +19,7 @@ from dpcov.analysis.features import Places
 from dpcov.analysis.problems import UnknownNoiseError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import moment_noise
 from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.linalg.project import project_psd
@@ -132,6 +133,9 @@ class MomentLaw:
     sampling: bool = True
     level: float = 0.95
     tails: Tails = "moments"
+    # Variance of what is estimated relative to that of as many independent rows of one weight.
+    design_effect: float = 1.0
+    notes: tuple[str, ...] = ()
 
     @property
     def has_intercept(self) -> bool:
@@ -141,7 +145,7 @@ class MomentLaw:
     @property
     def sampling_factor(self) -> float:
         """Variance of a mean over rows, relative to that of one row."""
-        return 1.0 / max(1.0, self.n_rows) if self.sampling else 0.0
+        return 1.0 / max(1.0, self.n_rows / self.design_effect) if self.sampling else 0.0
 
     @cached_property
     def plausible(self) -> Array:
@@ -261,7 +265,12 @@ class MomentLaw:
 
 
 def moment_law(
-    release: Release, *, sampling: bool = True, level: float = 0.95, tails: Tails = "moments"
+    release: Release,
+    *,
+    sampling: bool = True,
+    level: float = 0.95,
+    tails: Tails = "moments",
+    design_effect: float | None = None,
 ) -> MomentLaw:
     """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
@@ -286,6 +295,11 @@ def moment_law(
         moment[0, 0] = 1.0
         diagonal[0, :] = diagonal[:, 0] = 0.0
         diagonal[0, 0] = unit.count_variance
+    notes: tuple[str, ...] = ()
+    if sampling and design_effect is None:
+        design = design_of(release)
+        design_effect = design.largest_effect if tails == "bounded" else design.effect
+        notes = design.sentences(design_effect)
     return MomentLaw(
         moment=moment,
         n_rows=unit.n_rows,
@@ -298,4 +312,6 @@ def moment_law(
         sampling=sampling,
         level=level,
         tails=tails,
+        design_effect=design_effect or 1.0,
+        notes=notes,
     )

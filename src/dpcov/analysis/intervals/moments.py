@@ -23,7 +23,8 @@ SEVERAL, MOST_LOST = 4.0, 0.9
 
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
     """Ratios of two noisy moments, the column's and the intercept's; in original units."""
-    lines, rows = [], law.sampling_factor
+    # The ratio's denominator is the moment of the intercept, small where weights are.
+    lines, rows = [], law.sampling_factor * law.count**2
     for place in map(int, places + 1):
         column = law.columns[place]
         lower, upper = column.lowest, column.largest
@@ -62,7 +63,8 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
     if law.tails == "bounded":
         # u² varies by t (B² - t) at most if nothing but |u| <= B is known.
         linear, square = law.reach(place) ** 2, -1.0
-    sampling = 0.0, -linear / 2 * law.sampling_factor, square * law.sampling_factor
+    rows = law.sampling_factor * law.count**2
+    sampling = 0.0, -linear / 2 * rows, square * rows
     privacy = _privacy(law, place, np.outer(pair, pair))
     line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
     # A column may have lost several times as much as the average one.

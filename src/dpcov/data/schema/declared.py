@@ -69,7 +69,11 @@ Declared = Numeric | Boolean | Categorical | Ignored
 
 
 class Weights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The column of row weights, which lie between 0 and a public upper bound."""
+    """The column of row weights, which lie between 0 and a public upper bound.
+
+    Larger weights are moved to it; missing and negative ones are 0.  Listed as numeric from 0 to
+    ``upper``, the column releases Kish's design effect (docs/weights.md); it may be ignored, too.
+    """
 
     column: str
     upper: float | None = None

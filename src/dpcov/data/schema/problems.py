@@ -106,10 +106,13 @@ def _of_table(schema: Any) -> Iterator[str]:
 
 def _of_weights(schema: Declarations, weights: Weights) -> Iterator[str]:
     name, upper = weights.column, weights.upper
-    if name not in schema.columns:
-        yield f"The weights' column '{name}' is not listed; list it with the type \"ignored\"."
-    elif name in schema.features:
-        yield f"Column '{name}' cannot be both the weights and a feature; make it \"ignored\"."
+    declared = schema.columns.get(name)
+    if declared is None:
+        yield f"The weights' column '{name}' is not listed; list it as numeric or ignored."
+    elif not isinstance(declared, Ignored | Numeric):
+        yield f"Column '{name}' holds the weights; make it numeric, from 0 to upper, or ignored."
+    elif isinstance(declared, Numeric) and (declared.lower, declared.upper) != (0.0, upper):
+        yield f"Column '{name}' holds the weights; its bounds are 0 and the upper of the weights."
     if upper is None or not 0 < upper < math.inf:
         yield "The weights need upper, a positive public bound of the largest weight."
     if schema.intercept is not True:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, exp, inf, isnan, log, sqrt
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ import pyarrow as pa
 from dpcov.data.geometry import Geometry
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
+from dpcov.data.sources import open_source
 from dpcov.errors import PrivacyWarning, UsageError
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import release
@@ -121,7 +123,9 @@ class Rehearsal:
     def cheaper(self) -> Iterator[tuple[str, "Rehearsal"]]:
         """The same with less: without a column of the table, or with few of its levels."""
         encoded = [column.source for column in self.schema.encoded_columns]
+        weights = None if self.schema.weights is None else self.schema.weights.column
         names = sorted(self.schema.features, key=lambda name: -encoded.count(name))
+        names = [name for name in names if name != weights]
         for name in names[:3] if len(names) > 2 else []:
             columns = dict(self.schema.columns)
             kind = columns.pop(name)
@@ -141,7 +145,8 @@ class Rehearsal:
             told = (
                 "Rehearsed on made-up rows; no data were read.  Assumed: independent columns, "
                 f"numbers with a spread of {self.spread:.3g} of the width of their bounds, "
-                "equally frequent levels, yes in three of ten rows."
+                "equally frequent levels, yes in three of ten rows"
+                f"{', weights half of their upper' * (self.schema.weights is not None)}."
             )
         scales = (
             "Scales are found for a part of the budget, so any spread shows ('any')."
@@ -202,8 +207,15 @@ def made_up(schema: Schema, n_rows: int, spread: float) -> pa.Table:
         is_marked = schema.missing_of(name) == "indicator"
         columns[name] = pa.array(values, mask=rng.random(n_rows) < MISSING * is_marked)
     if schema.weights is not None:
-        columns[schema.weights.column] = pa.array(np.full(n_rows, schema.weights.upper))
+        alike = pa.array(np.full(n_rows, (schema.weights.upper or 0.0) / 2))
+        columns.setdefault(schema.weights.column, alike)
     return pa.table(columns)
+
+
+def count_rows(public: Path, schema: Schema) -> int:
+    """How many rows a public table has."""
+    first = next(iter(schema.features))
+    return sum(map(len, open_source(public).blocks(2**16, wanted={first: "text"})))
 
 
 def needed_epsilon(budget: Budget, factor: float) -> Fraction | None:
