@@ -70,6 +70,10 @@ def plan(
     if rows_per_person < 1:
         raise UsageError("A person has at least one row.")
     declared = _schema(schema, features, rows_per_person)
+    if table is not None and declared.patterns:
+        from dpcov.data.sources import open_source
+
+        declared = declared.resolve(open_source(table, declared.file).columns)
     warn_of_large_epsilon(budget.promise, stacklevel=2)
     if mechanisms:
         if rows is None or html is not None or table is not None:
@@ -124,7 +128,7 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     for column, smallest in zip(found.columns, planned.smallest, strict=True):
         light, _, word = LIGHTS[column.verdict].partition(" ")
         numbers = f"{WITHIN * column.mean_noise:.2g}", smallest, plus_minus(column.within)
-        lines.append([light, column.name, *numbers, word])
+        lines.append([light, column.in_unit, *numbers, word])
     told = [f"With {budget} and {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors:"]
     told += [found.headline, "", *_aligned(lines), ""]
     if isfinite(factor):
@@ -147,12 +151,12 @@ def _schema(path: Path | None, features: int | None, rows_per_person: int) -> "S
     from dpcov.data.schema.schema import Schema
 
     if path is not None:
-        return Schema.from_toml(path)
+        return Schema.from_toml(path, complete=True)
     if features is None or features < 2:
         raise UsageError("--features counts the intercept and at least one column.")
     unit = Numeric(lower=-1.0, upper=1.0)
     columns: Any = {f"column {place}": unit for place in range(1, features)}
-    return Schema(columns=columns, rows_per_person=rows_per_person)
+    return Schema(columns=columns, rows_per_person=rows_per_person, missing="never")
 
 
 def compare(

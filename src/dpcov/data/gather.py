@@ -61,6 +61,22 @@ class Gathering:
         names: tuple[str, ...] = load_engine(name_engine(data, self.engine)).columns(data)
         return names
 
+    def resolve(self, schema: Schema, data: Any) -> tuple[Schema, Any]:
+        """The schema with the table's own names, and the table, opened where names were read."""
+        if not schema.patterns:
+            return schema, data
+        if isinstance(data, Checkpoint):
+            return schema.resolve(Schema.loads(data.schema_toml).columns), data
+        if self._reads_here(data):
+            # A stream can be opened only once.
+            data = open_source(data, schema.file)
+            if not data.names_columns:
+                raise UsageError(
+                    f"The columns of '{data.name}' are those of its first row. Write out what the "
+                    "patterns stand for: dpcov schema resolve SCHEMA --data FILE"
+                )
+        return schema.resolve(self.columns(data)), data
+
     def ask(
         self, data: Any, encoding: Encoding, *, again: bool = False, n_is_public: bool = True
     ) -> Ask:
@@ -68,7 +84,7 @@ class Gathering:
         if not (again and self._reads_here(data)):
             return Ask(partial(self.answer, data, encoding))
         # Nothing is opened before the first question.
-        kept = cache(partial(self._kept, data, n_is_public))
+        kept = cache(partial(self._kept, data, encoding, n_is_public))
         return Ask(lambda question: self.answer(kept(), encoding, question))
 
     def moments(
@@ -106,9 +122,9 @@ class Gathering:
             return False
         return self._engine(data) in (LOCAL, "device") and name_engine(data) == LOCAL
 
-    def _kept(self, data: Any, n_is_public: bool) -> Any:
+    def _kept(self, data: Any, encoding: Encoding, n_is_public: bool) -> Any:
         # A source of which a copy is kept, unless its rows are in memory already.
-        source = open_source(data)
+        source = open_source(data, encoding.layout)
         # What is refused follows from public numbers: neither cells nor a private count decide.
         if source.once and not n_is_public:
             raise UsageError(

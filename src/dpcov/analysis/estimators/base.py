@@ -33,6 +33,7 @@ from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.published.base import on_one_thread
 from dpcov.published.estimate.post import find_post
+from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -54,6 +55,9 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         Features of the release to use; a table column's name means all features made of it.
     post : Post, optional
         Post-processing of the release; by default what its mechanism is meant to be read with.
+    missing : {"pairwise", "at-random"}
+        Moments over the values that are present, or what all rows would have if values are missing
+        at random (docs/missing.md), for which there are no intervals.
     budget : Budget, optional
         What the release may cost.  No default; for ``fit(rows)`` only, like all that follows.
     schema, bounds
@@ -75,6 +79,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     features: Sequence[str] | None = None
     post: Post | None = None
+    missing: MissingAs = "pairwise"
     spend_again: bool = False
 
     @classmethod
@@ -127,7 +132,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def _warn_of_hidden(self, release: Release) -> None:
         places = np.concatenate([self._places, getattr(self, "_targets", self._places[:0])])
-        found = [release.diagnose().columns[place] for place in np.unique(places)]
+        chosen = {feature_columns(release)[place].name for place in places}
+        found = [column for column in release.diagnose().columns if column.name in chosen]
         hidden = [column.name for column in found if column.hidden]
         if hidden:
             more = ", ..." if len(hidden) > SHOWN else ""
@@ -149,7 +155,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _reading(self, assume_centered: bool = False) -> Reading:
-        return Reading(self.release_, self._places, self.post, not assume_centered)
+        centered = not assume_centered
+        return Reading(self.release_, self._places, self.post, centered, self.missing)
 
     @on_one_thread
     def conf_int(self, level: float = 0.95, **options: Any) -> Any:
@@ -159,13 +166,18 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         ``options`` are those of the functions for these intervals.
         """
         self._require_fitted()
+        if self.missing != "pairwise":
+            raise InputError("There are intervals for missing='pairwise' alone; fit again so.")
         return self._intervals(level=level, **options)
 
     def _intervals(self, **options: Any) -> Any:
         raise InputError(f"There are no intervals for {type(self).__name__}.")
 
     def _features_of(self, X: Any) -> Array:
-        return feature_matrix(self, self._columns(), X)
+        columns, instead = self._columns(), None
+        if self.release_.presence is not None:
+            instead = self.release_.mean(indicators=True)[self._places]
+        return feature_matrix(self, columns, X, instead)
 
     def _columns(self) -> Columns:
         self._require_fitted()

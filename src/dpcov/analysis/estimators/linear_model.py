@@ -108,7 +108,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             raise InputError("No feature is left to predict with.")
 
     def _read(self, release: Release) -> None:
-        columns, moment = feature_columns(release), release.second_moment(self.post)
+        columns, moment = feature_columns(release), release.present_moment(self.post, self.missing)
         self._units = self._reading(not self.fit_intercept)
         self.noise_edge_ = self._units.edge
         self._coding = coding_of(columns, self._asked, self.reference_levels_)
@@ -229,8 +229,8 @@ class PrivateRidge(LinearModel):
             require_number("alpha", self.alpha, 0.0)
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
-        noise = noise_of(self.release_)
-        is_mapped = noise is not None and noise.is_normal and noise.features is not None
+        noise = noise_of(self.release_, indicators=True)
+        is_mapped = noise is not None and noise.is_normal and self.release_.frame.back is not None
         self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
         half_ranges = np.array([goal.half_range for goal in self._goals])
         risks = self._risks(problems)
@@ -248,13 +248,13 @@ class PrivateRidge(LinearModel):
         return [p.weights(alpha) for p, alpha in zip(problems, self._penalties, strict=True)]
 
     def _risks(self, problems: list[RidgeProblem]) -> Array:
-        noise = noise_of(self.release_)
+        noise = noise_of(self.release_, indicators=True)
         if noise is None:
             if self.alpha == "auto":
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
             return np.full((len(problems), len(self.alphas_)), np.nan)
-        raw, n_rows = self.release_.second_moment("none"), self.release_.n_rows
-        probes = list(self.release_.noise_probes(self.post))
+        raw, n_rows = self.release_.present_moment("none", self.missing), self.release_.n_rows
+        probes = list(self.release_.noise_probes(self.post, self.missing))
         found = []
         for p in problems:
             around = [Probe(noise, p.at(after), p.at(before)) for noise, after, before in probes]
@@ -264,7 +264,7 @@ class PrivateRidge(LinearModel):
 
     def _risk_noise(self, problems: list[RidgeProblem]) -> Array:
         # Of u'Wu, isotropic where the noise was added: sqrt(2 v) |u|^2.
-        noise, back = noise_of(self.release_), self.release_.frame.back
+        noise, back = noise_of(self.release_, indicators=True), self.release_.moment_map
         assert noise is not None
         u = np.array([p.error_directions(p.path(self.alphas_)) for p in problems])
         u = u if back is None else u @ back

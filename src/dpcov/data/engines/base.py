@@ -26,6 +26,7 @@ from dpcov.data.exact import packed_entries, panel_entries
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import Grouping
 from dpcov.data.histograms import HistogramQuestion, Histograms
+from dpcov.data.layout import FileLayout
 from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import digest
@@ -65,6 +66,11 @@ class TableEncoding:
     schema: Schema
     grouping: Grouping | None = None
     geometry: Geometry | None = None
+
+    @property
+    def layout(self) -> FileLayout | None:
+        """How files with the table are laid out."""
+        return self.schema.file
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -119,6 +125,7 @@ class BallEncoding:
     n_features: int
     norm_bound: float
     wanted: None = None
+    layout: None = None
 
     def encode(self, block: Block) -> EncodedBlock:
         """Encode a block."""
