@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.analyst.page import filled
 from benchmarks.gallery import FIGURES
+from benchmarks.measured import filled
 from benchmarks.papers.catalog import FIGURES as CATALOG
 
 DOCS = FIGURES.parent
