@@ -244,12 +244,9 @@ def test_a_european_file_is_opened_by_its_layout_and_a_codebook(desk):
     page = desk.ask(f"{work}/columns")[2]
     assert "größe" in page and "A code" in page and 'value="10"' in page
     assert "--codebook book.json --delimiter &#x27;;&#x27; --encoding latin-1" in page
-    typed = {"0.type": "numeric", "0.lower": "0", "0.upper": "9", "0.unit": "m"}
-    typed |= {
-        "1.type": "categorical",
-        "1.categories": "north\nsüd",
-        "2.missing_codes": "999, unknown",
-    }
+    # What the codebook describes comes first.
+    typed = {"1.type": "numeric", "1.lower": "0", "1.upper": "9", "1.unit": "m"}
+    typed |= {"2.categories": "north\nsüd", "0.missing_codes": "999, unknown"}
     assert send(desk, work, "columns", **typed)[0] == 303
     assert "unit = &quot;m&quot;" in (text := desk.ask(f"{work}/columns")[2])
     assert "missing_codes = [999, &quot;unknown&quot;]" in text
