@@ -18,6 +18,24 @@ def test_relative_links_lead_somewhere(page):
     assert not [target for target in inside if not (page.parent / target).exists()]
 
 
+def anchors(page):
+    """What a link may point to within a page: its headings, as mkdocs and code hosts write them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    plain = [re.sub(r"[^\w\s-]", "", heading.lower()).strip() for heading in headings]
+    return {re.sub(r"\s", "-", heading) for heading in plain} | {
+        re.sub(r"[-\s]+", "-", heading) for heading in plain
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_headings_that_exist(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target, heading in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", text):
+        other = (page.parent / target) if target else page
+        assert other.suffix != ".md" or heading in anchors(other), f"{target}#{heading}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_named_tests_exist(page):
     named = re.findall(r"`(tests/[\w/.]+?)(?:::(\w+))?`", page.read_text(encoding="utf-8"))
@@ -29,8 +47,21 @@ def test_named_tests_exist(page):
 
 
 def test_the_check_sees_a_broken_link(tmp_path):
-    (tmp_path / "page.md").write_text("[gone](absent.md) and `tests/absent.py::test_nothing`")
+    broken = "[gone](absent.md), [no heading](#absent) and `tests/absent.py::test_nothing`"
+    (tmp_path / "page.md").write_text(broken)
     with pytest.raises(AssertionError):
         test_relative_links_lead_somewhere(tmp_path / "page.md")
     with pytest.raises(AssertionError):
+        test_links_lead_to_headings_that_exist(tmp_path / "page.md")
+    with pytest.raises(AssertionError):
         test_named_tests_exist(tmp_path / "page.md")
+
+
+def test_the_cases_of_other_libraries_are_where_the_page_says():
+    page = (ROOT / "docs/peer-tests.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<!::)`?\b(test_\w+)`", page))
+    cases = (ROOT / "tests/peers/test_cases.py").read_text(encoding="utf-8")
+    elsewhere = set(re.findall(r"`tests/[\w/.]+?::(\w+)`", page))
+    here = {name for name in named - elsewhere if name != "test_cases"}
+    written = set(re.findall(r"^def (test_\w+)", cases, flags=re.MULTILINE))
+    assert here <= written and written <= here

@@ -128,7 +128,7 @@ def dong3(effort: Effort) -> Figure:
     n_rows = 20_000 if effort == "test" else N_ROWS
     axes = vary_norms_and_columns(effort, Budget(rho=RHO), zcdp_contenders(effort), n_rows)
     rhos = {
-        "full": (1e-4, 1e-3, 1e-2, 0.1, 1.0),
+        "full": (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0),
         "quick": (1e-4, 1e-3, 1e-2, 0.1, 1.0),
         "test": (),
     }[effort]
@@ -140,7 +140,7 @@ def dong3(effort: Effort) -> Figure:
         key="rho", title="(d) budget", x_label="rho", lines=lines(zcdp_contenders(effort), points)
     )
     sizes = {
-        "full": (1e3, 4e3, 16e3, 5e4, 1e5, 4e5),
+        "full": (1e3, 4e3, 16e3, 5e4, 1e5, 2e5, 4e5, 8e5),
         "quick": (1e3, 4e3, 16e3, 5e4, 2e5),
         "test": (),
     }[effort]

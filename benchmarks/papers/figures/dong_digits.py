@@ -1,7 +1,7 @@
 """Dong, Liang, Yi (2022): figures 4 and 6, MNIST under zCDP."""
 
 from benchmarks.papers.claims import all_of, beats, beats_often
-from benchmarks.papers.figure import Claim, Effort, Figure, Panel, Point, lines, table
+from benchmarks.papers.figure import Claim, Effort, Figure, Panel, Point, Table, lines, table
 from benchmarks.papers.figures.dong_shared import ADAPTIVE, RHO, SOURCE, auto_claim, zcdp_contenders
 from dpcov import Budget
 
@@ -11,12 +11,10 @@ def dong4(effort: Effort) -> Figure:
     sizes = {"full": (1000, 3000, 10000, 30000, 60000), "quick": (1000, 8000, 60000), "test": ()}[
         effort
     ]
-    rhos = {"full": (1e-3, 1e-2, 0.1, 1.0), "quick": (0.01, 0.1, 1.0), "test": ()}[effort]
+    swept = {"full": (6000, 20000, 60000), "quick": (60000,), "test": ()}[effort]
     contenders = zcdp_contenders(effort)
     by_rows = tuple(Point(x=n, table=table("mnist", n=n), budget=Budget(rho=RHO)) for n in sizes)
-    by_budget = tuple(
-        Point(x=rho, table=table("mnist", n=60000), budget=Budget(rho=rho)) for rho in rhos
-    )
+    budgets = tuple(_budgets(table("mnist", n=n), effort) for n in swept)
     return Figure(
         name="dong4",
         title="MNIST, all digits",
@@ -24,19 +22,27 @@ def dong4(effort: Effort) -> Figure:
         repetitions={"full": 50, "quick": 3, "test": 0}[effort],
         panels=(
             Panel(key="n", title="rows", x_label="n", lines=lines(contenders, by_rows)),
-            Panel(
-                key="rho",
-                title="budget, n = 60000",
-                x_label="rho",
-                lines=lines(contenders, by_budget),
+            *(
+                Panel(
+                    key=f"rho, n{n}",
+                    title=f"budget, n = {n}",
+                    x_label="rho",
+                    lines=lines(contenders, points),
+                )
+                for n, points in zip(swept, budgets, strict=True)
             ),
         ),
         notes=(
             f"60000 images of 784 pixels divided by 255 * 28; rho = {RHO} unless varied. EMCov "
             f"only in the full run.",
         ),
-        claims=real_claims("n", "rho"),
+        claims=real_claims("n", *(f"rho, n{n}" for n in swept)),
     )
+
+
+def _budgets(rows: Table, effort: Effort) -> tuple[Point, ...]:
+    rhos = {"full": (1e-3, 1e-2, 0.1, 1.0, 10.0), "quick": (0.01, 0.1, 1.0), "test": ()}[effort]
+    return tuple(Point(x=rho, table=rows, budget=Budget(rho=rho)) for rho in rhos)
 
 
 def dong6(effort: Effort) -> Figure:
@@ -49,24 +55,36 @@ def dong6(effort: Effort) -> Figure:
         )
         for rho in (0.1, 1.0)
     }
+    swept = {"full": (0, 1, 2), "quick": (), "test": ()}[effort]
     contenders = zcdp_contenders(effort)
     return Figure(
         name="dong6",
         title="MNIST, digit by digit",
         source=f"{SOURCE}, figure 6",
         repetitions={"full": 50, "quick": 3, "test": 0}[effort],
-        panels=tuple(
-            Panel(
-                key=f"rho{rho:g}",
-                title=f"rho = {rho:g}",
-                x_label="digit",
-                lines=lines(contenders, at),
-                log_x=False,
-            )
-            for rho, at in points.items()
+        panels=(
+            *(
+                Panel(
+                    key=f"rho{rho:g}",
+                    title=f"rho = {rho:g}",
+                    x_label="digit",
+                    lines=lines(contenders, at),
+                    log_x=False,
+                )
+                for rho, at in points.items()
+            ),
+            *(
+                Panel(
+                    key=f"digit{digit}",
+                    title=f"digit {digit}",
+                    x_label="rho",
+                    lines=lines(contenders, _budgets(table("mnist", digit=digit), effort)),
+                )
+                for digit in swept
+            ),
         ),
         notes=("5421 to 6742 images of 784 pixels per digit, divided by 255 * 28.",),
-        claims=real_claims("rho0.1", "rho1"),
+        claims=real_claims("rho0.1", "rho1", *(f"digit{digit}" for digit in swept)),
     )
 
 

@@ -1,5 +1,7 @@
 """Dong, Liang, Yi (2022), figure 5, on two news corpora that are not the paper's."""
 
+from collections.abc import Iterator
+
 from benchmarks.papers.figure import Effort, Figure, Panel, Point, Table, lines, table
 from benchmarks.papers.figures.dong_digits import real_claims
 from benchmarks.papers.figures.dong_shared import RHO, SOURCE, zcdp_contenders
@@ -8,6 +10,8 @@ from dpcov import Budget
 CORPORA = {"reuters21578": "Reuters", "20newsgroups": "Newsgroups"}
 SCALINGS = ("own norm", "largest norm")
 D = 128
+SWEPT = {"full": (32, D, 512), "quick": (D,), "test": (D,)}
+"""Numbers of columns at which rows and budget vary."""
 
 
 def dong5(effort: Effort) -> Figure:
@@ -36,29 +40,28 @@ def dong5(effort: Effort) -> Figure:
     )
 
 
-def _panels(corpus: str, scaling: str, effort: Effort) -> tuple[Panel, Panel, Panel]:
+def _panels(corpus: str, scaling: str, effort: Effort) -> Iterator[Panel]:
     sizes = {"full": (1000, 2000, 5000, 10_000, 18_000), "quick": (1000, 5000, 18_000), "test": ()}[
         effort
     ]
     dimensions = {"full": (32, 64, 128, 256, 512), "quick": (32, 128, 512), "test": ()}[effort]
-    rhos = {"full": (1e-3, 1e-2, 0.1, 1.0), "quick": (0.01, 0.1, 1.0), "test": ()}[effort]
+    rhos = {"full": (1e-3, 1e-2, 0.1, 1.0, 10.0), "quick": (0.01, 0.1, 1.0), "test": ()}[effort]
 
     def rows(d: int, n: int | None = None) -> Table:
         return table("news", corpus=corpus, d=d, scaling=scaling, n=n)
 
-    axes = {
-        "n": tuple(Point(x=n, table=rows(D, n), budget=Budget(rho=RHO)) for n in sizes),
-        "d": tuple(Point(x=d, table=rows(d), budget=Budget(rho=RHO)) for d in dimensions),
-        "rho": tuple(Point(x=rho, table=rows(D), budget=Budget(rho=rho)) for rho in rhos),
-    }
-    contenders = zcdp_contenders(effort)
-    first, second, third = (
-        Panel(
+    def panel(axis: str, x_label: str, points: tuple[Point, ...]) -> Panel:
+        return Panel(
             key=f"{CORPORA[corpus]}, {scaling}, {axis}",
             title=f"{CORPORA[corpus]}, {scaling}",
-            x_label=axis,
-            lines=lines(contenders, points),
+            x_label=x_label,
+            lines=lines(zcdp_contenders(effort), points),
         )
-        for axis, points in axes.items()
-    )
-    return first, second, third
+
+    by_d = (Point(x=d, table=rows(d), budget=Budget(rho=RHO)) for d in dimensions)
+    yield panel("d", "d", tuple(by_d))
+    for d in SWEPT[effort]:
+        by_n = (Point(x=n, table=rows(d, n), budget=Budget(rho=RHO)) for n in sizes)
+        by_rho = (Point(x=rho, table=rows(d), budget=Budget(rho=rho)) for rho in rhos)
+        yield panel(f"n at d = {d}", f"n (d = {d})", tuple(by_n))
+        yield panel(f"rho at d = {d}", f"rho (d = {d})", tuple(by_rho))

@@ -1,5 +1,7 @@
 """Dong, Liang, Yi (2022): figures 7 and 8, synthetic rows under pure DP."""
 
+from dataclasses import replace
+
 from benchmarks.papers.claims import all_of, beats, grows, ratio_rises
 from benchmarks.papers.figure import (
     Claim,
@@ -29,6 +31,7 @@ from benchmarks.papers.figures.dong_shared import (
 )
 from dpcov import Budget
 
+MORE_ROWS = 500_000
 METHODS = ("LapCov, clipped", SEPARATE.label, PAPER.label, OUR.label)
 
 
@@ -55,7 +58,7 @@ def pure_contenders(effort: Effort) -> tuple[Contender, ...]:
 def dong7(effort: Effort) -> Figure:
     """Pure DP, unit rows, d varies."""
     sizes = {
-        "full": (1000, 4000, 16000, 160_000),
+        "full": (1000, 4000, 10_000, 16000, 40_000, 160_000),
         "quick": (1000, 16000, 160_000),
         "test": (16000,),
     }[effort]
@@ -84,7 +87,7 @@ def dong7(effort: Effort) -> Figure:
 
 def _pure_rows(n: int, effort: Effort) -> Panel:
     grid = {
-        "full": (10, 20, 30, 50, 70, 100, 200),
+        "full": (10, 20, 30, 50, 70, 100, 200, 400, 800),
         "quick": (10, 20, 50, 100),
         "test": (10, 30, 90),
     }[effort]
@@ -110,20 +113,23 @@ def dong8(effort: Effort) -> Figure:
     budgets = Panel(
         key="epsilon", title="(c) budget", x_label="epsilon", lines=lines(contenders, points)
     )
+    budget = Budget(epsilon=EPSILON)
+    more = vary_norms_and_columns(effort, budget, contenders, MORE_ROWS) if effort == "full" else ()
+    more = tuple(
+        replace(panel, key=f"{panel.key}, more", title=f"{panel.title}, n = {MORE_ROWS}")
+        for panel in more
+    )
     return Figure(
         name="dong8",
         title="Pure DP, synthetic rows with Zipf norms: one parameter varies",
         source=f"{SOURCE}, figure 8",
         repetitions={"full": 50, "quick": 6, "test": 0}[effort],
-        panels=(
-            *vary_norms_and_columns(effort, Budget(epsilon=EPSILON), contenders, N_ROWS),
-            budgets,
-        ),
+        panels=(*vary_norms_and_columns(effort, budget, contenders, N_ROWS), budgets, *more),
         notes=(
             f"d = {D}, n = {N_ROWS}, N = {BINS}, epsilon = {EPSILON} unless varied; "
             f"{SAME_AS_PAPER}.",
         ),
-        claims=_pure_claims("N", "d", "epsilon"),
+        claims=_pure_claims("N", "d", "epsilon", *(panel.key for panel in more)),
     )
 
 

@@ -67,7 +67,7 @@ def wang1(effort: Effort) -> Figure:
         title="DP-Thresholding on sparse Gaussian rows",
         source=f"{SOURCE}, figure 1",
         panels=tuple(panels),
-        repetitions={"full": 20, "quick": 8, "test": 3}[effort],
+        repetitions={"full": 50, "quick": 8, "test": 3}[effort],
         notes=(
             f"delta = 1/n; sparsity {SPARSITY:g}, p = {P}, epsilon = {EPSILON:g} unless varied (p "
             f"= 200 in the privacy "

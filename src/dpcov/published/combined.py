@@ -16,6 +16,7 @@ from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.together import largest, spend_of, together
 from dpcov.published.estimate.entry_noise import BIAS
 from dpcov.published.estimate.merging import Weighted, merged, shares
+from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array
@@ -168,7 +169,10 @@ def _placed(members: Sequence["BaseRelease"], rows: float | None) -> list[Weight
 
 
 def encoded_map(member: "BaseRelease", reference: "BaseRelease") -> Array:
-    """From rows as one release encodes them to rows as another does, (d, d)."""
+    """From rows as one release encodes them to rows as another does, (d, d).
+
+    A missing value is zero in both, so that centers shift only the values that are present.
+    """
     columns, others = member.manifest.columns, reference.manifest.columns
     found = np.diag(
         [own.half_range / to.half_range for own, to in zip(columns, others, strict=True)]
@@ -177,7 +181,9 @@ def encoded_map(member: "BaseRelease", reference: "BaseRelease") -> Array:
         (own.center - to.center) / to.half_range for own, to in zip(columns, others, strict=True)
     ]
     if reference.has_intercept:
-        found[1:, 0] = shift[1:]
+        presence = Presence.of(member.encoded_features)
+        present = np.eye(1, len(found)) if presence is None else presence.rows
+        found[1:] += np.array(shift)[1:, None] * present
     elif any(shift):
         raise UsageError(f"Without an intercept their centers have to be the same. {_GEOMETRY}")
     return found
@@ -281,7 +287,7 @@ def _check_unit(one: Manifest, other: Manifest) -> None:
 
 def _meaning(manifest: Manifest) -> list[tuple[Any, ...]]:
     # What columns mean, in whatever geometry.
-    return [(column.name, column.source, column.kind) for column in manifest.columns]
+    return [(each.name, each.source, each.kind, each.missing_of) for each in manifest.columns]
 
 
 def _same_coordinates(one: "BaseRelease", other: "BaseRelease") -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpcov.privacy.guarantee import costs_nothing
+from dpcov.published.design import told_of
 from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, Verdict, plus_minus
 from dpcov.published.numbers import WITHIN
 from dpcov.published.words import NUMERICS_WORDS, own_rows, promise_in_words, rows_in_words
@@ -53,7 +54,8 @@ def told_by_doctor(found: Diagnosis) -> str:
         light, told = LIGHTS[column.verdict][0], f"{column.cause} {column.advice}"
         said = f"{light} {_first(names)}: {told}"
         lines.append(fill(said.rstrip(), _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
-    return _joined([found.headline, _columns(found.columns), "\n".join(lines), _LEGEND])
+    remarks = "\n".join(fill(remark, _WIDTH) for remark in found.remarks)
+    return _joined([found.headline, remarks, _columns(found.columns), "\n".join(lines), _LEGEND])
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -95,17 +97,22 @@ def _what(release: "BaseRelease") -> str:
     count = len(release.feature_names)
     features = f"{count} feature{'s' * (count != 1)}"
     groups = f"the same for each of {_first(release.group_names)}"
+    functions = [x.name for x in release.features if x.kind == "numeric" and x.name != x.source]
+    told = f"{_first(functions)}: estimates are of the function's value"
     found = any(column.lower is not None for column in release.features)
     what = "the length to which longer encoded rows were scaled" if found else _BOUND
     bound = f"{release.manifest.norm_bound:.6g}, {what}"
+    sampling = told_of(release)
     remark = "published exactly: this number is not protected"
     if release.manifest.n_rows is None:
         remark = "the exact number is protected"
     return _table(
         ("Published", f"{kind} of {features}, with noise; no row and no single value"),
         ("Features", _first(release.feature_names)),
+        *([("Functions", told)] if functions else []),
         *([("Groups", groups)] if release.group_names else []),
         ("Rows", f"{rows_in_words(release)} ({remark})"),
+        *([("Sampling", " ".join(sampling))] if sampling else []),
         ("Norm bound", bound),
     )
 
@@ -154,17 +161,24 @@ def _estimates(found: Diagnosis) -> str:
 
 
 def _columns(columns: Sequence[ColumnVerdict]) -> str:
-    width = max([len("Column"), *(len(_short(column.name)) for column in columns)])
+    width = max([len("Column"), *(len(_short(column.in_unit)) for column in columns)])
     lines = [
         f"   {'Column':<{width}}  {'mean':>10} {'±':>9}  {'spread':>10} {'±':>9}  correlations ±"
     ]
+    is_marked = any(isfinite(c.missing) for c in columns)
+    lines[0] = lines[0] + f"  {'missing':>7} {'±':>6}" * is_marked
     for c in columns:
         numbers = (c.mean, WITHIN * c.mean_noise, c.spread, WITHIN * c.spread_noise)
         mean, of_mean, spread, of_spread = (f"{x:.4g}" if isfinite(x) else "–" for x in numbers)
-        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {plus_minus(c.within):>6}"
+        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {plus_minus(c.within):>14}"
+        line += f"  {_part(c.missing):>7} {_part(WITHIN * c.missing_noise):>6}" * is_marked
         light, _, word = LIGHTS[c.verdict].partition(" ")
-        lines.append(f"{light}  {_short(c.name):<{width}}  {line}  {word}")
+        lines.append(f"{light}  {_short(c.in_unit):<{width}}  {line}  {word}")
     return "\n".join(lines)
+
+
+def _part(share: float) -> str:
+    return f"{100 * share:.2g} %" if isfinite(share) else "–"
 
 
 def _provenance(release: "BaseRelease") -> str:

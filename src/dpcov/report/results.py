@@ -199,6 +199,7 @@ def features(group: GroupNumbers) -> Html:
     shown, more = said[:FINDINGS_SHOWN], said[FINDINGS_SHOWN:]
     return join(
         el("p", found.headline, class_="lead"),
+        [el("p", remark) for remark in found.remarks],
         el("ul", shown, class_="findings") if shown else None,
         details(f"{len(more)} more findings", el("ul", more, class_="findings")) if more else None,
         el("div", made, class_="sortable tall" if len(rows) > ROWS_SHOWN else "sortable"),
@@ -215,7 +216,7 @@ def _finding(names: Sequence[str], column: ColumnVerdict) -> Html:
 def _column(column: ColumnVerdict) -> list[Child]:
     light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
     numbers = (column.mean, WITHIN * column.mean_noise, column.spread, WITHIN * column.spread_noise)
-    return [name_of(column.name), light, *map(number, numbers), plus_minus(column.within)]
+    return [name_of(column.in_unit), light, *map(number, numbers), plus_minus(column.within)]
 
 
 def _problem(group: GroupNumbers) -> Html:

@@ -5,6 +5,7 @@ the noise drowns a quantity.  Derivations and measured coverage: docs/inference.
 """
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any, get_args
 
 import numpy as np
@@ -16,6 +17,7 @@ from dpcov.analysis.features import (
     find_features,
     predictors,
     require_intercept,
+    weights_column,
     without_references,
 )
 from dpcov.analysis.intervals.coefficients import coefficient_lines
@@ -30,10 +32,18 @@ from dpcov.published.release import Release
 
 Names = Sequence[str] | None
 
+# What a table of coefficients is called, before the target.
+_COEFFICIENTS = "coefficients for "
+
 
 @on_one_thread
 def mean_intervals(
-    release: Release, features: Names = None, *, level: float = 0.95, sampling: bool = True
+    release: Release,
+    features: Names = None,
+    *,
+    level: float = 0.95,
+    sampling: bool = True,
+    design_effect: float | None = None,
 ) -> IntervalTable:
     """Intervals for means, in original units.
 
@@ -41,10 +51,14 @@ def mean_intervals(
     each interval on its own.  Without ``sampling`` it is the table that an interval is about, and
     not what its rows are a sample of.
 
+    ``design_effect`` is a public number: the sampling variance relative to that of as many
+    independent rows of one weight.  By default Kish's for weights, where the release has what it
+    needs, times the rows that one person may have: a person's rows are taken for alike.
+
     Raises UnknownNoiseError where the release's mechanism publishes no law of its noise, and
     ReleaseError without an intercept, or where the noise hides the number of rows.
     """
-    law, places = _opened(release, features, level, sampling)
+    law, places = _opened(release, features, level, sampling, design_effect)
     return _table("means", law, mean_lines(law, places))
 
 
@@ -55,6 +69,7 @@ def variance_intervals(
     *,
     level: float = 0.95,
     sampling: bool = True,
+    design_effect: float | None = None,
     tails: Tails = "moments",
 ) -> IntervalTable:
     """Intervals for variances, in squared original units.
@@ -63,7 +78,7 @@ def variance_intervals(
     mean, variance and bounds (``"moments"``); or the largest that the bounds allow (``"bounded"``),
     safe for every table and wide.  Other parameters and errors are as in :func:`mean_intervals`.
     """
-    law, places = _opened(release, features, level, sampling, tails)
+    law, places = _opened(release, features, level, sampling, design_effect, tails)
     return _table("variances", law, variance_lines(law, places))
 
 
@@ -75,6 +90,7 @@ def correlation_intervals(
     partial: bool = False,
     level: float = 0.95,
     sampling: bool = True,
+    design_effect: float | None = None,
     tails: Tails = "moments",
 ) -> IntervalTable:
     """Intervals for the correlations of all pairs, named ``"a, b"``.
@@ -82,7 +98,7 @@ def correlation_intervals(
     ``partial``: with the other chosen features held fixed; of a column's categories one is left
     out.  Other parameters and errors are as in :func:`variance_intervals`.
     """
-    law, places = _opened(release, features, level, sampling, tails)
+    law, places = _opened(release, features, level, sampling, design_effect, tails)
     if not partial:
         return _table("correlations", law, correlation_lines(law, places))
     # Levels that hold all rows determine each other.
@@ -100,6 +116,7 @@ def eigenvalue_intervals(
     scaling: Scaling = "original",
     level: float = 0.95,
     sampling: bool = True,
+    design_effect: float | None = None,
     tails: Tails = "moments",
     draws: int = 200,
 ) -> IntervalTable:
@@ -109,7 +126,7 @@ def eigenvalue_intervals(
     standard deviations.  The simulation of ``draws`` has the same result every time.  Other
     parameters and errors are as in :func:`variance_intervals`.
     """
-    law, places = _opened(release, features, level, sampling, tails)
+    law, places = _opened(release, features, level, sampling, design_effect, tails)
     _require_one_of("scaling", scaling, Scaling)
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
@@ -138,6 +155,7 @@ def coefficient_intervals(
     fit_intercept: bool = True,
     level: float = 0.95,
     sampling: bool = True,
+    design_effect: float | None = None,
     tails: Tails = "moments",
 ) -> IntervalTable:
     """Intervals for the intercept and coefficients of a linear regression, in original units.
@@ -161,10 +179,10 @@ def coefficient_intervals(
     goals = find_features(columns, target)
     if len(goals) != 1:
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
-    chosen = predictors(columns, goals, features)
+    chosen = predictors(columns, goals, features, weights_column(release))
     if not alpha >= 0:
         raise InputError("alpha must be at least 0.")
-    law = _law(release, level, sampling, tails)
+    law = _law(release, level, sampling, design_effect, tails)
     references: tuple[str, ...] = ()
     if fit_intercept:
         require_intercept(release)
@@ -172,28 +190,43 @@ def coefficient_intervals(
     coding = coding_of(columns, chosen, references)
     maps = half_range_map(release, fit_intercept)
     lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, alpha, fit_intercept)
-    return _table(f"coefficients for {target}", law, lines, references)
+    return _table(f"{_COEFFICIENTS}{columns[int(goals[0])].name}", law, lines, references)
 
 
 def _opened(
-    release: Release, features: Names, level: float, sampling: bool, tails: Tails = "moments"
+    release: Release,
+    features: Names,
+    level: float,
+    sampling: bool,
+    design_effect: float | None,
+    tails: Tails = "moments",
 ) -> tuple[MomentLaw, Places]:
-    law = _law(release, level, sampling, tails)
+    law = _law(release, level, sampling, design_effect, tails)
     require_intercept(release)
-    return law, find_features(feature_columns(release), features)
+    return law, find_features(feature_columns(release), features, weights_column(release))
 
 
-def _law(release: Release, level: float, sampling: bool, tails: Tails) -> MomentLaw:
+def _law(
+    release: Release, level: float, sampling: bool, design_effect: float | None, tails: Tails
+) -> MomentLaw:
     if isinstance(level, bool) or not 0.5 <= float(level) < 1:
         raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
+    if design_effect is not None and not 0 < float(design_effect) < inf:
+        raise InputError("design_effect must be a positive number, such as 1.7.")
     _require_one_of("tails", tails, Tails)
-    return moment_law(release, sampling=sampling, level=level, tails=tails)
+    return moment_law(
+        release, sampling=sampling, level=level, tails=tails, design_effect=design_effect
+    )
 
 
 def _table(
     what: str, law: MomentLaw, lines: Sequence[Interval], references: Names = None, *notes: str
 ) -> IntervalTable:
-    notes += tuple(f"Reference category: {name}." for name in references or ())
+    notes += law.notes + tuple(f"Reference category: {name}." for name in references or ())
+    # A table of coefficients ends its heading with the target.
+    named = {what.removeprefix(_COEFFICIENTS), *(line.name for line in lines)}
+    units = [f"{x.name} in {x.unit}" for x in law.columns if x.unit and x.name in named]
+    notes += (f"Units: {'; '.join(units)}.",) if units else ()
     return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=notes)
 
 

@@ -19,6 +19,7 @@ from dpcov.analysis.features import Places
 from dpcov.analysis.problems import UnknownNoiseError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array
@@ -128,11 +129,16 @@ class MomentLaw:
     others: tuple["MomentLaw", ...] = ()
     # Part of all squared lengths that scaling rows down took, 0 if none was.
     lost: float = 0.0
+    # Parts of the rows in which pairs of features are present, (p, p); None: all.
+    shares: Array | None = None
     is_normal: bool = True
     # Whether rows are a sample; otherwise the table itself is what is estimated.
     sampling: bool = True
     level: float = 0.95
     tails: Tails = "moments"
+    # Variance of what is estimated relative to that of as many independent rows of one weight.
+    design_effect: float = 1.0
+    notes: tuple[str, ...] = ()
 
     @property
     def has_intercept(self) -> bool:
@@ -142,7 +148,7 @@ class MomentLaw:
     @property
     def sampling_factor(self) -> float:
         """Variance of a mean over rows, relative to that of one row."""
-        return 1.0 / max(1.0, self.n_rows) if self.sampling else 0.0
+        return 1.0 / max(1.0, self.n_rows / self.design_effect) if self.sampling else 0.0
 
     @cached_property
     def plausible(self) -> Array:
@@ -202,6 +208,30 @@ class MomentLaw:
             return np.eye(len(self.moment))
         free = self.back[:, int(self.has_intercept) :]
         return np.asarray(free @ free.T)
+
+    def present(self, places: Places) -> Array:
+        """Parts of the rows in which pairs of columns are present, (q, q)."""
+        found = np.ones((len(self.moment), len(self.moment)))
+        if self.shares is not None:
+            found[1:, 1:] = self.shares
+            found[0, 1:] = found[1:, 0] = np.diagonal(self.shares)
+        return np.asarray(found[np.ix_(places, places)])
+
+    def thinned(self, a: Array) -> Array:
+        """Matrix K: u'Ku is n times the variance of a'Mu by sampling, for a'Mu about zero.
+
+        Normal rows whose pairs of columns are present in different ones (docs/missing.md).
+        """
+        present = self.present(np.arange(len(self.moment)))
+        own, means = np.diagonal(present), self.plausible[0]
+        spread = self.plausible - np.outer(means, means) / self.plausible[0, 0]
+        more = spread * (present / np.outer(own, own) - 1.0)
+        both = self.plausible + more
+        # What pairs of one column add because they are over different rows.
+        lone = np.sqrt(np.maximum(1 / own - 1.0, 0.0))[:, None]
+        apart = lone * (a[:, None] * spread + np.diag(spread @ a))
+        along = more @ a
+        return np.asarray(float(a @ both @ a) * both + np.outer(along, along) + apart.T @ apart)
 
     def shape(self, place: int) -> ColumnShape:
         """Shape of a column, with a variance that its bounds allow."""
@@ -274,7 +304,12 @@ class MomentLaw:
 
 
 def moment_law(
-    release: Release, *, sampling: bool = True, level: float = 0.95, tails: Tails = "moments"
+    release: Release,
+    *,
+    sampling: bool = True,
+    level: float = 0.95,
+    tails: Tails = "moments",
+    design_effect: float | None = None,
 ) -> MomentLaw:
     """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
     unit = release.unit
@@ -291,26 +326,39 @@ def moment_law(
         )
     intercept = release.public_intercept
     moment = release.frame.moment(unit.matrix, intercept) * release.manifest.norm_bound**2
+    shares = None
+    if release.presence is not None and moment[0, 0] > 0:
+        found = release.presence.moments(moment / moment[0, 0])
+        moment, shares = found.moment() * moment[0, 0], found.shares
     intercept_is_known = release.has_intercept and release.manifest.intercept_is_public
     if intercept_is_known:
         moment[0, 0] = 1.0
-    back, others = release.frame.back, list[MomentLaw]()
     own, *rest = (_diagonal(each, len(moment), intercept_is_known) for each in noise.alone())
+    back, *backs = release.moment_maps
     facts: dict[str, Any] = {"moment": moment, "n_rows": unit.n_rows}
     facts |= {"columns": tuple(release.manifest.columns), "is_normal": noise.is_normal}
-    for diagonal, other, source in zip(rest, noise.others, unit.sources[1:], strict=True):
-        law = {"off_diagonal": other.off_diagonal, "diagonal": diagonal, "back": source.back}
+    others = list[MomentLaw]()
+    for diagonal, other, map_ in zip(rest, noise.others, backs, strict=True):
+        law = {"off_diagonal": other.off_diagonal, "diagonal": diagonal, "back": map_}
         others.append(MomentLaw(**facts | law))
+    notes: tuple[str, ...] = ()
+    if sampling and design_effect is None:
+        design = design_of(release)
+        design_effect = design.largest_effect if tails == "bounded" else design.effect
+        notes = design.sentences(design_effect)
     return MomentLaw(
         **facts,
         off_diagonal=noise.off_diagonal + noise.bias,
         diagonal=own,
-        back=unit.sources[0].back if unit.sources else back,
+        back=back,
         others=tuple(others),
+        shares=shares,
         lost=release.statistics.lost,
         sampling=sampling,
         level=level,
         tails=tails,
+        design_effect=design_effect or 1.0,
+        notes=notes,
     )
 
 

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from dpcov.published.columns import count_values
 from dpcov.published.estimate.post import find_post
+from dpcov.published.estimate.present import Presence, PresentMoments
 from dpcov.published.estimate.unit import Part, Source, UnitEstimate
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array
@@ -74,20 +76,35 @@ class MomentNoise:
     # Where rows were mapped before noise was added: encoded features as combinations of the rows
     # that noise was added to, (p, d).  Only those have these variances.
     features: Array | None = None
+    # Shares of the rows in which pairs of features are present, (p, p); None: all.
+    shares: Array | None = None
     # Independent noise of releases that were combined, in coordinates of its own.
     others: tuple["MomentNoise", ...] = ()
 
     def on(self, places: Places) -> "MomentNoise":
         """The same for the features at ``places``, (q,), alone."""
-        if self.features is None:
-            return self
+        shares = None if self.shares is None else self.shares[np.ix_(places, places)]
+        features = None if self.features is None else self.features[places]
         others = tuple(other.on(places) for other in self.others)
-        return replace(self, features=self.features[places], others=others)
+        return replace(self, features=features, shares=shares, others=others)
 
     def alone(self) -> Iterator["MomentNoise"]:
         """Every independent noise."""
         yield replace(self, others=())
         yield from self.others
+
+    def over_present(self, presence: Presence, found: PresentMoments) -> "MomentNoise":
+        """The same where means are over the values that are present, covariances over pairs.
+
+        The noise of the numbers of those rows is left out: it is small beside the rest.
+        """
+        back = np.eye(len(found.mean) + 1)[1:] if self.features is None else self.features
+        rows = np.vstack([np.eye(1, back.shape[1]), back])
+        # Without its mean, which is subtracted where a value is present.
+        mapped = presence.centered(found) @ rows
+        mapped[:, 0] += found.mean
+        others = tuple(other.over_present(presence, found) for other in self.others)
+        return replace(self, features=mapped, shares=found.shares, others=others)
 
     def along(self, means: Array) -> tuple[Array, Array]:
         """Products of centered features in coordinates of the noise, (p, p), and intercepts."""
@@ -95,7 +112,17 @@ class MomentNoise:
             return np.eye(len(means)) + np.outer(means, means), -means
         centered = self.features.copy()
         centered[:, 0] -= means
+        if self.shares is not None:
+            centered /= np.sqrt(np.diagonal(self.shares))[:, None]
         return centered @ centered.T, centered[:, 0] * self.has_intercept
+
+    @property
+    def thinning(self) -> tuple[Array | float, Array | float]:
+        """What the noise on means, (p,), and on pairs, (p, p), has beyond that of `along`."""
+        if self.shares is None:
+            return 1.0, 1.0
+        own = np.sqrt(np.diagonal(self.shares))
+        return 1 / own, np.outer(own, own) / self.shares
 
     def of_form(self, square: Array, trace: Array, at_intercept: Array) -> Array:
         """Variance of <F, W> for symmetric F of this squared norm, trace and entry (0, 0)."""
@@ -169,9 +196,10 @@ def _from_source(law: MomentNoise, source: Source, scale: float) -> MomentNoise:
 
 
 def _mean_square(unit: UnitEstimate, manifest: Manifest) -> float:
-    # Of an encoded feature, on average over all.
+    # Of all encoded features together, for each one that is no indicator of missing values.
     features = np.diagonal(unit.matrix)[int(manifest.columns[0].kind == "intercept") :]
-    return max(0.0, float(features.mean()) if len(features) else 0.0) * manifest.norm_bound**2
+    count = max(1, count_values(manifest.columns))
+    return max(0.0, float(features.sum()) / count) * manifest.norm_bound**2
 
 
 def seems_inhabited(part: Part) -> bool:
@@ -225,7 +253,7 @@ def mean_noise(means: Array, noise: MomentNoise) -> Array:
     squares = (np.diagonal(products) + first**2) / 2
     variance = noise.of_form(squares, first, first)
     variance += noise.excess * means**2 * noise.intercept_is_noisy
-    return np.asarray(np.sqrt(variance) / noise.intercept)
+    return np.asarray(np.sqrt(variance) / noise.intercept * noise.thinning[0])
 
 
 def total(weights: Array, noise: MomentNoise) -> MomentNoise:
@@ -233,8 +261,11 @@ def total(weights: Array, noise: MomentNoise) -> MomentNoise:
     features = noise.features
     if features is None:
         features = np.eye(len(weights) + 1)[1:]
+    # Levels of one column are present together.
+    first = int(np.flatnonzero(weights)[0]) if weights.any() else 0
+    shares = None if noise.shares is None else noise.shares[first : first + 1, first : first + 1]
     others = tuple(total(weights, other) for other in noise.others)
-    return replace(noise, features=(weights @ features)[None], others=others)
+    return replace(noise, features=(weights @ features)[None], shares=shares, others=others)
 
 
 def variance_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
@@ -257,7 +288,8 @@ def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Arr
     square = (np.outer(own, own) + products**2) / 2 - at_first**2 + (at_first - covariance) ** 2
     variance = noise.of_form(square, products - covariance, at_first - covariance)
     variance += noise.excess * (at_first - covariance) ** 2 * noise.intercept_is_noisy
-    return np.asarray(np.sqrt(variance + noise.excess * np.eye(len(own))) / noise.intercept)
+    deviation = np.sqrt(variance + noise.excess * np.eye(len(own))) / noise.intercept
+    return np.asarray(deviation * noise.thinning[1])
 
 
 @_of_all
@@ -280,7 +312,7 @@ def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Ar
     halves = (r / 2 * precision[:, None]) ** 2
     own_entries = halves + halves.T + at_first**2 * noise.intercept_is_noisy
     deviation: Array = np.sqrt(np.maximum(variance + noise.excess * own_entries, 0.0))
-    deviation /= noise.intercept
+    deviation = deviation / noise.intercept * noise.thinning[1]
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
     return deviation
 
@@ -336,6 +368,8 @@ def _profile(noise: MomentNoise, scales: Array) -> Array:
     if noise.features is None:
         return np.asarray(scales**2)
     seen = noise.features[:, int(noise.has_intercept) :] * scales[:, None]
+    if noise.shares is not None:
+        seen = seen / np.diagonal(noise.shares)[:, None]
     return np.asarray(np.maximum(np.linalg.eigvalsh(seen @ seen.T), 0.0))
 
 
@@ -343,5 +377,6 @@ def _largest_square(noise: MomentNoise, scales: Array, shifts: Array) -> float:
     # Largest eigenvalue of the profile of noise after centering, S (I + m m') S without a map.
     if noise.features is None and not shifts.any():
         return float(np.max(scales**2, initial=0.0))
+    scales = scales * noise.thinning[0]
     products = noise.along(shifts)[0] * np.outer(scales, scales)
     return float(np.linalg.eigvalsh(products)[-1])

@@ -55,7 +55,7 @@ class Part:
 class Source:
     """Noise that was added in coordinates of its own: the second moment has back N back'.
 
-    ``back``, (d, d), leads to encoded rows; the variances are those of N.
+    ``back``, (q, d), leads to encoded rows, or columns of them; the variances are those of N.
     """
 
     noise_variance: float

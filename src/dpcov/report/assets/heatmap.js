@@ -7,7 +7,7 @@ const STOPS = {
 const UNKNOWN = { light: [255, 255, 255], dark: [70, 72, 76] };
 const MOST_CELLS = 160;
 const FEWEST_FEATURES = 12;
-const LABELLED = 40;
+const LABELED = 40;
 const LEAST_CELL = 8;
 
 const scheme = () => {
@@ -144,8 +144,8 @@ class HeatMap {
     const width = this.canvas.clientWidth;
     if (width === 0) return;
     if (this.base === null) this.paint();
-    const labelled = this.span <= LABELLED && 0.7 * width >= LEAST_CELL * this.cells;
-    this.margin = labelled ? Math.min(150, 0.3 * width) : 0;
+    const labeled = this.span <= LABELED && 0.7 * width >= LEAST_CELL * this.cells;
+    this.margin = labeled ? Math.min(150, 0.3 * width) : 0;
     this.side = width - this.margin;
     const height = this.side + 0.62 * this.margin;
     const density = devicePixelRatio || 1;
@@ -157,7 +157,7 @@ class HeatMap {
     pen.imageSmoothingEnabled = false;
     pen.drawImage(this.base, this.margin, 0, this.side, this.side);
     const style = getComputedStyle(this.canvas);
-    if (labelled) this.label(pen, style);
+    if (labeled) this.label(pen, style);
     if (this.cursor !== null) this.mark(pen, style);
     this.drawLegend();
   }

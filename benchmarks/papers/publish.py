@@ -1,0 +1,114 @@
+"""Keep full runs of figures with the documentation: curves, verdicts, drawings, and the page.
+
+    python -m benchmarks.papers.publish DIR [DIR ...]
+
+DIR is what ``python -m benchmarks.papers FIGURE --out DIR`` has written.  Figures that were kept
+before stay, unless a DIR holds them.  Without DIR the page alone is written anew.
+"""
+
+import argparse
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.gallery import FIGURES
+from benchmarks.measured import filled
+from benchmarks.papers.catalog import FIGURES as CATALOG
+
+DOCS = FIGURES.parent
+CURVES = DOCS / "measured" / "papers-curves.csv"
+CLAIMS = DOCS / "measured" / "papers-claims.csv"
+DRAWINGS = FIGURES / "papers"
+PAGE = DOCS / "papers.md"
+POINT = ["figure", "panel", "curve", "metric", "x"]
+VERDICTS = {"confirmed": "confirmed", "failed": "failed", "not measured": "not checked"}
+DIGITS = 5
+
+
+def curves_of(results: pd.DataFrame) -> pd.DataFrame:
+    """Mean, standard error, repetitions and processor seconds of every point."""
+    grouped = results.groupby(POINT, sort=False)
+    found = grouped.agg(
+        mean=("value", "mean"),
+        standard_error=("value", "sem"),
+        repetitions=("value", "size"),
+        seconds=("seconds", "mean"),
+    )
+    return found.fillna(0.0).reset_index()
+
+
+def keep(folders: Iterable[Path]) -> None:
+    """Take over what finished runs wrote."""
+    for folder in folders:
+        curves = curves_of(pd.read_parquet(folder / "results.parquet"))
+        _replace(CURVES, curves)
+        _replace(CLAIMS, pd.read_csv(folder / "claims.csv"))
+        DRAWINGS.mkdir(parents=True, exist_ok=True)
+        for name in curves["figure"].unique():
+            shutil.copyfile(folder / f"{name}.svg", DRAWINGS / f"{name}.svg")
+
+
+def _replace(path: Path, new: pd.DataFrame) -> None:
+    if path.exists():
+        old = pd.read_csv(path)
+        new = pd.concat([old[~old["figure"].isin(new["figure"])], new])
+    order = {name: place for place, name in enumerate(CATALOG)}
+    new = new.sort_values("figure", key=lambda names: names.map(order), kind="stable")
+    new.to_csv(path, index=False, float_format=f"%.{DIGITS}g")
+
+
+def blocks(curves: pd.DataFrame, claims: pd.DataFrame) -> dict[str, str]:
+    """What stands between the markers of the page."""
+    lists = {name: claims[claims["verdict"] == word] for name, word in VERDICTS.items()}
+    return {"figures": _figures(curves, claims)} | {
+        name: _claims(found) for name, found in lists.items()
+    }
+
+
+def _figures(curves: pd.DataFrame, claims: pd.DataFrame) -> str:
+    lines = [
+        "| figure | points | repetitions | processor hours | confirmed | failed | not measured |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name in CATALOG:
+        found, verdicts = curves[curves["figure"] == name], claims[claims["figure"] == name]
+        if found.empty:
+            lines.append(f"| {name} | not run in full | | | | | |")
+            continue
+        few, many = found["repetitions"].min(), found["repetitions"].max()
+        hours = (found["seconds"] * found["repetitions"]).sum() / 3600
+        counts = [(verdicts["verdict"] == word).sum() for word in VERDICTS.values()]
+        cells = [
+            f"[{name}](figures/papers/{name}.svg)",
+            len(found),
+            few if few == many else f"{few} to {many}",
+            f"{hours:.2g}",
+            *counts,
+        ]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+def _claims(found: pd.DataFrame) -> str:
+    if found.empty:
+        return "None."
+    lines = ["| figure | claim | measured |", "| --- | --- | --- |"]
+    for claim in found.itertuples():
+        cells = (claim.figure, f"{claim.claim} ({claim.source})", claim.reason)
+        lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="*", type=Path, metavar="DIR")
+    keep(parser.parse_args(arguments).folders)
+    page = PAGE.read_text(encoding="utf-8")
+    found = blocks(pd.read_csv(CURVES), pd.read_csv(CLAIMS))
+    PAGE.write_text(filled(page, found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""How many independent rows of equal weight the rows of a release are worth: the design effect.
+
+Contract: released numbers only.  Too large rather than too small (docs/weights.md).
+"""
+
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite
+
+import msgspec
+import numpy as np
+
+from dpcov.errors import ReleaseError
+from dpcov.published.base import BaseRelease, noise_of
+from dpcov.published.estimate.entry_noise import DEVIATIONS, mean_noise
+from dpcov.published.estimate.unit import centered
+
+# From here on a design effect is worth a sentence.
+NOTICED = 1.005
+# Mean weights, over the largest, that look like a mistake; and the design effect of equal ones.
+MOSTLY_LARGEST, MOSTLY_SMALL, ALIKE = 0.975, 0.05, 1.01
+
+
+class Weighting(msgspec.Struct, frozen=True):
+    """The column of the weights and their public upper bound."""
+
+    column: str
+    upper: float
+
+
+class _Stated(msgspec.Struct, frozen=True):
+    weights: Weighting | None = None
+
+
+def weighting_of(release: BaseRelease) -> Weighting | None:
+    """What the schema of a release says of weights; None without any."""
+    return _weighting(release.manifest.schema_toml or "")
+
+
+@lru_cache(maxsize=16)
+def _weighting(schema: str) -> Weighting | None:
+    if "weights" not in schema:
+        return None
+    try:
+        found = msgspec.convert(tomllib.loads(schema), _Stated).weights
+    # Anybody may have written the file.
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return found if found is not None and found.upper > 0 else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """Weights pi = w / upper of the rows, as far as released: their mean, and bounds of sum pi².
+
+    Attributes
+    ----------
+    n_rows : float
+        Rows of the table, public or noisy.
+    share : float
+        Mean of pi; 1 where rows are not weighted.
+    own : float or None
+        Mean of pi when rows are drawn by weight, sum pi² / sum pi; None where it is not released.
+    rows_per_person : int
+    weighting : Weighting or None
+    """
+
+    n_rows: float
+    share: float
+    own: float | None
+    rows_per_person: int
+    weighting: Weighting | None
+
+    @property
+    def largest_effect(self) -> float:
+        """Design effect whatever the weights are related to: pi² <= pi, rows of a person alike."""
+        return self.rows_per_person / self.share
+
+    @property
+    def effect(self) -> float:
+        """That of Kish for weights that are not related to the values, times rows per person."""
+        return max(1.0, (self.own or 1.0) / self.share) * self.rows_per_person
+
+    @property
+    def sum_of_weights(self) -> float | None:
+        """Weighted count, in the unit of the weights; None without any."""
+        return None if self.weighting is None else self.n_rows * self.share * self.weighting.upper
+
+    def sentences(self, effect: float | None = None) -> tuple[str, ...]:
+        """What a reader should know of it and of the design effect in use; mostly nothing."""
+        effect = effect or self.effect
+        if not isfinite(self.n_rows) or (self.weighting is None and effect <= NOTICED):
+            return ()
+        worth, told = f"{self.n_rows / effect:,.0f}", []
+        if self.weighting is not None:
+            upper = f"{self.weighting.upper:g}"
+            told.append(
+                f"Rows are weighted by {self.weighting.column}, 0 to {upper}; the weights of "
+                f"{self.n_rows:,.0f} rows sum to {self.sum_of_weights:,.0f}."
+            )
+        told.append(
+            f"For sampling errors rows count as {worth}: the design effect is {effect:.3g}."
+        )
+        if self.weighting is not None and self.own is None:
+            told.append(
+                "It is the largest that the weights allow; list their column as numeric, from 0 to "
+                f"{upper}, for that of Kish."
+            )
+        if self.rows_per_person > 1:
+            told.append(
+                f"It takes a person's rows for alike, up to {self.rows_per_person}; give "
+                "design_effect where a smaller one is known."
+            )
+        return tuple(told)
+
+
+def design_of(release: BaseRelease) -> Design:
+    """Read it from a release; ReleaseError where the noise hides the weighted count."""
+    share, weighting = 1.0, weighting_of(release)
+    if release.has_intercept and release.public_intercept is None:
+        share = min(1.0, centered(release.unit, None)[0] * release.manifest.norm_bound**2)
+    return Design(
+        n_rows=release.n_rows,
+        share=share,
+        own=None if weighting is None else _own(release, weighting),
+        rows_per_person=release.guarantee.rows_per_person,
+        weighting=weighting,
+    )
+
+
+def told_of(release: BaseRelease) -> tuple[str, ...]:
+    """Sentences on the design; none where the noise hides it."""
+    try:
+        return design_of(release).sentences()
+    except ReleaseError:
+        return ()
+
+
+def remarks_on(release: BaseRelease) -> tuple[str, ...]:
+    """What looks wrong about the weights, and what would help; mostly nothing."""
+    weighting = weighting_of(release)
+    if weighting is None:
+        return ()
+    name, upper = weighting.column, f"{weighting.upper:g}"
+    try:
+        found = design_of(release)
+    except ReleaseError:
+        return (
+            f"The weights in {name} sum to nothing that shows: look whether the column holds "
+            f"numbers above 0, and whether its upper, {upper}, is far too large.",
+        )
+    if found.share >= MOSTLY_LARGEST:
+        return (
+            f"Nearly all weights in {name} are at their upper, {upper}: raise it if weights are "
+            "larger, or leave the weights out if all are alike.",
+        )
+    if found.own is not None and found.own / found.share <= ALIKE:
+        return (f"The weights in {name} hardly differ: without them there is less noise.",)
+    if found.share < MOSTLY_SMALL:
+        return (
+            f"The weights in {name} are {found.share:.2g} of their upper, {upper}, on average: "
+            "with a smaller upper, to which larger weights are moved, there is less noise.",
+        )
+    return ()
+
+
+def _own(release: BaseRelease, weighting: Weighting) -> float | None:
+    """The weighted mean of the weights, relative to the largest: as large as the noise allows."""
+    features, law = release.features, noise_of(release)
+    places = [i for i, column in enumerate(features) if column.name == weighting.column]
+    if not places or law is None:
+        return None
+    column, mean = features[places[0]], release.mean()[places]
+    encoded = (mean - column.center) / column.half_range
+    noise = mean_noise(encoded, law.on(np.array(places))) * column.half_range
+    return float(np.clip((mean + DEVIATIONS * noise)[0] / weighting.upper, 0.0, 1.0))
