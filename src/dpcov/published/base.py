@@ -31,7 +31,7 @@ from dpcov.published.estimate.entry_noise import (
 )
 from dpcov.published.estimate.levels import divergence, has_blocks, positive, quiet, with_known
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
-from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments
+from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
 from dpcov.published.estimate.unit import (
     STEP,
     UnitEstimate,
@@ -291,7 +291,7 @@ class BaseRelease:
         if self.presence is None:
             return None
         _, mean, raw = self._centered
-        return self.presence.moments(_moment_of(self.frame.mean(mean), self.frame.covariance(raw)))
+        return self.presence.moments(moment_of(self.frame.mean(mean), self.frame.covariance(raw)))
 
     def over_present(self, law: MomentNoise, indicators: bool) -> MomentNoise:
         """The same law for what is read over the values that are present."""
@@ -308,9 +308,10 @@ class BaseRelease:
 
         One, but for combined releases of several geometries; None where noise gets in as it is.
         """
-        backs = [source.back for source in self.unit.sources] or [self.frame.back]
+        sources = self.unit.sources
+        backs = tuple(each.back for each in sources) if sources else (self.frame.back,)
         if self.presence is None or self._present is None:
-            return tuple(backs)
+            return backs
         map_ = self.presence.stretched(self._present)
         return tuple(map_ if back is None else map_ @ back for back in backs)
 
@@ -325,11 +326,11 @@ class BaseRelease:
 
     def _encoded_covariance(self, post: PostProcessing, missing: MissingAs) -> Array:
         """Over the values that are present, in encoded units, indicators included."""
-        found = self._shrunk_of_rows if post.drops_empty else self._covariance_of_rows(post)
+        found = self._shrunk_of_rows if post.drops_empty else self.covariance_of_rows(post)
         if self.presence is None:
             return found
         mean = self.frame.mean(self._centered[1])
-        present = self.presence.moments(_moment_of(mean, found))
+        present = self.presence.moments(moment_of(mean, found))
         found = self._filled(present, missing).covariance
         return found if post.may_be_indefinite else self._positive(found)
 
@@ -344,7 +345,7 @@ class BaseRelease:
         _, mean, raw = self._centered_of(read_with(self.unit, post))
         found = self.frame.covariance(raw)
         if self.presence is not None:
-            found = self.presence.moments(_moment_of(self.frame.mean(mean), found)).covariance
+            found = self.presence.moments(moment_of(self.frame.mean(mean), found)).covariance
         return self._of(found, indicators=False)
 
     @cached_property
@@ -369,9 +370,9 @@ class BaseRelease:
     @cached_property
     def _shrunk_of_rows(self) -> Array:
         # Read again and again, and shrinking levels takes its time.
-        return self._covariance_of_rows(find_post("shrink"))
+        return self.covariance_of_rows(find_post("shrink"))
 
-    def _covariance_of_rows(self, post: PostProcessing) -> Array:
+    def covariance_of_rows(self, post: PostProcessing) -> Array:
         """Of all rows, where missing values are zeros; indicators as they are."""
         places, features = self._values, self.encoded_features
         if places is None:
@@ -422,9 +423,7 @@ class BaseRelease:
         """
         return self._second_moment_of(self.unit, post or self.statistics.post)
 
-    def _second_moment_of(
-        self, unit: UnitEstimate, post: Post, frame: Frame | None = None
-    ) -> Array:
+    def _second_moment_of(self, unit: UnitEstimate, post: Post, frame: Frame | None = None) -> Array:
         noisy, frame = replace(self._moment, unit=unit, matrix=unit.matrix), frame or self.frame
         matrix = frame.moment(find_post(post).apply(noisy), self.public_intercept)
         return matrix * self.manifest.norm_bound**2
@@ -478,8 +477,8 @@ class BaseRelease:
         """
         columns, present = self.encoded_features, self._present
         if present is not None and self.presence is not None and missing != "pairwise":
-            found = self._covariance_of_rows(find_post(self.statistics.post))
-            moment = _moment_of(self.frame.mean(self._centered[1]), found)
+            found = self.covariance_of_rows(find_post(self.statistics.post))
+            moment = moment_of(self.frame.mean(self._centered[1]), found)
             present = self._filled(self.presence.moments(moment), missing)
         encoded = self.frame.mean(self._centered[1]) if present is None else present.mean
         original = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
@@ -563,10 +562,3 @@ def noise_of(
     kept = read_with(release.unit, post or release.statistics.post)
     law = moment_noise(kept, release.manifest, release.frame)
     return law if law is None else release.over_present(law, indicators)
-
-
-def _moment_of(mean: Array, covariance: Array) -> Array:
-    row = np.append(1.0, mean)
-    found = np.outer(row, row)
-    found[1:, 1:] += covariance
-    return found

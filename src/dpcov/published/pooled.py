@@ -12,8 +12,11 @@ import msgspec
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.published.estimate.entry_noise import inhabited
-from dpcov.published.estimate.pooling import GroupMoments, pool_moments
+from dpcov.published.estimate.entry_noise import Places, inhabited
+from dpcov.published.estimate.levels import positive
+from dpcov.published.estimate.pooling import GroupMoments, PooledMoments, pool_moments
+from dpcov.published.estimate.post import find_post
+from dpcov.published.estimate.present import moment_of
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.manifest import Manifest, StatisticsRecord
@@ -74,28 +77,69 @@ def pool_groups(release: "BaseRelease") -> PooledGroups:
             "Groups are estimated together where a release has several and means are known. "
             "Release with by=COLUMN and intercept = true."
         )
-    groups = [_moments(release.group(name)) for name in release.group_names]
-    back, p = release.frame.back, len(release.features)
+    places = _places(release)
+    groups = [_moments(release.group(name), places) for name in release.group_names]
+    back, features = release.frame.on(places).back, places[1:] - 1
     # Beside the intercept.
-    linear = np.eye(p) if back is None else back[1:, 1:]
-    shift = np.zeros(p) if back is None else back[1:, 0]
-    units = release.half_ranges
-    undo = np.linalg.inv(linear)
-    whole = undo @ (release.covariance() / np.outer(units, units)) @ undo.T
+    linear = np.eye(len(features)) if back is None else back[1:, 1:]
+    undo, own = np.linalg.inv(linear), np.ix_(features, features)
+    whole = undo @ release.covariance_of_rows(find_post(release.statistics.post))[own] @ undo.T
     made = pool_moments(GroupMoments.of(groups), np.asarray(whole), linear)
+    read = [_over_present(release, places, made, group) for group in range(len(groups))]
+    means, mean_variances, pooled, variances = map(np.array, zip(*read, strict=True))
     covariances = [
-        _with_own(release.group(name), pooled, kept)
-        for name, pooled, kept in zip(release.group_names, made.covariances, made.kept, strict=True)
+        _with_own(release.group(name), *found)
+        for name, *found in zip(release.group_names, pooled, made.kept, strict=True)
     ]
     lower, upper = np.array([column.bounds for column in release.features]).T
-    means = release.centers + units * (made.means + shift)
+    units = release.half_ranges
     return PooledGroups(
         names=release.group_names,
         counts=np.array([group.counts[0] for group in groups]),
-        means=np.clip(means, lower, upper),
-        mean_std=units * np.sqrt(made.mean_variances),
+        means=np.clip(release.centers + units * means, lower, upper),
+        mean_std=units * np.sqrt(mean_variances),
         covariances=np.array(covariances) * np.outer(units, units),
-        covariance_std=np.sqrt(made.covariance_variances) * np.outer(units, units),
+        covariance_std=np.sqrt(variances) * np.outer(units, units),
+    )
+
+
+def _places(release: "BaseRelease") -> Places:
+    """Places in a row of what is pooled: not of indicators that noise alone may have made."""
+    kept = np.array([column.kind != "missing" for column in release.manifest.columns])
+    if release.presence is not None:
+        kept[1 + np.setdiff1d(release.presence.indicators, [-1])] = True
+    back = release.frame.back
+    # All, where a map mixes them.
+    if back is not None and back[np.ix_(kept, ~kept)].any():
+        kept[:] = True
+    return np.flatnonzero(kept)
+
+
+def _over_present(
+    release: "BaseRelease", places: Places, made: PooledMoments, group: int
+) -> tuple[Array, Array, Array, Array]:
+    """Mean and covariance of one group's features, each with the variances of its errors."""
+    features, all_of_them = places[1:] - 1, release.encoded_features
+    mean, covariance = np.zeros(len(all_of_them)), np.zeros((len(all_of_them),) * 2)
+    back = release.frame.back
+    mean[features] = made.means[group] + (0.0 if back is None else back[places[1:], 0])
+    covariance[np.ix_(features, features)] = made.covariances[group]
+    shown = np.flatnonzero([column.kind != "missing" for column in all_of_them])
+    own = np.ix_(shown, shown)
+    if release.presence is None:
+        errors = made.errors(group, np.eye(len(features)))
+        return mean, errors[0], covariance, errors[1]
+    found = release.presence.moments(moment_of(mean, covariance))
+    # As MomentNoise.over_present has it: a noisy share moves a mean by the mean.
+    errors = made.errors(group, release.presence.centered(found)[np.ix_(shown, places[1:])])
+    present, pairs = np.diagonal(found.shares)[shown], found.shares[own]
+    # Values of one column, and of some pairs, are missing together: fewer rows than by chance.
+    fewer = np.maximum(1.0, pairs / np.outer(present, present))
+    return (
+        found.mean[shown],
+        errors[0] / present**2,
+        positive(found.covariance[own]),
+        errors[1] * fewer / pairs**2,
     )
 
 
@@ -110,7 +154,7 @@ def _with_own(group: "BaseRelease", pooled: Array, kept: float) -> Array:
     return np.asarray(pooled + kept * (own - pooled))
 
 
-def _moments(group: "BaseRelease") -> GroupMoments:
+def _moments(group: "BaseRelease", places: Places) -> GroupMoments:
     """Those of one group, divided by a number of rows that is clear of its noise."""
     unit, whole = inhabited(group.unit), group.unit.n_rows
     if unit.off_diagonal_variance is None:
@@ -122,10 +166,11 @@ def _moments(group: "BaseRelease") -> GroupMoments:
         least = _CLEAR_COUNT * sqrt(unit.noise_variance or 0.0)
         intercept, rows = max(float(unit.matrix[0, 0]), least, 1e-300), whole
     scale = whole / rows / intercept
-    mean = unit.matrix[0, 1:] * scale
+    matrix = unit.matrix[np.ix_(places, places)] * scale
+    mean = matrix[0, 1:]
     return GroupMoments(
         means=mean[None],
-        covariances=(unit.matrix[1:, 1:] * scale - np.outer(mean, mean))[None],
+        covariances=(matrix[1:, 1:] - np.outer(mean, mean))[None],
         variances=np.array([unit.off_diagonal_variance * scale**2]),
         counts=np.array([rows]),
         count_variances=np.array([(noise / rows) ** 2]),
@@ -136,9 +181,8 @@ def pooled_facts(release: "BaseRelease", name: str, made: PooledGroups) -> tuple
     """Manifest and arrays of one group's pooled estimate, as a finished matrix."""
     place, group = made.names.index(name), release.group(name).manifest
     units, bound = release.half_ranges, release.manifest.norm_bound
-    mean = np.append(1.0, (made.means[place] - release.centers) / units)
-    moment = np.outer(mean, mean)
-    moment[1:, 1:] += made.covariances[place] / np.outer(units, units)
+    mean = (made.means[place] - release.centers) / units
+    moment = moment_of(mean, made.covariances[place] / np.outer(units, units))
     arrays: Arrays = {"second_moment": (moment + moment.T) / 2 / bound**2}
     if "row_count" in release.group(name).statistics.arrays:
         arrays["row_count"] = release.group(name).statistics.arrays["row_count"]
@@ -154,6 +198,8 @@ def pooled_facts(release: "BaseRelease", name: str, made: PooledGroups) -> tuple
     )
     manifest = msgspec.structs.replace(
         group,
+        # The moments are those over the values that are present already.
+        columns=tuple(column for column in group.columns if column.kind != "missing"),
         intercept_is_public=False,
         statistics=statistics,
         members={key: member_record(array) for key, array in arrays.items()},

@@ -82,16 +82,26 @@ class GroupMoments:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PooledMoments:
-    """Means (G, p), covariances (G, p, p), and the variances of their errors.
+    """Means (G, p) and covariances (G, p, p), with errors in coordinates of their own.
 
-    ``kept`` (G,) is the share of its distance from the others that a group keeps, on average.
+    There all entries of errors are independent, of variances ``mean_variances`` (G, p) and
+    ``covariance_variances`` (G, p, p); ``home`` (p, p) leads back from them.  ``kept`` (G,) is the
+    share of its distance from the others that a group keeps, on average.
     """
 
     means: Array
-    mean_variances: Array
     covariances: Array
+    mean_variances: Array
     covariance_variances: Array
+    home: Array
     kept: Array
+
+    def errors(self, group: int, map_: Array) -> tuple[Array, Array]:
+        """Variances of errors of means, (q,), and covariances, (q, q), under a map, (q, p)."""
+        whole = map_ @ self.home
+        return whole**2 @ self.mean_variances[group], _spread(
+            whole, self.covariance_variances[group]
+        )
 
 
 def pool_moments(groups: GroupMoments, whole: Array, back: Array) -> PooledMoments:
@@ -123,9 +133,10 @@ def pool_moments(groups: GroupMoments, whole: Array, back: Array) -> PooledMomen
     found = _pull_symmetric(forth @ around @ forth.T - moved, variances, target)
     return PooledMoments(
         means=means.values @ home.T + back @ center,
-        mean_variances=means.variances @ (home**2).T,
         covariances=np.array([home @ _positive(each) @ home.T for each in found.values]),
-        covariance_variances=np.array([_spread(home, each) for each in found.variances]),
+        mean_variances=means.variances,
+        covariance_variances=found.variances,
+        home=home,
         kept=found.kept.mean(axis=(1, 2)),
     )
 
@@ -151,7 +162,8 @@ def _positive(matrix: Array) -> Array:
 def _spread(back: Array, variances: Array) -> Array:
     """Variances of the entries of back E back' for symmetric E of independent entries."""
     squares = back**2
-    found = squares @ variances @ squares.T - squares @ (np.diagonal(variances) * squares).T
+    found: Array = squares @ variances @ squares.T
+    found -= squares @ (np.diagonal(variances) * squares).T
     for i, row in enumerate(back):
         both = back * row
         found[i] += np.sum((both @ variances) * both, axis=1)

@@ -30,6 +30,14 @@ MissingAs = Literal["pairwise", "at-random"]
 """Over the values that are present, pair by pair; or what the rows would have with all values."""
 
 
+def moment_of(mean: Array, covariance: Array) -> Array:
+    """Second moment beside an intercept of one, (p + 1, p + 1)."""
+    row = np.append(1.0, mean)
+    found = np.outer(row, row)
+    found[1:, 1:] += covariance
+    return found
+
+
 class PresentMoments(NamedTuple):
     """Of p features, pair by pair, in encoded units.
 
@@ -48,10 +56,7 @@ class PresentMoments(NamedTuple):
 
     def moment(self) -> Array:
         """Second moment beside an intercept of one, with these means and covariances."""
-        row = np.append(1.0, self.mean)
-        found = np.outer(row, row)
-        found[1:, 1:] += self.covariance
-        return found
+        return moment_of(self.mean, self.covariance)
 
 
 @dataclass(frozen=True, eq=False)
