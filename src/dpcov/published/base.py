@@ -18,7 +18,13 @@ from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.options import plain
 from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.combined import arrays_of, combined_facts, combined_unit, reference_of
+from dpcov.published.combined import (
+    arrays_of,
+    check_combined,
+    combined_facts,
+    combined_unit,
+    reference_of,
+)
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
@@ -87,6 +93,7 @@ class BaseRelease:
             type(self)(member, arrays_of(arrays, place))
             for place, member in enumerate(manifest.combined)
         )
+        check_combined(manifest, self.members)
 
     def combine(self, *others: "BaseRelease") -> Self:
         """Average with other releases of the same table: one release with less noise.
@@ -423,7 +430,9 @@ class BaseRelease:
         """
         return self._second_moment_of(self.unit, post or self.statistics.post)
 
-    def _second_moment_of(self, unit: UnitEstimate, post: Post, frame: Frame | None = None) -> Array:
+    def _second_moment_of(
+        self, unit: UnitEstimate, post: Post, frame: Frame | None = None
+    ) -> Array:
         noisy, frame = replace(self._moment, unit=unit, matrix=unit.matrix), frame or self.frame
         matrix = frame.moment(find_post(post).apply(noisy), self.public_intercept)
         return matrix * self.manifest.norm_bound**2

@@ -20,9 +20,14 @@ def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     arrays, noise, d = statistics.arrays, statistics.noise, len(manifest.columns)
     if statistics.layout == "combined":
         # Every one of them is checked as a release of its own.
-        names = {f"{i}.{name}" for i, each in enumerate(manifest.combined) for name in each.members}
+        records = {
+            f"{i}.{name}": record
+            for i, each in enumerate(manifest.combined)
+            for name, record in each.members.items()
+        }
         nested = any(each.combined for each in manifest.combined)
-        return len(manifest.combined) > 1 and set(arrays) == names and not nested
+        whole = records == manifest.members and set(arrays) == set(records)
+        return len(manifest.combined) > 1 and whole and not nested
     if manifest.combined or not _map_fits(manifest, statistics):
         return False
     if statistics.layout == "estimate":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from dpcov.errors import UsageError
+from dpcov.errors import DpcovError, ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.together import largest, spend_of, together
 from dpcov.published.estimate.entry_noise import BIAS
@@ -20,7 +20,13 @@ from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.manifest import Manifest, MechanismRecord, StatisticsRecord, guarantee_record
+from dpcov.published.manifest import (
+    Manifest,
+    MechanismRecord,
+    StatisticsRecord,
+    guarantee_record,
+    read_guarantee,
+)
 
 if TYPE_CHECKING:
     from dpcov.published.base import BaseRelease
@@ -98,6 +104,38 @@ def combined_facts(
         combined=tuple(member.manifest for member in members),
     )
     return manifest, arrays
+
+
+def check_combined(manifest: Manifest, members: Sequence["BaseRelease"]) -> None:
+    """ReleaseError where members do not belong together, or promise less than the file states."""
+    if not members:
+        return
+    try:
+        _check(members, manifest.disjoint)
+        found = _guarantee(members, manifest.disjoint)
+    except DpcovError as problem:
+        raise ReleaseError(
+            f"The releases in this file are not of one table. {problem} Do not use this file."
+        ) from None
+    stated = read_guarantee(manifest.guarantee)
+    if not _covers(stated, found):
+        raise ReleaseError(
+            f"The file states {stated.promise}, but the releases in it promise no more than "
+            f"{found.promise} together. Do not use it; combine the releases again."
+        )
+
+
+def _covers(stated: Guarantee, found: Guarantee) -> bool:
+    # Numbers that are not smaller, for the same units.  A file may state more than need be.
+    same = replace(stated, promise=found.promise, numerics=found.numerics) == found
+    exact = stated.numerics != "exact" or found.numerics == "exact"
+    pairs = zip(vars(stated.promise).values(), vars(found.promise).values(), strict=False)
+    return (
+        same
+        and exact
+        and type(stated.promise) is type(found.promise)
+        and all(own >= least for own, least in pairs)
+    )
 
 
 def arrays_of(arrays: Arrays, place: int) -> Arrays:
