@@ -117,6 +117,10 @@ def check_combined(manifest: Manifest, members: Sequence["BaseRelease"]) -> None
         raise ReleaseError(
             f"The releases in this file are not of one table. {problem} Do not use this file."
         ) from None
+    if not {w for member in members for w in member.manifest.warnings} <= set(manifest.warnings):
+        raise ReleaseError(
+            "The file leaves out warnings of the releases in it. Do not use it; combine them again."
+        )
     stated = read_guarantee(manifest.guarantee)
     if not _covers(stated, found):
         raise ReleaseError(
