@@ -370,11 +370,10 @@ def test_releases_of_other_groups_or_datasets_are_refused(tmp_path):
     for by in ("room", None):
         with pytest.raises(UsageError, match="groups"):
             one.combine(made(1, rows, by=by, **place))
-    ledger = dpcov.Ledger.create(tmp_path / "ledger.sqlite")
-    paid = []
+    ledger, paid = dpcov.Ledger(tmp_path / "ledger.sqlite"), []
+    for name in ("people", "others"):
+        ledger.create(name, dpcov.Budget(rho="1"), "replace-one")
     for seed, name in enumerate(("people", "others", "people")):
-        if seed < 2:
-            ledger.add_dataset(name, total=dpcov.Budget(rho="1"))
         paid.append(made(seed, geometry="schema", ledger=ledger, dataset=name))
     with pytest.raises(UsageError, match="charged to different datasets"):
         paid[0].combine(paid[1])

@@ -4,6 +4,7 @@ import pytest
 
 import dpcov
 from dpcov.analysis import PrivateRidge
+from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import UsageError
 
 NAMES = ["a", "b", "c", "d"]
@@ -101,29 +102,29 @@ def test_groups_of_combined_releases_are_pooled(made):
 
 
 def test_groups_with_missing_values_are_pooled_over_the_values_that_are_present():
-    # Values far from the center, where a missing one is encoded: a mean that took those would be
-    # off by a quarter of it.  Small groups have more missing than others.
+    # A missing value is encoded as the center, 2: means that took it for a value would be off by
+    # up to 1.2.  Some groups have more of them than others.
     frame, rng = regions(0.3, count=16), np.random.default_rng(7)
     frame[NAMES] += 5
     often = 0.1 + 0.3 * (frame["region"] > "r07")
     frame["a"] = frame["a"].mask(rng.random(len(frame)) < often)
     frame["b"] = frame["b"].mask(rng.random(len(frame)) < 0.15)
-    release = released(frame, missing="indicator", geometry="schema", rho="2")
-    pooled = release.pooled
-    whole = frame[NAMES].mean().to_numpy()
-    held, wrong, alone = [], [], []
+    place = Geometry(
+        columns={name: Scale(center=2.0, scale=2.0) for name in NAMES}, norm_bound=10.0
+    )
+    release = released(frame, missing="indicator", geometry=place, rho="4")
+    pooled, held, wrong = release.pooled, [], []
     for place, name in enumerate(pooled.names):
         rows = frame.loc[frame["region"] == name, NAMES]
-        error = pooled.means[place] - rows.mean().to_numpy()
-        held.append(np.abs(error) < 1.96 * pooled.mean_std[place])
-        wrong.append(error)
-        alone.append(release.group(name).mean() - rows.mean().to_numpy())
+        if len(rows):
+            wrong.append(pooled.means[place] - rows.mean().to_numpy())
+            held.append(np.abs(wrong[-1]) < 1.96 * pooled.mean_std[place])
     assert np.mean(held) > 0.85
-    assert np.abs(np.mean(wrong, axis=0)).max() < 0.1 * whole.min()
-    assert np.mean(np.square(wrong)) < np.mean(np.square(alone))
-    errors = scores(frame, release)
-    assert errors[1] < errors[0] and errors[2] > 0.85
-    group = release.group("r12", pooled=True)
+    assert np.sqrt(np.mean(np.square(wrong))) < 0.3
+    assert np.abs(np.mean(wrong, axis=0)).max() < 0.1
+    alone, together, within = scores(frame, release)
+    assert together < alone and within > 0.8
+    group, place = release.group("r12", pooled=True), pooled.names.index("r12")
     assert group.feature_names == release.feature_names and group.missing() == {}
-    assert np.allclose(group.mean(), pooled.means[pooled.names.index("r12")])
-    assert np.allclose(group.covariance(), pooled.covariances[pooled.names.index("r12")])
+    assert np.allclose(group.mean(), pooled.means[place])
+    assert np.allclose(group.covariance(), pooled.covariances[place])

@@ -293,8 +293,8 @@ class BaseRelease:
         return values if indicators else values[np.ix_(*[self._shown] * values.ndim)]
 
     @cached_property
-    def _present(self) -> PresentMoments | None:
-        """Unbiased moments over the values that are present, in encoded units."""
+    def pairwise(self) -> PresentMoments | None:
+        """Unbiased moments over the values that are present, in encoded units; None: all are."""
         if self.presence is None:
             return None
         _, mean, raw = self._centered
@@ -304,9 +304,9 @@ class BaseRelease:
         """The same law for what is read over the values that are present."""
         if self.presence is None:
             return law
-        if not self._knows_means or self._present is None:
+        if not self._knows_means or self.pairwise is None:
             return law if indicators else law.on(self._shown)
-        law = law.over_present(self.presence, self._present)
+        law = law.over_present(self.presence, self.pairwise)
         return law if indicators else law.on(self._shown)
 
     @property
@@ -317,9 +317,9 @@ class BaseRelease:
         """
         sources = self.unit.sources
         backs = tuple(each.back for each in sources) if sources else (self.frame.back,)
-        if self.presence is None or self._present is None:
+        if self.presence is None or self.pairwise is None:
             return backs
-        map_ = self.presence.stretched(self._present)
+        map_ = self.presence.stretched(self.pairwise)
         return tuple(map_ if back is None else map_ @ back for back in backs)
 
     def _filled(self, found: PresentMoments, missing: MissingAs) -> PresentMoments:
@@ -333,7 +333,7 @@ class BaseRelease:
 
     def _encoded_covariance(self, post: PostProcessing, missing: MissingAs) -> Array:
         """Over the values that are present, in encoded units, indicators included."""
-        found = self._shrunk_of_rows if post.drops_empty else self.covariance_of_rows(post)
+        found = self._shrunk_of_rows if post.drops_empty else self._covariance_of_rows(post)
         if self.presence is None:
             return found
         mean = self.frame.mean(self._centered[1])
@@ -377,9 +377,9 @@ class BaseRelease:
     @cached_property
     def _shrunk_of_rows(self) -> Array:
         # Read again and again, and shrinking levels takes its time.
-        return self.covariance_of_rows(find_post("shrink"))
+        return self._covariance_of_rows(find_post("shrink"))
 
-    def covariance_of_rows(self, post: PostProcessing) -> Array:
+    def _covariance_of_rows(self, post: PostProcessing) -> Array:
         """Of all rows, where missing values are zeros; indicators as they are."""
         places, features = self._values, self.encoded_features
         if places is None:
@@ -484,9 +484,9 @@ class BaseRelease:
         (docs/missing.md).  With ``indicators`` the shares of the missing too, as
         ``encoded_features`` has them.
         """
-        columns, present = self.encoded_features, self._present
+        columns, present = self.encoded_features, self.pairwise
         if present is not None and self.presence is not None and missing != "pairwise":
-            found = self.covariance_of_rows(find_post(self.statistics.post))
+            found = self._covariance_of_rows(find_post(self.statistics.post))
             moment = moment_of(self.frame.mean(self._centered[1]), found)
             present = self._filled(self.presence.moments(moment), missing)
         encoded = self.frame.mean(self._centered[1]) if present is None else present.mean

@@ -15,7 +15,6 @@ from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.estimate.entry_noise import Places, inhabited
 from dpcov.published.estimate.levels import positive
 from dpcov.published.estimate.pooling import GroupMoments, PooledMoments, pool_moments
-from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import moment_of
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array, correlation_of
@@ -83,7 +82,7 @@ def pool_groups(release: "BaseRelease") -> PooledGroups:
     # Beside the intercept.
     linear = np.eye(len(features)) if back is None else back[1:, 1:]
     undo, own = np.linalg.inv(linear), np.ix_(features, features)
-    whole = undo @ release.covariance_of_rows(find_post(release.statistics.post))[own] @ undo.T
+    whole = undo @ _covariance_of_rows(release)[own] @ undo.T
     made = pool_moments(GroupMoments.of(groups), np.asarray(whole), linear)
     read = [_over_present(release, places, made, group) for group in range(len(groups))]
     means, mean_variances, pooled, variances = map(np.array, zip(*read, strict=True))
@@ -113,6 +112,21 @@ def _places(release: "BaseRelease") -> Places:
     if back is not None and back[np.ix_(kept, ~kept)].any():
         kept[:] = True
     return np.flatnonzero(kept)
+
+
+def _covariance_of_rows(release: "BaseRelease") -> Array:
+    """Where missing values are zeros, as they are encoded; indicators included."""
+    units = np.array([column.half_range for column in release.encoded_features])
+    found = release.covariance(indicators=True) / np.outer(units, units)
+    presence, present = release.presence, release.pairwise
+    if presence is None or present is None:
+        return found
+    # Values less their means, where present, are not correlated with what is missing.
+    marks = np.array([column.kind == "missing" for column in release.encoded_features])
+    spread = np.where(marks[:, None] | marks, 0.0, found * present.shares)
+    spread[np.ix_(marks, marks)] = positive(found[np.ix_(marks, marks)])
+    undo = np.linalg.inv(presence.centered(present)[:, 1:])
+    return np.asarray(undo @ spread @ undo.T)
 
 
 def _over_present(
