@@ -143,16 +143,20 @@ def _over_present(
     if release.presence is None:
         errors = made.errors(group, np.eye(len(features)))
         return mean, errors[0], covariance, errors[1]
-    found = release.presence.moments(moment_of(mean, covariance))
-    # As MomentNoise.over_present has it: a noisy share moves a mean by the mean.
-    errors = made.errors(group, release.presence.centered(found)[np.ix_(shown, places[1:])])
+    moment = moment_of(mean, covariance)
+    found = release.presence.moments(moment)
+    # Values less their means, where present: what is known of products with indicators was used
+    # before, in all groups together, and here it would undo the pulling.
+    centered, apart = release.presence.centered(found), found.means - found.mean[:, None]
+    around = centered @ moment @ centered.T / found.shares - apart * apart.T
+    errors = made.errors(group, centered[np.ix_(shown, places[1:])])
     present, pairs = np.diagonal(found.shares)[shown], found.shares[own]
     # Values of one column, and of some pairs, are missing together: fewer rows than by chance.
     fewer = np.maximum(1.0, pairs / np.outer(present, present))
     return (
         found.mean[shown],
         errors[0] / present**2,
-        positive(found.covariance[own]),
+        positive(around[own]),
         errors[1] * fewer / pairs**2,
     )
 
