@@ -36,7 +36,7 @@ SCHEMA = Schema(
         "kind": Categorical(categories=("a", "b")),
         "size": Numeric(lower=0, upper=10),
         "ok": Boolean(),
-    }
+    },
 )
 TABLE = pa.table(
     {
