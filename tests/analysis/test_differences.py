@@ -78,3 +78,25 @@ def test_wrong_questions_are_refused():
         trend_intervals({1.0: one, 2.0: other})
     with pytest.raises(InputError, match="finite"):
         trend_intervals({1.0: one, 2.0: other, float("inf"): year(3, 0.2)})
+
+
+def test_weights_are_no_feature_and_their_notes_are_kept():
+    columns = {name: dpcov.Numeric(lower=-5, upper=5) for name in ("a", "b")}
+    columns["w"] = dpcov.Numeric(lower=0, upper=4)
+    schema = dpcov.Schema(columns=columns, weights=dpcov.Weights(column="w", upper=4))
+    made = []
+    for seed in (0, 1):
+        rng = np.random.default_rng(seed)
+        rows = pd.DataFrame(rng.normal(size=(2_000, 2)), columns=["a", "b"])
+        rows["w"] = rng.uniform(0.5, 4, size=len(rows))
+        entropy = dpcov.SeededEntropy(seed)
+        made.append(
+            dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho="0.5"), entropy=entropy)
+        )
+    table = difference_intervals(*made, what="means")
+    assert table.names == ("a", "b")
+    assert any("design effect" in note for note in table.notes)
+    both = made[0].unite(made[1])
+    (line, _) = dpcov.analysis.mean_intervals(both).rows
+    alone = [dpcov.analysis.mean_intervals(each).rows[0].sampling_std for each in made]
+    assert 0.6 < line.sampling_std / np.mean(alone) < 0.82

@@ -379,3 +379,19 @@ def test_releases_of_other_groups_or_datasets_are_refused(tmp_path):
         paid[0].combine(paid[1])
     both = paid[0].combine(paid[2])
     assert both.manifest.is_charged and len(both.manifest.charges) == 2
+
+
+def test_disjoint_tables_with_missing_values_are_put_together():
+    tables = [table(1, 2_000), table(2, 2_000) + 1]
+    for rows, often in zip(tables, (0.1, 0.4), strict=True):
+        hidden = np.random.default_rng(3).random(len(rows)) < often
+        rows.loc[hidden, "height"] = np.nan
+    parts = [
+        made(seed, rows, rho="2", geometry=geometry(shift, 1.5))
+        for seed, (rows, shift) in enumerate(zip(tables, (0, 0.5), strict=True))
+    ]
+    whole, rows = parts[0].unite(parts[1]), pd.concat(tables)
+    # Values of the first table count more: fewer of the second's are present.
+    assert np.allclose(whole.mean(), rows.mean(), atol=0.06)
+    assert np.allclose(whole.correlation("none"), rows.corr(), atol=0.06)
+    assert whole.missing()["height"][0] == pytest.approx(0.25, abs=0.04)

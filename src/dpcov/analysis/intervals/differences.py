@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from dpcov.analysis.features import weights_column
 from dpcov.analysis.intervals.inference import (
     Names,
     correlation_intervals,
@@ -99,7 +100,11 @@ def _tables(
     if len({release.fingerprint for release in releases}) < len(releases):
         raise InputError("A release is among them twice. Compare releases of different people.")
     names = [release.feature_names for release in releases]
-    shared = [name for name in names[0] if all(name in others for others in names)]
+    # As in the tables of each, not the weights.
+    weights = {weights_column(release) for release in releases}
+    shared = [
+        name for name in names[0] if all(name in own for own in names) and name not in weights
+    ]
     if not shared:
         raise InputError("These releases have no feature in common.")
     chosen = shared if features is None else features
@@ -114,7 +119,8 @@ def _combined(
         raise InputError("The columns stand for different features. Name features that both have.")
     rows = zip(*(table.rows for table in tables), strict=True)
     lines = [_line(parts, own) for parts, own in zip(rows, coefficients, strict=True)]
-    return IntervalTable(what=what, level=tables[0].level, rows=tuple(lines))
+    notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))
+    return IntervalTable(what=what, level=tables[0].level, rows=tuple(lines), notes=notes)
 
 
 def _line(parts: Sequence[Interval], coefficients: np.ndarray[Any, Any]) -> Interval:
