@@ -133,8 +133,8 @@ class UnscaledShells(Stratified):
 
     name = "planted-unscaled-shells"
 
-    def _fitted(self, moments, shell, matrix_variance, entropy):
-        right = super()._fitted(moments, shell, matrix_variance, entropy)
+    def _fitted(self, *found):
+        right = super()._fitted(*found)
         return replace(right, energy=right.energy / 8)
 
 
