@@ -209,13 +209,13 @@ class UnchargedSurvey(PrivateGeometry):
 
 
 class ForgottenMatrix(PrivateGeometry):
-    """The promise counts the survey alone."""
+    """The promise counts half of the survey: what was asked last and the matrix are forgotten."""
 
     name = "planted-forgotten-matrix"
 
     def calibrate(self, problem, budget):
         right = super().calibrate(problem, budget)
-        return replace(right, promise=right.survey)
+        return replace(right, promise=ZCDP(rho=right.survey.rho / 2))
 
 
 class ExactMap(PrivateGeometry):
