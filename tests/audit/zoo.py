@@ -133,8 +133,8 @@ class UnscaledShells(Stratified):
 
     name = "planted-unscaled-shells"
 
-    def _fitted(self, moments, shell, matrix_variance, entropy):
-        right = super()._fitted(moments, shell, matrix_variance, entropy)
+    def _fitted(self, *found):
+        right = super()._fitted(*found)
         return replace(right, energy=right.energy / 8)
 
 
@@ -209,13 +209,13 @@ class UnchargedSurvey(PrivateGeometry):
 
 
 class ForgottenMatrix(PrivateGeometry):
-    """The promise counts the survey alone."""
+    """The promise counts half of the survey: what was asked last and the matrix are forgotten."""
 
     name = "planted-forgotten-matrix"
 
     def calibrate(self, problem, budget):
         right = super().calibrate(problem, budget)
-        return replace(right, promise=right.survey)
+        return replace(right, promise=ZCDP(rho=right.survey.rho / 2))
 
 
 class ExactMap(PrivateGeometry):

@@ -41,7 +41,7 @@ def made(bounds=((-1, 1),) * 6, **terms):
         f"x{k}": dpcov.Numeric(lower=low, upper=high) for k, (low, high) in enumerate(bounds)
     }
     half = np.array([(high - low) / 2 for low, high in bounds])
-    schema = dpcov.Schema(columns=columns)
+    schema = dpcov.Schema(columns=columns, missing="never")
     terms = {"geometry": "schema", "entropy": dpcov.SeededEntropy(3)} | terms
     return dpcov.release(rows() * half, schema=schema, **terms)
 

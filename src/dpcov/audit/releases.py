@@ -56,7 +56,8 @@ def surveyed(mechanism: Mechanism[Any], n_columns: int) -> Surveyed:
 
 
 def _schema(n_columns: int) -> Schema:
-    return Schema(columns={f"x{place}": Numeric(lower=-1, upper=1) for place in range(n_columns)})
+    columns = {f"x{place}": Numeric(lower=-1, upper=1) for place in range(n_columns)}
+    return Schema(columns=columns, missing="never")
 
 
 def _encoding(mechanism: Mechanism[Any], n_columns: int) -> Encoding:
