@@ -285,8 +285,11 @@ def test_moments_are_those_over_the_values_that_are_present(places):
         means, covariance = both.mean(), both.covariance("none")
         found.append([*means, *both.correlation("none")[pairs]])
         encoded = (means - both.centers) / units
-        own = correlation_noise(encoded, covariance / np.outer(units, units), law)
-        stated.append([*(mean_noise(encoded, law) * units), *own[pairs]])
+        noise = correlation_noise(encoded, covariance / np.outer(units, units), law)
+        stated.append([*(mean_noise(encoded, law) * units), *noise[pairs]])
+    # Every independent noise is that on means over present values.
+    assert len(law.others) == (places != (0, 0))
+    assert all(np.array_equal(own.shares, law.shares) for own in law.alone())
     truth = np.array([*MISSING.mean(), *MISSING.corr().to_numpy()[pairs]])
     wrong, std = np.array(found) - truth, np.mean(stated, axis=0)
     assert np.all(np.abs(wrong.mean(axis=0)) < 5 * std / np.sqrt(60))
