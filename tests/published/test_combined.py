@@ -398,3 +398,17 @@ def test_disjoint_tables_with_missing_values_are_put_together():
     assert np.allclose(whole.mean(), rows.mean(), atol=0.06)
     assert np.allclose(whole.correlation("none"), rows.corr(), atol=0.06)
     assert whole.missing()["height"][0] == pytest.approx(0.25, abs=0.04)
+
+
+def test_groups_with_missing_values_are_combined_and_pooled():
+    rows = MISSING.assign(ward=np.where(np.arange(N) % 3 == 0, "a", "b"))
+    columns = SCHEMA.columns | {"ward": dpcov.Categorical(categories=("a", "b"))}
+    schema = dpcov.Schema(columns=columns, title="people")
+    parts = [
+        made(seed, rows, schema=schema, by="ward", rho="1", geometry=place)
+        for seed, place in enumerate((geometry(0.5, 1.5), "schema"))
+    ]
+    whole, own = parts[0].combine(parts[1]), rows.loc[rows["ward"] == "a", list(NAMES)]
+    for group in (whole.group("a"), whole.group("a", pooled=True)):
+        assert np.allclose(group.mean(), own.mean(), atol=0.2)
+        assert np.allclose(group.correlation(), own.corr(), atol=0.2)
