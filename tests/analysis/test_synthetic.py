@@ -61,8 +61,8 @@ def test_means_deviations_and_correlations_are_the_releases(release):
     copula = Copula(release, np.random.default_rng(2))
     encoded = copula.draw(20_000)
     rows = encoded * copula.scales + copula.centers
-    stds = np.sqrt(np.diagonal(release.covariance()))
-    assert np.all(np.abs(rows.mean(axis=0) - release.mean()) < 0.03 * stds)
+    stds = np.sqrt(np.diagonal(release.covariance_matrix()))
+    assert np.all(np.abs(rows.mean(axis=0) - release.mean_vector()) < 0.03 * stds)
     np.testing.assert_allclose(rows.std(axis=0), stds, rtol=0.05)
     assert worst_correlation_error(copula, encoded) < 0.06
 

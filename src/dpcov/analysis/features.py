@@ -110,7 +110,9 @@ def without_references(release: Release, places: Places) -> tuple[Places, tuple[
         # A marked missing value is a level like the others.
         missing = [i for i in own if columns[i].kind == "missing" and i in chosen]
         if len(levels) > 1 and chosen.issuperset(levels):
-            left_out += levels[:1] * bool(release.mean()[levels + missing].sum() > NEARLY_ALL)
+            left_out += levels[:1] * bool(
+                release.mean_vector()[levels + missing].sum() > NEARLY_ALL
+            )
     kept = [place for place in places if place not in left_out]
     return np.array(kept, dtype=np.intp), tuple(columns[place].name for place in left_out)
 

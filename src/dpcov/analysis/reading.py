@@ -49,13 +49,15 @@ class Reading:
     @cached_property
     def mean(self) -> Array:
         """Means in original units, within the public bounds; zeros if not centered."""
-        return self.release.mean()[self.places] if self.centered else np.zeros(len(self.places))
+        return (
+            self.release.mean_vector()[self.places] if self.centered else np.zeros(len(self.places))
+        )
 
     @cached_property
     def covariance(self) -> Array:
         """Covariance in original units, or the uncentered second moment, shape (p, p)."""
         if self.centered:
-            return self.release.covariance(self.post)[np.ix_(self.places, self.places)]
+            return self.release.covariance_matrix(self.post)[np.ix_(self.places, self.places)]
         to_original = original_map(self.release)[self.places]
         return np.asarray(to_original @ self.release.second_moment(self.post) @ to_original.T)
 

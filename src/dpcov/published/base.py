@@ -240,30 +240,25 @@ class BaseRelease:
             ]
             yield (raw[0] - raw[1]) / (2 * STEP), found[0], found[1]
 
-    def mean(self) -> Array:
-        """Estimated means of the features, in original units, within the public bounds."""
+    def mean_vector(self) -> Array:
+        """Estimated means of the features, (p,), in original units, within the public bounds."""
         lower, upper = np.array([column.bounds for column in self.features]).T
         encoded = self.frame.mean(self._centered[1])
         return np.clip(self.centers + self.half_ranges * encoded, lower, upper)
 
     @on_one_thread
-    def covariance(self, post: Post | None = None) -> Array:
-        """Estimated covariance (centered, divided by n) of the features, in original units.
-
-        Post-processing happens in encoded units, where bounded columns have comparable scale.
-        """
+    def covariance_matrix(self, post: Post | None = None) -> Array:
+        """Estimated covariance, (p, p), in original units."""
+        # Post-processing happens in encoded units, where bounded columns have comparable scale.
         encoded = self._encoded_covariance(find_post(post or self.statistics.post))
         return encoded * np.outer(self.half_ranges, self.half_ranges)
 
-    def correlation(self, post: Post | None = None) -> Array:
-        """Estimated correlation matrix, (p, p).
-
-        Where noise hides a variance, its correlations are near zero, or NaN if noise is unknown.
-        """
+    def correlation_matrix(self, post: Post | None = None) -> Array:
+        """Estimated correlations, (p, p); NaN where a variance is zero and its noise unknown."""
         unit = read_with(self._unit, post or self.statistics.post)
-        encoded = self.covariance(post) / np.outer(self.half_ranges, self.half_ranges)
+        encoded = self.covariance_matrix(post) / np.outer(self.half_ranges, self.half_ranges)
         noise = moment_noise(unit, self.manifest, self.frame)
-        means = (self.mean() - self.centers) / self.half_ranges
+        means = (self.mean_vector() - self.centers) / self.half_ranges
         return correlation_of(encoded, least=hidden_variance(means, noise))
 
     @on_one_thread

@@ -100,11 +100,11 @@ def noise_std(release: BaseRelease, quantity: Quantity, post: Post | None) -> Ar
     if law is None or quantity == "second-moment":
         return None
     scales = release.half_ranges
-    means = (release.mean() - release.centers) / scales
+    means = (release.mean_vector() - release.centers) / scales
     if quantity == "mean":
         return mean_noise(means, law) * scales
     units = np.outer(scales, scales)
-    encoded = release.covariance(post) / units
+    encoded = release.covariance_matrix(post) / units
     if quantity == "correlation":
         return correlation_noise(means, encoded, law)
     return covariance_noise(means, encoded, law) * units
@@ -116,11 +116,12 @@ def estimate(
     """Labels and values of one quantity."""
     quantity = plain("quantity", quantity, Quantity)
     if quantity == "mean":
-        return release.feature_names, release.mean()
+        return release.feature_names, release.mean_vector()
     if quantity == "second-moment":
         labels = tuple(column.name for column in release.manifest.columns)
         return labels, release.second_moment(post)
-    read = release.covariance if quantity == "covariance" else release.correlation
+    covariance, correlation = release.covariance_matrix, release.correlation_matrix
+    read = covariance if quantity == "covariance" else correlation
     return release.feature_names, read(post)
 
 

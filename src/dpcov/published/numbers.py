@@ -103,9 +103,9 @@ def _estimates(release: BaseRelease) -> Estimates:
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
     kept = read_with(unit, release.statistics.post)
     if release.has_intercept:
-        means = release.mean()
+        means = release.mean_vector()
         encoded = (means - release.centers) / half_ranges
-        covariance = release.covariance() / np.outer(half_ranges, half_ranges)
+        covariance = release.covariance_matrix() / np.outer(half_ranges, half_ranges)
         noisy = release.frame.covariance(centered(kept, release.public_intercept)[2])
     else:
         covariance, noisy = release.second_moment(), release.frame.moment(kept.matrix, None)

@@ -2,14 +2,17 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
 from dpcov.files import write_file
 from dpcov.published.base import BaseRelease, on_one_thread
+from dpcov.published.card import release_card
 from dpcov.published.diagnosis import Diagnosis, diagnose
 from dpcov.published.file import pack, unpack
+from dpcov.published.labelled import labelled
+from dpcov.published.statistics import Post
 from dpcov.published.summary import summarize
 from dpcov.published.synthetic import sample
 
@@ -24,6 +27,9 @@ class Release(BaseRelease):
         told = f"{self.guarantee.promise}, {self.fingerprint[:12]}"
         return f"Release({told}: {self.diagnose().headline.rstrip('.')})"
 
+    def _repr_html_(self) -> str:
+        return release_card(self, self.diagnose())
+
     def to_bytes(self) -> bytes:
         """Content of the release file."""
         return pack(self.manifest, dict(self.statistics.arrays))
@@ -36,6 +42,29 @@ class Release(BaseRelease):
     def load(cls, path: str | Path) -> Self:
         """Read a release file, refusing damaged, altered or unknown ones."""
         return cls(*unpack(path))
+
+    def mean(self) -> Any:
+        """Estimated means of the features, in original units, within the public bounds.
+
+        A pandas series with the names of the features; an array where pandas is not installed.
+        ``to_numpy()`` works on both.
+        """
+        return labelled(self.mean_vector(), self.feature_names)
+
+    def covariance(self, post: Post | None = None) -> Any:
+        """Estimated covariance (centered, divided by n) of the features, in original units.
+
+        A pandas data frame with the names of the features; an array where pandas is not installed.
+        ``to_numpy()`` works on both.  ``post`` is as in :meth:`second_moment`.
+        """
+        return labelled(self.covariance_matrix(post), self.feature_names)
+
+    def correlation(self, post: Post | None = None) -> Any:
+        """Estimated correlations of the features, as :meth:`covariance` returns them.
+
+        Where noise hides a variance, its correlations are near zero, or NaN if noise is unknown.
+        """
+        return labelled(self.correlation_matrix(post), self.feature_names)
 
     def sample(self, n_rows: int, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows; see :func:`dpcov.published.synthetic.sample`."""

@@ -163,12 +163,18 @@ def _columns(columns: Sequence[ColumnVerdict]) -> str:
         f"   {'Column':<{width}}  {'mean':>10} {'±':>9}  {'spread':>10} {'±':>9}  correlations ±"
     ]
     for c in columns:
-        numbers = (c.mean, WITHIN * c.mean_noise, c.spread, WITHIN * c.spread_noise)
-        mean, of_mean, spread, of_spread = (f"{x:.4g}" if isfinite(x) else "–" for x in numbers)
-        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {plus_minus(c.within):>6}"
+        mean, of_mean, spread, of_spread, within = told_numbers(c)
+        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {within:>6}"
         light, _, word = LIGHTS[c.verdict].partition(" ")
         lines.append(f"{light}  {_short(c.name):<{width}}  {line}  {word}")
     return "\n".join(lines)
+
+
+def told_numbers(column: ColumnVerdict) -> tuple[str, ...]:
+    """Mean and spread, each with what 95 of 100 errors stay within, and that of correlations."""
+    of_mean, of_spread = WITHIN * column.mean_noise, WITHIN * column.spread_noise
+    numbers = (column.mean, of_mean, column.spread, of_spread)
+    return *(f"{x:.4g}" if isfinite(x) else "–" for x in numbers), plus_minus(column.within)
 
 
 def _provenance(release: "BaseRelease") -> str:

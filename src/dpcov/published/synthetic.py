@@ -45,9 +45,9 @@ class Copula:
     """Latent correlations and marginal laws that together give a release's moments."""
 
     def __init__(self, release: BaseRelease, rng: np.random.Generator) -> None:
-        self.columns, self.mean, self._rng = release.features, release.mean(), rng
+        self.columns, self.mean, self._rng = release.features, release.mean_vector(), rng
         self.scales, self.centers = release.half_ranges, release.centers
-        covariance = release.covariance() / np.outer(self.scales, self.scales)
+        covariance = release.covariance_matrix() / np.outer(self.scales, self.scales)
         variances = np.maximum(np.diagonal(covariance), 0.0)
         self.wanted = correlation_of(covariance, undefined=0.0)
         # Pairs of no one column of the table, and of no constant.

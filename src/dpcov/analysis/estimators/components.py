@@ -13,6 +13,7 @@ from dpcov.analysis.intervals.inference import eigenvalue_intervals
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import NumericError, UsageError
+from dpcov.markup import Child, listing
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigh
 from dpcov.published.release import Release
@@ -111,6 +112,20 @@ class PrivatePCA(Projection):
     def _intervals(self, **options: Any) -> Any:
         options = {"scaling": self.scaling, "n_eigenvalues": self.n_components_} | options
         return eigenvalue_intervals(self.release_, list(self.get_encoded_names()), **options)
+
+    def _findings(self) -> Child:
+        pairs = zip(self.explained_variance_, self.explained_variance_ratio_, strict=True)
+        rows = [
+            (
+                str(k),
+                f"{value:.4g}",
+                f"{100 * share:.1f} %",
+                "yes" if k <= self.n_above_noise_ else "",
+            )
+            for k, (value, share) in enumerate(pairs, start=1)
+        ]
+        head = ("Component", "Variance", "Share", "Above the noise")
+        return listing(head, rows, f"Variances in {self.scaling} units", text=(3,))
 
     def transform(self, X: Any) -> Array:
         """Scores of new rows on the components, (n_rows, k)."""

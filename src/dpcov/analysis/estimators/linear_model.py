@@ -29,6 +29,7 @@ from dpcov.analysis.features import (
 from dpcov.analysis.intervals.inference import coefficient_intervals
 from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import half_range_map
+from dpcov.markup import Child, listing, name_of
 from dpcov.published.base import noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import DEVIATIONS
 from dpcov.published.estimate.unit import STEP
@@ -144,6 +145,18 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             for goal, alpha in zip(self._goals, self._penalties, strict=True)
         ]
         return tables[0] if self._flat else tables
+
+    def _findings(self) -> Child:
+        goals = [goal.name for goal in self._goals]
+        coefficients, intercepts = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        names = ["(intercept)", *self.get_encoded_names()]
+        columns = np.column_stack([intercepts, coefficients]).T.tolist()
+        rows = [
+            (name_of(name), *(f"{value:.5g}" for value in row))
+            for name, row in zip(names, columns, strict=True)
+        ]
+        head = ("", *map(name_of, goals))
+        return listing(head, rows, "Coefficients; summary() has their intervals")
 
     def predict(self, X: Any) -> Array:
         """Predict the target of new rows in original units, (n_rows,) or (n_rows, n_targets).
