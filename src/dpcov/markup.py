@@ -95,7 +95,8 @@ def table(
     def looks(place: int) -> dict[str, str | None]:
         is_number = numeric and place > 0 and place not in text
         if inline:
-            return {"style": f"text-align: {'right' if is_number else 'left'}"}
+            side = "right" if is_number else "left"
+            return {"style": f"text-align: {side}; padding: 0.15em 0.7em"}
         return {"class_": "number" if is_number else None}
 
     def cells(row: Iterable[Child]) -> Html:
@@ -106,11 +107,13 @@ def table(
     heading = [el("th", cell, scope="col", **looks(place)) for place, cell in enumerate(head)]
     body = el(
         "table",
-        el("caption", caption),
+        el("caption", caption, style="text-align: left; padding: 0.3em 0.7em" if inline else None),
         el("thead", el("tr", heading)),
         el("tbody", (el("tr", cells(row)) for row in rows)),
     )
-    return el("div", body, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    style = "overflow-x: auto" if inline else None
+    label = {"tabindex": "0", "role": "region", "aria_label": caption}
+    return el("div", body, class_="scroll", **label, style=style)
 
 
 def details(summary: str, *children: Child) -> Html:
@@ -118,8 +121,8 @@ def details(summary: str, *children: Child) -> Html:
     return el("details", el("summary", summary), *children)
 
 
-# Rows that an object shows of a long table.
-MOST_SHOWN = 30
+# Rows that an object shows of a long table, and letters of a name in it.
+MOST_SHOWN, CELL = 30, 44
 
 
 def card(kind: str, title: str, *content: Child) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from dpcov.data.linear import LinearMap
 from dpcov.errors import SchemaError
 from dpcov.files import write_file
-from dpcov.markup import Child, card, facts, listing, name_of
+from dpcov.markup import CELL, Child, card, facts, listing, name_of
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
 
 # Rows before a linear map may be so many bits longer than the root of the number of columns.
@@ -126,7 +126,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def _repr_html_(self) -> str:
         rows = [
-            (name_of(name), f"{column.center:.6g}", f"{column.scale:.6g}")
+            (name_of(name, CELL), f"{column.center:.6g}", f"{column.scale:.6g}")
             for name, column in self.columns.items()
         ]
         bound = None if self.norm_bound is None else f"{self.norm_bound:.6g}"

@@ -5,7 +5,7 @@ Contract: public numbers only; names in a file that anybody may have written sta
 
 from typing import TYPE_CHECKING
 
-from dpcov.markup import Child, card, details, el, facts, listing, name_of, names_of
+from dpcov.markup import CELL, Child, card, details, el, facts, listing, name_of, names_of
 from dpcov.published.diagnosis import Diagnosis
 from dpcov.published.summary import LIGHTS, told_numbers
 from dpcov.published.words import promise_in_words, rows_in_words
@@ -30,7 +30,7 @@ def release_card(release: "BaseRelease", found: Diagnosis) -> str:
         ("Fingerprint", el("code", release.fingerprint[:16], title=release.fingerprint)),
     ]
     rows = [
-        (name_of(column.name), LIGHTS[column.verdict], *told_numbers(column))
+        (name_of(column.name, CELL), LIGHTS[column.verdict], *told_numbers(column))
         for column in found.columns
     ]
     findings = [

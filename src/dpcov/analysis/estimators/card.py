@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.markup import Child, card, el, facts, join, name_of
+from dpcov.markup import Child, card, details, el, facts, join, name_of
 from dpcov.published.words import rows_in_words
 
 _LONGEST = 120
@@ -23,9 +23,10 @@ def estimator_card(estimator: Any, found: Child) -> str:
     read: list[tuple[str, Child]] = [
         ("Read from", join(title, f", {release.guarantee.promise}, {rows_in_words(release)} rows")),
         *_settings(estimator),
-        ("Attributes", [el("code", name) if name else ", " for name in _attributes(estimator)]),
     ]
-    return card(type(estimator).__name__, "", found, facts(read))
+    attributes = el("p", el("code", ", ".join(_attributes(estimator))))
+    made = details("Attributes", attributes)
+    return card(type(estimator).__name__, "", found, facts(read), made)
 
 
 def _settings(estimator: Any) -> list[tuple[str, Child]]:
@@ -45,9 +46,8 @@ def _written(name: str, value: Any) -> str:
 
 
 def _attributes(estimator: Any) -> list[str]:
-    names = [
-        f"{name}: {np.shape(value)}" if np.ndim(value) else name
+    return [
+        f"{name} {value.shape}" if isinstance(value, np.ndarray) else name
         for name, value in vars(estimator).items()
         if name.endswith("_") and not name.startswith("_")
     ]
-    return [part for name in names for part in ("", name)][1:]

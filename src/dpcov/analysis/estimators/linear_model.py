@@ -29,7 +29,7 @@ from dpcov.analysis.features import (
 from dpcov.analysis.intervals.inference import coefficient_intervals
 from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import half_range_map
-from dpcov.markup import Child, listing, name_of
+from dpcov.markup import CELL, Child, listing, name_of
 from dpcov.published.base import noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import DEVIATIONS
 from dpcov.published.estimate.unit import STEP
@@ -152,7 +152,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         names = ["(intercept)", *self.get_encoded_names()]
         columns = np.column_stack([intercepts, coefficients]).T.tolist()
         rows = [
-            (name_of(name), *(f"{value:.5g}" for value in row))
+            (name_of(name, CELL), *(f"{value:.5g}" for value in row))
             for name, row in zip(names, columns, strict=True)
         ]
         head = ("", *map(name_of, goals))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.markup import card, el, listing, name_of
+from dpcov.markup import CELL, card, el, listing, name_of
 from dpcov.published.linalg.symmetric import Array
 
 # The variance of a - t b is p - 2 q t + r t**2, from numbers (p, q, r).
@@ -92,7 +92,7 @@ class IntervalTable:
 
     def _repr_html_(self) -> str:
         rows = [
-            (name_of(row.name), *(f"{getattr(row, name):.5g}" for name in COLUMNS))
+            (name_of(row.name, CELL), *(f"{getattr(row, name):.5g}" for name in COLUMNS))
             for row in self.rows
         ]
         head = ("", *(name.replace("_", " ") for name in COLUMNS))

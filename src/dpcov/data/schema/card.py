@@ -9,14 +9,16 @@ from msgspec.structs import fields
 
 from dpcov.data.schema.declared import Declarations, Declared
 from dpcov.data.schema.problems import problems_of
-from dpcov.markup import Child, card, el, facts, listing, name_of
+from dpcov.markup import CELL, Child, card, el, facts, listing, name_of
 
 _PROBLEMS = 8
 
 
 def schema_card(schema: Declarations) -> str:
     """One line for every column, and what is still to be filled in."""
-    rows = [(name_of(name), _type(kind), _said(kind)) for name, kind in schema.columns.items()]
+    rows = [
+        (name_of(name, CELL), _type(kind), _said(kind)) for name, kind in schema.columns.items()
+    ]
     count = len(rows)
     caption = f"{count} column{'s' * (count != 1)}: what anybody may know"
     said = [
