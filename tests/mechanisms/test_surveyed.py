@@ -195,7 +195,7 @@ def test_all_engines_find_the_same_geometry(tmp_path):
 
 def test_groups_share_one_geometry():
     made = release(by="region", budget=Budget(rho=1))
-    assert made.group("n").mean()[0] == pytest.approx(170, abs=3)
+    assert made.group("n").mean_vector()[0] == pytest.approx(170, abs=3)
 
 
 def test_one_charge_for_the_whole(tmp_path):

@@ -155,7 +155,7 @@ def test_releases_with_less_noise_scale_fewer_rows_down():
 
 def test_groups_share_a_geometry():
     made = release(survey(by="region"), by="region")
-    assert made.group("n").mean()[0] == pytest.approx(170, abs=3)
+    assert made.group("n").mean_vector()[0] == pytest.approx(170, abs=3)
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,9 @@ def estimate(
     if quantity == "second-moment":
         labels = tuple(column.name for column in release.manifest.columns)
         return labels, release.second_moment(post)
-    covariance, correlation = release.covariance_matrix, release.correlation_matrix
-    read = covariance if quantity == "covariance" else correlation
-    return release.feature_names, read(post)
+    if quantity == "covariance":
+        return release.feature_names, release.covariance_matrix(post)
+    return release.feature_names, release.correlation_matrix(post)
 
 
 def _csv(made: Exported) -> bytes:

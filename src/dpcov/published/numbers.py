@@ -6,7 +6,7 @@ that says why.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,13 @@ class Estimates(NamedTuple):
     variances: Array
     hidden_variances: Array
     spectrum: Spectrum
+
+    @property
+    def hidden(self) -> Any:
+        """Which correlations noise alone could make, (d, d) bool; none where it is not known."""
+        if self.correlation_noise is None:
+            return np.zeros(self.correlation.shape, dtype=bool)
+        return np.abs(self.correlation) <= self.clear * self.correlation_noise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

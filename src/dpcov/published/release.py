@@ -66,6 +66,17 @@ class Release(BaseRelease):
         """
         return labelled(self.correlation_matrix(post), self.feature_names)
 
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the correlations on matplotlib axes (new by default), and return the axes.
+
+        Those that noise alone could have made, at any pair in one of twenty releases, are blank,
+        with a dot.  Of a release with groups: all rows; ``group(name).plot()`` draws one of them.
+        Raises UsageError without matplotlib, and ReleaseError where the noise hides too much.
+        """
+        from dpcov.published.plots import plot_correlations
+
+        return plot_correlations(self, axes)
+
     def sample(self, n_rows: int, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows; see :func:`dpcov.published.synthetic.sample`."""
         return sample(self, n_rows, seed=seed)

@@ -99,6 +99,16 @@ class IntervalTable:
         made = listing(head, rows, f"{100 * self.level:g} % intervals")
         return card("Intervals", self.what, made, [el("p", said) for said in self.notes])
 
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the intervals on matplotlib axes (new by default), and return the axes.
+
+        One that is not bounded is a dotted line across.  The intercept of a regression, whose unit
+        is another one, is left out.
+        """
+        from dpcov.analysis.intervals.forest import plot_intervals
+
+        return plot_intervals(self, axes)
+
     def __str__(self) -> str:
         width = max(map(len, self.names), default=0)
         lines = [" " * width + "".join(f"{name:>14}" for name in COLUMNS)]
