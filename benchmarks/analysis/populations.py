@@ -64,11 +64,12 @@ def binary() -> Population:
     )
     columns = {name: dpcov.Boolean() for name in chances}
     schema = dpcov.Schema(
+        missing="never",
         columns={
             **columns,
             "ward": dpcov.Categorical(categories=("north", "south")),
             "stay": dpcov.Numeric(lower=0, upper=30),
-        }
+        },
     )
     return Population(name="binary", frame=frame, schema=schema, target="stay")
 
@@ -113,7 +114,9 @@ def adult(directory: Path) -> Population:
     }
     kept = frame[[*names]].copy()
     kept["male"], kept["rich"] = frame["sex"] == "Male", frame["income"].str.contains(">50K")
-    schema = dpcov.Schema(columns={**columns, "male": dpcov.Boolean(), "rich": dpcov.Boolean()})
+    schema = dpcov.Schema(
+        missing="never", columns={**columns, "male": dpcov.Boolean(), "rich": dpcov.Boolean()}
+    )
     return Population(
         name="adult", frame=kept.reset_index(drop=True), schema=schema, target="hours-per-week"
     )
@@ -124,7 +127,7 @@ def _numeric(name: str, rows: Array, lower: float, upper: float) -> Population:
         np.clip(rows, lower, upper), columns=[f"x{i}" for i in range(rows.shape[1])]
     )
     schema = dpcov.Schema(
-        columns={c: dpcov.Numeric(lower=lower, upper=upper) for c in frame.columns}
+        missing="never", columns={c: dpcov.Numeric(lower=lower, upper=upper) for c in frame.columns}
     )
     return Population(name=name, frame=frame, schema=schema, target="x0")
 
@@ -145,7 +148,7 @@ def measurements(name: str, frame: pd.DataFrame, target: int) -> Population:
     return Population(
         name=name,
         frame=frame,
-        schema=dpcov.Schema(columns=columns),
+        schema=dpcov.Schema(missing="never", columns=columns),
         target=str(frame.columns[target]),
     )
 

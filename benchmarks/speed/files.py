@@ -1,6 +1,10 @@
 """Parquet to exact moments against decoding the same file, in one run, with peak memory.
 
 python -m benchmarks.speed.files [--rows 10000000] [--features 50] [--rounds 3]
+python -m benchmarks.speed.files --formats [--rows 1000000] [--features 20]
+
+With ``--formats`` files of SPSS, Stata and SAS, JSON lines and a workbook (of a tenth of the rows)
+are measured against CSV of the same content instead.
 
 Decoding is measured twice: to float64 blocks, which is the least that anybody has to do who
 computes with the rows, and bare, when the batches are thrown away. It has all of pyarrow's threads,
@@ -14,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,13 +36,15 @@ BLOCK_ROWS = 32_768
 TARGET = 0.6
 
 _PEAK = """
-import resource, sys
+import re, sys
+from pathlib import Path
 import dpcov
 from benchmarks.speed.files import schema_of
 from dpcov.data.moments import MomentsSpec
 from dpcov.pipeline.table import table_moments
 table_moments(sys.argv[1], schema_of(int(sys.argv[2])), MomentsSpec())
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+# A process inherits the peak that getrusage tells.
+print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 """
 
 
@@ -97,13 +104,56 @@ def measure(path: Path, n_features: int, rounds: int) -> dict[str, tuple[float, 
     return dict(zip(actions, interleaved_cpu(*actions.values(), rounds=rounds), strict=True))
 
 
+def write_formats(folder: Path, n_rows: int, n_features: int) -> list[Path]:
+    """Write the same numbers with three decimals in every format; the first is CSV."""
+    import pandas as pd
+    import pyreadstat
+
+    rng = np.random.default_rng(0)
+    names = [f"c{index}" for index in range(n_features)]
+    table = pd.DataFrame(rng.normal(size=(n_rows, n_features)).round(3), columns=names)
+    table.to_csv(folder / "t.csv", index=False)
+    table.to_csv(folder / "t.csv.xz", index=False)
+    table.to_json(folder / "t.jsonl", orient="records", lines=True)
+    pyreadstat.write_sav(table, folder / "t.sav")
+    pyreadstat.write_sav(table, folder / "t.zsav", compress=True)
+    pyreadstat.write_dta(table, folder / "t.dta")
+    pyreadstat.write_xport(table, folder / "t.xpt")
+    table[: n_rows // 10].to_csv(folder / "tenth.csv", index=False)
+    table[: n_rows // 10].to_excel(folder / "tenth.xlsx", index=False)
+    endings = ("csv", "csv.xz", "jsonl", "sav", "zsav", "dta", "xpt")
+    return [*(folder / f"t.{e}" for e in endings), folder / "tenth.csv", folder / "tenth.xlsx"]
+
+
+def compare_formats(n_rows: int, n_features: int, rounds: int) -> Table:
+    """CPU seconds and peak memory of moments of every format, and the ratio to CSV's."""
+    table = Table("rows", "file", "MiB", "CPU s", "CPU: file / CSV", "peak MiB")
+    schema = schema_of(n_features)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = write_formats(Path(folder), n_rows, n_features)
+        actions = [partial(table_moments, path, schema, MomentsSpec(), threads=1) for path in paths]
+        times = [cpu for _, cpu in interleaved_cpu(*actions, rounds=rounds)]
+        for path, cpu in zip(paths, times, strict=True):
+            tenth = path.stem == "tenth"
+            ratio = cpu / times[-2 if tenth else 0]
+            size, peak = path.stat().st_size / 2**20, peak_megabytes(path, n_features)
+            cells = (f"{size:.0f}", f"{cpu:.2f}", f"{ratio:.2f}", f"{peak:.0f}")
+            table.add_row(f"{n_rows // 10 if tenth else n_rows:,}", path.name, *cells)
+    return table
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--features", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--formats", action="store_true")
     arguments = parser.parse_args()
+    if arguments.formats:
+        shape = arguments.rows, arguments.features, arguments.rounds
+        Console().print(compare_formats(*shape))
+        return
     heads = (
         "rows",
         "what",

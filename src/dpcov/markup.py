@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from typing import Any
 
-VOID = frozenset({"meta", "input", "br", "path", "line", "rect", "circle", "polyline"})
+VOID = frozenset({"meta", "link", "input", "br", "path", "line", "rect", "circle", "polyline"})
 HIDDEN = frozenset({"Cc", "Cs", "Co", "Zl", "Zp"})
 DIRECTION_CODES = frozenset(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"

@@ -56,7 +56,7 @@ def made(frame):
 @pytest.fixture(scope="session")
 def noisy(frame):
     """A release that is all noise."""
-    return released(frame[:200], "0.0001", 2)
+    return released(frame[:200], "0.0001", 3)
 
 
 @pytest.fixture(scope="session")

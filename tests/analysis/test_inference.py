@@ -39,7 +39,7 @@ from tests.analysis.conftest import released as made_release
 from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples
 
 SMALL = dpcov.Schema(
-    columns={name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1", "x2")}
+    missing="never", columns={name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1", "x2")}
 )
 
 

@@ -21,7 +21,8 @@ LEAST = 0.93
 COVARIANCE = 0.09 * np.array([[1.0, 0.6, 0.3], [0.6, 1.0, 0.5], [0.3, 0.5, 1.0]])
 MEANS = np.array([0.1, 0.0, -0.2])
 SCHEMA = dpcov.Schema(
-    columns={name: dpcov.Numeric(lower=-1.5, upper=1.5) for name in ("x0", "x1", "x2")}
+    missing="never",
+    columns={name: dpcov.Numeric(lower=-1.5, upper=1.5) for name in ("x0", "x1", "x2")},
 )
 SETTINGS = {
     "gaussian": {"mechanism": "gaussian"},

@@ -22,13 +22,13 @@ class Browser:
         self.driver, self.artifacts = driver, artifacts
 
     def open(self, path, width=1200, height=900, dark=False):
-        """Show a page file in a window of this width; complaints of earlier pages are forgotten."""
+        """Show a page, a file or an address, in a window of this width; old complaints go."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.command("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.command("Emulation.setEmulatedMedia", features=[scheme])
         self.driver.get_log("browser")
-        self.driver.get(Path(path).as_uri())
+        self.driver.get(path if str(path).startswith("http://") else Path(path).as_uri())
 
     def command(self, name, **parameters):
         return self.driver.execute_cdp_cmd(name, parameters)
@@ -73,6 +73,13 @@ class Browser:
         select.value = arguments[1];
         select.dispatchEvent(new Event("change"));"""
         self.run(script, identifier, str(value))
+
+    def choose_named(self, name, value):
+        """Choose an option of a select element that has a name."""
+        script = """const select = document.querySelector(`[name="${arguments[0]}"]`);
+        select.value = arguments[1];
+        select.dispatchEvent(new Event("input", { bubbles: true }));"""
+        self.run(script, name, str(value))
 
     def hover(self, selector, across, down):
         """Move the pointer to a place given as shares of the element's width and height."""

@@ -7,9 +7,12 @@ would write them.
 
 import gzip
 import io
+import lzma
 import sqlite3
+import zipfile
 from contextlib import closing
 from dataclasses import dataclass
+from xml.sax.saxutils import escape
 
 import numpy as np
 import pandas as pd
@@ -17,10 +20,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
+import pytest
 import scipy.sparse
 
 import dpcov
-from dpcov.data.sources import delimited
+from dpcov.data.layout import FileLayout
+from dpcov.data.sources import delimited, open_source
 
 NAMES = ("n", "c")
 TYPES = pa.schema([("n", pa.float64()), ("c", pa.string())])
@@ -77,6 +82,108 @@ def csv_gz(lines, folder):
 def standard_input(lines, folder):
     stream = io.BytesIO("\n".join(["n,c", *lines, ""]).encode())
     return delimited.from_stream(stream, "standard input")
+
+
+def _layout_of(path, text, **layout):
+    path.write_bytes(text)
+    return open_source(path, FileLayout(**layout))
+
+
+@door("lines")
+def semicolons_latin1(lines, folder):
+    text = "\r\n".join(["Title", "n;c", *(line.replace(",", ";") for line in lines)])
+    path = folder / "latin.csv"
+    return _layout_of(path, text.encode("latin-1"), delimiter=";", encoding="latin-1", header=2)
+
+
+@door("lines")
+def utf16_tabs(lines, folder):
+    text = "\n".join(["n\tc", *(line.replace(",", "\t") for line in lines), ""])
+    return _layout_of(folder / "t.txt", text.encode("utf-16"), delimiter="\t", encoding="utf-16")
+
+
+@door("lines")
+def csv_zip(lines, folder):
+    with zipfile.ZipFile(folder / "t.zip", "w") as archive:
+        archive.write(csv(lines, folder), "t.csv")
+    return folder / "t.zip"
+
+
+@door("json")
+def json_lines(lines, folder):
+    (folder / "t.jsonl").write_bytes("\n".join(lines).encode())
+    return folder / "t.jsonl"
+
+
+@door("json")
+def json_lines_xz(lines, folder):
+    (folder / "t.ndjson.xz").write_bytes(lzma.compress("\r\n".join([*lines, ""]).encode()))
+    return folder / "t.ndjson.xz"
+
+
+def _statistical(write, path, rows):
+    pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+    write(pd.DataFrame(_objects(rows)).astype({"n": float, "c": object}), path)
+    source = open_source(path)
+    source.step = 2
+    return source
+
+
+@door("dictionary")
+def spss(rows, folder):
+    import pyreadstat
+
+    return _statistical(pyreadstat.write_sav, folder / "t.sav", rows)
+
+
+@door("dictionary")
+def stata(rows, folder):
+    import pyreadstat
+
+    return _statistical(pyreadstat.write_dta, folder / "t.dta", rows)
+
+
+@door("dictionary")
+def sas_transport(rows, folder):
+    import pyreadstat
+
+    return _statistical(pyreadstat.write_xport, folder / "t.xpt", rows)
+
+
+_SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+_PARTS = {
+    "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types"><Default Extension="xml" '
+    'ContentType="application/xml"/></Types>',
+    "_rels/.rels": f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r" '
+    f'Type="{_OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+    "xl/workbook.xml": f'<workbook xmlns="{_SHEET}" xmlns:r="{_OFFICE}"><sheets><sheet name="t" '
+    'sheetId="1" r:id="s"/></sheets></workbook>',
+    "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship '
+    f'Id="s" Type="{_OFFICE}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
+}
+
+
+def _sheet_cell(cell):
+    if cell is None:
+        return "<c/>"
+    if isinstance(cell, bool):
+        return f'<c t="b"><v>{cell:d}</v></c>'
+    if isinstance(cell, str):
+        return f'<c t="inlineStr"><is><t xml:space="preserve">{escape(cell)}</t></is></c>'
+    return f"<c><v>{cell!r}</v></c>"
+
+
+@door("sheet")
+def sheet(rows, folder):
+    pytest.importorskip("python_calamine", reason="needs dpcov[files]")
+    lines = (f"<row>{''.join(map(_sheet_cell, row))}</row>" for row in [NAMES, *rows])
+    data = f'<worksheet xmlns="{_SHEET}"><sheetData>{"".join(lines)}</sheetData></worksheet>'
+    with zipfile.ZipFile(folder / "t.xlsx", "w") as archive:
+        for name, part in {**_PARTS, "xl/worksheets/sheet1.xml": data}.items():
+            archive.writestr(name, part)
+    return folder / "t.xlsx"
 
 
 @door("declared")

@@ -5,6 +5,8 @@ whatever order the rows come; a table is refused exactly if one of its rows is r
 two tables that differ in one row differ by that row's contribution, from which every proof starts.
 """
 
+import json
+import math
 import sys
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -27,7 +29,7 @@ from dpcov.data.histograms import FineWindow, HistogramQuestion, Histograms, Win
 from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
-from dpcov.data.sources import databases, delimited, frames
+from dpcov.data.sources import databases, delimited, frames, jsonlines
 from dpcov.data.vault import Key
 from dpcov.errors import DpcovError
 from dpcov.pipeline.table import _group_codes
@@ -46,6 +48,55 @@ SCHEMA = dpcov.Schema(
     }
 )
 ENCODING = TableEncoding(schema=SCHEMA)
+# Every further field of a schema, each on cells that it changes and on hostile ones.
+CODES = (-9, "unknown", 99.5)
+FIELDS = {
+    "marks, a logarithm, groups and all others": {
+        "n": dpcov.Numeric(lower=0, upper=1e4, transform="log1p", decimal=",", thousands="."),
+        "c": dpcov.Categorical(
+            categories=("a", "1"),
+            labels={"1": "one"},
+            groups={"g": ("X", "true")},
+            other="else",
+            ignore_case=True,
+        ),
+    },
+    "a truth value and a date": {
+        "n": dpcov.Boolean(),
+        "c": dpcov.Date(as_="age", reference="2020-01-01", lower=0, upper=99),
+    },
+    "a year of digits and a root": {
+        "n": dpcov.Date(as_="year", format="%Y", lower=1900, upper=2020),
+        "c": dpcov.Numeric(lower=0, upper=9, transform="sqrt", thousands="'"),
+    },
+}
+FIELD_LINES = [
+    *(
+        '"1.234,5",a',
+        '"1,5",A',
+        "-9,X",
+        "unknown,unknown",
+        '"1.23,4",g',
+        '"99,5",99.50',
+        "1e2, TRUE ",
+    ),
+    *("yes,2000-02-29", "9.0,2000-02-30", "1980,1'234.5", "2.000,1970-01-01T23:59-05:00", "12,-9"),
+    *("1980,4", "2001,1'234.5", "1999,", "2020, unknown", "1980,-9.0", "-9,4.0", "unknown,1e0"),
+    *('" -9,0 ",-9.0', "1.234,Zebra", "inf,1", "-5,0", "99.5,0.25", "no,2020-01-01"),
+]
+FIELD_CELLS = [
+    *((-9, "unknown"), (-9.0, "A"), (99.5, " x "), (1980.0, "2000-02-29"), (1234.5, "1'234.5")),
+    *((1980.0, "4"), (2001.0, "1'234.5"), (1999.0, None), (2020.0, "unknown"), (1980.0, "-9.0")),
+    *((float("inf"), "g"), (-5.0, "-9"), (1.0, "1970-01-01T23:59-05:00"), (3.0, "9.0")),
+]
+FIELD_OBJECTS = [
+    *FIELD_CELLS,
+    *(("1.234,5", Decimal("99.50")), ("unknown", -9), (True, date(2000, 2, 29)), ("yes", 0.25)),
+    *(
+        ("1980", datetime(2000, 2, 29, 23, tzinfo=timezone(timedelta(hours=-5)))),
+        (Decimal("-9.0"), 1),
+    ),
+]
 SPEC = MomentsSpec(shells=3, normalized=True)
 BASE = [(1.0, "1"), (2.5, "2"), (-1.0, "a"), (7.0, None)]
 
@@ -75,11 +126,40 @@ POOLS = {
         *((0.5, "2"), (0.5, "a"), (0.5, 1), (0.5, None), (0.5, 1.5), (0.5, "1"), (0.5, "1.50")),
         *((0.5, 2**53 + 1), (0.5, 1e16), (0.5, date(2020, 1, 1)), (0.5, b"a")),
     ],
+    "json": [
+        *('{"n": 1, "c": "1"}', '{"n": 2.5, "c": 2}', '{"c": "a", "n": -1}', '{"n": 7, "c": null}'),
+        *('{"n": "2.5", "c": 1.50}', '{"n": true, "c": true}', '{"n": null, "c": "1.50"}'),
+        *('{"n": 9007199254740993, "c": 9007199254740993}', '{"n": 1e400, "c": "a"}', '{"n": 3}'),
+        *('{"n": 1, "c": 1e16, "x": [{}]}', '{"n": 1, "c": "a", "n": 2}', '{"n": 0.1, "c": [1]}'),
+        *('{"n": 1, "c": "a"}{"n": 2, "c": "x"}', '{"n": 1,', '"c": "a"}', '{"n": 1, "c": "x\\n"}'),
+        *("", " ", "[]", "n,c", '{"n": "zebra", "c": "a"}', '{"n": 18446744073709551617, "c": ""}'),
+    ],
+    # These formats write missing texts as empty ones.
+    "dictionary": [*BASE, *(row for row in DECLARED if row[0] is None or abs(row[0]) < 1e300)],
+    # A row without any cell is none.
+    "sheet": [
+        *BASE,
+        *((1, 1), (2.5, 2.0), (True, True), ("2.5", "1"), (None, "x"), (0, None), ("NA", " 1 ")),
+        *(("zebra", "a"), (0.1, 1.5), ("", "01"), (3, "true"), (9007199254740993, 1e16)),
+    ],
     "lines": ["1,1", "2.5,2", "-1,a", "7,", *LINES],
+}
+FIELD_POOLS = {
+    "declared": FIELD_CELLS,
+    "objects": FIELD_CELLS + FIELD_OBJECTS,
+    "lines": FIELD_LINES,
+    "labels": [(row[0], row[1]) for row in FIELD_CELLS],
+    "json": [
+        json.dumps(dict(zip("nc", row, strict=True)))
+        for row in FIELD_CELLS + FIELD_OBJECTS
+        if all(isinstance(cell, int | float | str | None) for cell in row)
+        and not any(isinstance(cell, float) and not math.isfinite(cell) for cell in row)
+    ],
 }
 SLOW = (
     *("dask_files_of_parquet", "dask_frame", "dask_folder_of_parquet"),
-    *("duckdb_csv", "duckdb_file"),
+    *("duckdb_csv", "duckdb_file", "semicolons_latin1", "csv_zip", "json_lines_xz"),
+    *("spss", "stata", "sas_transport", "sheet"),
 )
 QUICK = [name for name, each in DOORS.items() if each.engine != "spark"]
 
@@ -172,6 +252,23 @@ def gatherer_of(name, folder, request=None):
 @pytest.mark.parametrize("name", QUICK)
 def test_every_row_counts_as_it_does_alone(name, folder):
     check(gatherer_of(name, folder), 5 if name in SLOW else 40)
+
+
+@pytest.mark.parametrize("fields", FIELDS)
+@pytest.mark.parametrize("name", [name for name in QUICK if name not in SLOW])
+def test_every_field_of_a_schema_reads_a_cell_by_itself(name, fields, folder):
+    made = gatherer_of(name, folder)
+    made.encoding = TableEncoding(
+        schema=dpcov.Schema(columns=FIELDS[fields], missing="indicator", missing_codes=CODES)
+    )
+    made.pool = POOLS[DOORS[name].cells][:4] + FIELD_POOLS[DOORS[name].cells]
+    kept = [place for place in range(len(made.pool)) if made.alone(place) is not None]
+    assert len(kept) > 4
+    # All rows that are read alone, together; and every one among them that is not.
+    made.require_rows_alone(kept)
+    made.require_rows_alone(kept[::-1])
+    for place in set(range(len(made.pool))) - set(kept):
+        made.require_rows_alone([kept[0], place, kept[1]])
 
 
 @pytest.mark.thorough
@@ -351,6 +448,10 @@ FAULTS = {
     "pandas objects by Arrow's guess": (
         *("pandas_objects", [(1.0, Decimal("1.5")), (1.0, Decimal("1.00"))]),
         [(frames, "_pandas_column", by_arrows_guess)],
+    ),
+    "JSON by one type for a block": (
+        *("json_lines", ['{"n": 1, "c": 9007199254740993}', '{"n": 1, "c": 1.5}']),
+        [(jsonlines, "column_of_cells", by_arrows_guess)],
     ),
     "labels of all rows together": (None, [(1.0, 2**53 + 1), (1.0, 1.5)], []),
     "a quotation mark": ("csv", ['1,"a', "2,x", '3,"a"'], [LENIENT]),

@@ -41,7 +41,9 @@ __all__ = ["ledger_for"]
 
 NAMES = UnreadSource.columns
 # Bounds that are far too wide, so that the geometry is another than that of the schema.
-SCHEMA = dpcov.Schema(columns={name: dpcov.Numeric(lower=-50, upper=50) for name in NAMES})
+SCHEMA = dpcov.Schema(
+    missing="never", columns={name: dpcov.Numeric(lower=-50, upper=50) for name in NAMES}
+)
 N = 4000
 
 
@@ -140,7 +142,7 @@ def test_more_rows_of_one_person_mean_more_noise(neighbors, kind):
     variances = []
     for unit in (1, 4):
         # A variance in units of the norm bound does not depend on the geometry.
-        schema = dpcov.Schema(columns=SCHEMA.columns, rows_per_person=unit)
+        schema = dpcov.Schema(missing="never", columns=SCHEMA.columns, rows_per_person=unit)
         made = release(neighbors, kind, table(n=50_000), schema, entropy=SeededEntropy(1))
         assert was_surveyed(made) and made.guarantee.rows_per_person == unit
         variances.append(float(made.statistics.noise.diagonal_variance))
@@ -219,7 +221,7 @@ def test_the_noise_given_the_geometry_has_the_stated_law(neighbors):
     """Size 1e-9, power 1 - 1e-6 against a scale error of ten percent."""
     rows = np.random.default_rng(0).normal(size=(1000, 9))
     columns = {f"x{place}": dpcov.Numeric(lower=-50, upper=50) for place in range(9)}
-    encoding = TableEncoding(schema=dpcov.Schema(columns=columns))
+    encoding = TableEncoding(schema=dpcov.Schema(missing="never", columns=columns))
     mechanism = surveyed.Surveyed.of(Gaussian(), encoding.schema, encoding.encoder)
     n_rows = len(rows) if neighbors == "replace-one" else None
     problem = Problem(n_features=10, neighbors=neighbors, n_rows=n_rows)

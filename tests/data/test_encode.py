@@ -127,7 +127,8 @@ def test_an_incomplete_schema_is_refused():
 
 def test_matrices_have_numbered_columns():
     schema = Schema(
-        columns={"x1": Numeric(lower=0, upper=2), "x0": Categorical(categories=("1", "2"))}
+        columns={"x1": Numeric(lower=0, upper=2), "x0": Categorical(categories=("1", "2"))},
+        missing="never",
     )
     block = np.array([[1.0, 2.0], [2.0, 0.0], [np.nan, 1.0]])
     encoded = undo(schema, np.vstack(list(read_encoded(open_source(block), schema, 2))))
@@ -209,7 +210,7 @@ def test_columns_stand_side_by_side_in_the_declared_order():
     columns = {
         "c": Categorical(categories=("x", "y"), missing="indicator"),
         "n": Numeric(lower=-2, upper=2, missing="indicator"),
-        "d": Categorical(categories=("x",)),
+        "d": Categorical(categories=("x",), missing="never"),
         "b": Boolean(missing="indicator"),
     }
     block = {"c": ["y", None, "z"], "n": [1.0, None, -9.0], "d": ["x", "x", None]}

@@ -1,3 +1,4 @@
+import datetime as dt
 import io
 import sys
 import traceback
@@ -34,6 +35,14 @@ LISTS = pa.table({"a": [[TEXT]] * 50, "b": [[NUMBER]] * 50})
 FLOATS = np.full((50, 2), NUMBER)
 
 
+JSON = f'{{"a": "{TEXT}", "b": {NUMBER}}}\n' * 50
+
+
+def _dictionary(path, writer, cell):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+    getattr(pyreadstat, writer)(pd.DataFrame({"a": [cell] * 50, "b": [NUMBER] * 50}), path)
+
+
 def text(path, content, encoding="utf-8"):
     path.write_bytes(content.encode(encoding))
 
@@ -60,6 +69,22 @@ FILES = {
     "not compressed.csv.zst": lambda p: text(p, "a,b\n" + ROWS),
     "text.tsv": lambda p: text(p, ("a,b\n" + ROWS).replace(",", "\t")),
     "commas.tsv": lambda p: text(p, "a,b\n" + ROWS),
+    "text among numbers.jsonl": lambda p: text(p, JSON),
+    "no json.jsonl": lambda p: text(p, ROWS),
+    "broken.jsonl": lambda p: text(p, JSON + f'{{"a": "{TEXT}", "b": {NUMBER}'),
+    "lists.ndjson": lambda p: text(p, f'{{"a": ["{TEXT}"], "b": [{NUMBER}]}}\n'),
+    "other keys.jsonl": lambda p: text(p, JSON + f'{{"{TEXT}": {NUMBER}}}\n'),
+    "not packed.csv.xz": lambda p: text(p, "a,b\n" + ROWS),
+    "not packed.csv.bz2": lambda p: text(p, "a,b\n" + ROWS),
+    "not packed.zip": lambda p: text(p, "a,b\n" + ROWS),
+    "text.sav": lambda p: text(p, ROWS),
+    "text.dta": lambda p: text(p, ROWS),
+    "text.xlsx": lambda p: text(p, ROWS),
+    "dates.sav": lambda p: _dictionary(p, "write_sav", dt.date(1973, 9, 1)),
+    "texts.sav": lambda p: _dictionary(p, "write_sav", TEXT),
+    "cut.sav": lambda p: cut(p, lambda q: _dictionary(q, "write_sav", TEXT)),
+    "texts.dta": lambda p: _dictionary(p, "write_dta", TEXT),
+    "cut.xpt": lambda p: cut(p, lambda q: _dictionary(q, "write_xport", TEXT)),
     "wrong types.parquet": lambda p: pa.parquet.write_table(TABLE, p),
     "lists.parquet": lambda p: pa.parquet.write_table(LISTS, p),
     "text.parquet": lambda p: text(p, ROWS),

@@ -21,7 +21,7 @@ def test_paths_that_cannot_be_read(tmp_path):
     assert "no file 'a.csv'" in refusal(tmp_path / "a.csv")
     assert "is a directory" in refusal(tmp_path)
     assert "cannot be opened" in refusal(tmp_path / ("x" * 5000))
-    for name in ("a.xlsx", "a.npz", "a.orc"):
+    for name in ("a.mat", "a.npz", "a.orc"):
         (tmp_path / name).write_bytes(b"1")
         assert ".parquet" in refusal(tmp_path / name)
     for name in ("a.csv", "a.parquet", "a.npy"):

@@ -1,11 +1,12 @@
 import math
+from datetime import date
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
+from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import draft
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
@@ -73,6 +74,26 @@ COLUMNS = [
     (Categorical(categories=("x", "y", "x", "z", " y")), "ignored): x, y."),
     (Categorical(categories=("x", " ")), "empty text"),
     ("numeric", "must be Numeric"),
+    (Numeric(lower=-1, upper=9, transform="log1p"), "log1p needs a lower bound above -1"),
+    (Numeric(lower=-0.5, upper=9, transform="sqrt"), "sqrt needs a lower bound of 0"),
+    (Numeric(lower=0, upper=5e-324, transform="log1p"), "too close"),
+    (Numeric(lower=0, upper=9, transform="exp"), "at `transform`"),
+    (Numeric(lower=0, upper=9, unit=3), "at `unit`"),
+    (Numeric(lower=0, upper=9, decimal=",", thousands=","), "same mark"),
+    (Numeric(lower=0, upper=9, thousands="."), "same mark"),
+    (Date(as_="year"), "fill in lower and upper"),
+    (Date(as_="age", lower=0, upper=9), "needs a reference"),
+    (Date(lower=0, upper=9, format="%d.%m.%y"), "format of dates"),
+    (Date(as_="month", lower=0, upper=9), "at `as`"),
+    (Boolean(missing_codes=(1.0,)), "0 and 1 are false and true"),
+    (Boolean(missing_codes=("0",)), "0 and 1 are false and true"),
+    (Categorical(categories=("a",), groups={"b": ()}), "without a spelling: b"),
+    (Categorical(categories=("a",), groups={"b": ("a",)}), "more than once"),
+    (Categorical(categories=("a", "A"), ignore_case=True), "more than once"),
+    (Categorical(categories=("a",), labels={"b": "c"}), "labels of what is no category: b"),
+    (Categorical(categories=("a",), labels={"a": " "}), "empty text"),
+    (Categorical(categories=("a", "9"), missing_codes=(9,)), "code of missing values: 9"),
+    (Categorical(categories=("a", "b"), labels={"a": "x", "b": "x"}), "called 'a=x'"),
     (Boolean(missing="drop"), "missing is"),
     (Ignored(), "nothing to release"),
 ]
@@ -86,6 +107,7 @@ TABLES = [
     ({"norm_bound": 1.5}, "only add noise"),
     *(({"missing": wrong}, "missing is") for wrong in ("drop", 3)),
     ({"intercept": "yes"}, "intercept is true or false"),
+    ({"wildcards": 1}, "wildcards is true or false"),
     ({"title": 3}, "title is a text"),
     ({"weights": Weights(column="w", upper=1)}, "not listed"),
     ({"weights": Weights(column="a", upper=1)}, "its bounds are 0 and the upper"),
@@ -119,6 +141,51 @@ def test_bounds_are_numbers_and_categories_texts():
         Schema(columns=[Numeric(lower=0, upper=1)])
 
 
+def test_codes_dates_and_labels_are_made_plain_or_refused():
+    assert Numeric(missing_codes=[np.int8(-9), " unknown ", -9, 1.5]).missing_codes == (
+        *(-9, "unknown", 1.5),
+    )
+    assert Date(reference="2020-02-29") == Date(reference=date(2020, 2, 29))
+    for wrong in ("999", 3, [True], [None], [[1]], [math.nan]):
+        with pytest.raises(SchemaError, match="Missing codes are a list"):
+            Boolean(missing_codes=wrong)
+    with pytest.raises(SchemaError, match="written as 2020-12-31"):
+        Date(reference="1.1.2020")
+    for wrong in ({"labels": ["a"]}, {"labels": {1: "a"}}, {"groups": {"a": "bc"}}, {"groups": 3}):
+        with pytest.raises(SchemaError, match=r"texts|tables"):
+            Categorical(categories=("a",), **wrong)
+
+
+def test_what_the_table_says_holds_where_a_column_is_silent():
+    columns = {"a": Numeric(), "b": Numeric(missing_codes=(), decimal=".", thousands="'")}
+    schema = Schema(columns=columns, missing_codes=(9,), decimal=",", thousands=".")
+    assert (schema.codes_of("a"), schema.marks_of("a")) == ((9,), (",", "."))
+    assert (schema.codes_of("b"), schema.marks_of("b")) == ((), (".", "'"))
+
+
+def test_levels_are_categories_groups_and_all_others():
+    kind = Categorical(
+        categories=("b", " a "), groups={"g": ("x", "y"), "a": ("z",)}, other="b", labels={"g": "G"}
+    )
+    assert (kind.levels, kind.names) == (("b", "a", "g"), ("b", "a", "G"))
+    assert [kind.spelling_of(level) for level in kind.levels] == ["b", "a", "x"]
+    assert Categorical(groups={"g": ("x",)}, other="rest").levels == ("g", "rest")
+    only_groups = Schema(columns={"a": Categorical(groups={"g": ("x",)})})
+    assert only_groups.problems() == []
+    assert not only_groups.dumps().startswith("#")
+
+
+def test_encoded_columns_are_called_after_their_functions_and_carry_units():
+    money = Numeric(lower=0, upper=99, unit="EUR", transform="sqrt", description="Income")
+    born = Date(as_="days", reference="2020-01-01", lower=0, upper=10)
+    columns = Schema(columns={"m": money, "d": born}, missing="indicator").encoded_columns
+    assert [(c.name, c.unit, c.description) for c in columns[1:]] == [
+        *(("sqrt(m)", "sqrt(EUR)", "Income"), ("m (missing)", "", "Income")),
+        *(("days(d)", "days", ""), ("d (missing)", "", "")),
+    ]
+    assert columns[1].center == pytest.approx(math.sqrt(99) / 2)
+
+
 def test_a_schema_cannot_be_changed():
     columns = {"age": AGE}
     schema = Schema(columns=columns)
@@ -130,11 +197,41 @@ def test_a_schema_cannot_be_changed():
 
 missing = st.sampled_from((None, "center", "indicator"))
 bounds = st.one_of(st.none(), st.floats(allow_nan=False))
+texts = st.text(max_size=9)
+code = st.one_of(texts, st.integers(-(10**9), 10**9), st.floats(allow_nan=False))
+of_all = {
+    "missing": missing,
+    "missing_codes": st.one_of(st.none(), st.lists(code, max_size=4)),
+    "description": texts,
+}
+numeric = {"lower": bounds, "upper": bounds, **of_all}
 declared = st.one_of(
-    st.builds(Numeric, lower=bounds, upper=bounds, missing=missing),
-    st.builds(Boolean, missing=missing),
-    st.builds(Categorical, categories=st.lists(st.text(max_size=30), max_size=12), missing=missing),
-    st.builds(Ignored, note=st.text(max_size=5)),
+    st.builds(
+        Numeric,
+        unit=texts,
+        transform=st.sampled_from((None, "log1p", "sqrt")),
+        decimal=st.sampled_from((None, ".", ",")),
+        thousands=st.sampled_from((None, "", ".", ",", " ", "'")),
+        **numeric,
+    ),
+    st.builds(
+        Date,
+        as_=st.sampled_from(("year", "days", "age")),
+        reference=st.one_of(st.none(), st.dates()),
+        format=texts,
+        **numeric,
+    ),
+    st.builds(Boolean, **of_all),
+    st.builds(
+        Categorical,
+        categories=st.lists(st.text(max_size=30), max_size=12),
+        labels=st.dictionaries(texts.map(str.strip), texts, max_size=3),
+        groups=st.dictionaries(texts.map(str.strip), st.lists(texts, max_size=3), max_size=3),
+        other=st.one_of(st.just("none"), texts),
+        ignore_case=st.booleans(),
+        **of_all,
+    ),
+    st.builds(Ignored, note=st.text(max_size=5), description=texts),
 )
 any_schema = st.builds(
     Schema,
@@ -142,6 +239,9 @@ any_schema = st.builds(
     title=st.text(),
     intercept=st.booleans(),
     missing=st.sampled_from(("center", "indicator")),
+    missing_codes=st.lists(code, max_size=3),
+    decimal=st.sampled_from((".", ",")),
+    thousands=st.sampled_from(("", "'", " ")),
     weights=st.one_of(st.none(), st.builds(Weights, column=st.text(), upper=bounds)),
     rows_per_person=st.integers(1, 10**12),
     norm_bound=bounds,

@@ -205,7 +205,7 @@ def test_dates_are_refused_before_a_row_is_read(postgres, tmp_path, request):
     schema = Schema(columns={"born": Numeric(lower=0, upper=1)})
     for url, name in (postgres, in_duckdb(tmp_path, request)):
         source = open_source(Query(f"SELECT born, age FROM {name}", db=url))
-        with pytest.raises(DataError, match=r"'born' is a date or a time\. Turn it into a number"):
+        with pytest.raises(DataError, match=r"'born' is a date or a time\. Declare a date"):
             list(source.blocks(100, wanted={"born": "number"}))
         days = Query(f"SELECT born - DATE '1970-01-01' AS born FROM {name}", db=url)
         assert table_moments(days, schema, SPEC).n_rows == N_ROWS

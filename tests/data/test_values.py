@@ -15,7 +15,7 @@ from dpcov.data.values import (
     MISSING_WORDS,
     UNKNOWN,
     category_codes,
-    codes_of_labels,
+    codes_of_spellings,
     numbers,
     truth_values,
 )
@@ -76,7 +76,7 @@ def test_truth_has_four_spellings(categories, code):
     [("1.0", "1", True), ("1.0", "1.00", True), ("1", "1", True), ("01", "1", False)],
 )
 def test_a_whole_number_is_one_category_however_it_is_written(label, cell, found):
-    codes = category_codes(pa.array([cell]), "x", codes_of_labels([label]))
+    codes = category_codes(pa.array([cell]), "x", codes_of_spellings({label: 0}))
     assert (codes.tolist() == [0]) == found
 
 

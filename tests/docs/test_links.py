@@ -55,3 +55,13 @@ def test_the_check_sees_a_broken_link(tmp_path):
         test_links_lead_to_headings_that_exist(tmp_path / "page.md")
     with pytest.raises(AssertionError):
         test_named_tests_exist(tmp_path / "page.md")
+
+
+def test_the_cases_of_other_libraries_are_where_the_page_says():
+    page = (ROOT / "docs/peer-tests.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<!::)`?\b(test_\w+)`", page))
+    cases = (ROOT / "tests/peers/test_cases.py").read_text(encoding="utf-8")
+    elsewhere = set(re.findall(r"`tests/[\w/.]+?::(\w+)`", page))
+    here = {name for name in named - elsewhere if name != "test_cases"}
+    written = set(re.findall(r"^def (test_\w+)", cases, flags=re.MULTILINE))
+    assert here <= written and written <= here

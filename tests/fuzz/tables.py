@@ -2,6 +2,7 @@
 
 import functools
 import gzip
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +66,17 @@ def _csv():
     quoted = ['"age","sex","ill"', first, '" 12 "," F ",1', ",,"]
     tables = (csv_lines(), quoted, csv_lines()[:3], ["x0,x1", "0.5,1", "1,0"])
     return tuple("\n".join(lines).encode() for lines in tables)
+
+
+def _write_json_lines(random):
+    whole = tuple(
+        "".join(
+            f"{json.dumps(dict(zip(NAMED.columns, row.split(','), strict=True)))}\n" for row in rows
+        )
+        for rows in (csv_lines()[1:], csv_lines()[1:3])
+    )
+    content = tuple(text.replace('"true"', "true").encode() for text in whole)
+    return "jsonl", mutate_bytes(random, random.choice(content), content)
 
 
 def _write_csv(random):
@@ -175,3 +187,4 @@ def _runner(write):
 
 
 run_csv, run_parquet, run_npy = map(_runner, (_write_csv, _write_parquet, _write_npy))
+run_json_lines = _runner(_write_json_lines)

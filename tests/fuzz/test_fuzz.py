@@ -23,6 +23,7 @@ TARGETS = {
     "release-bytes": (releases.run_bytes, 500),
     "release-forged": (releases.run_forged, 250),
     "csv": (tables.run_csv, 300),
+    "json-lines": (tables.run_json_lines, 200),
     "parquet": (tables.run_parquet, 250),
     "npy": (tables.run_npy, 400),
     "sql-duckdb": (queries.run_duckdb, 16),

@@ -55,7 +55,7 @@ def schema(wide=1.0, **more):
         "ill": dpcov.Boolean(),
         "region": dpcov.Categorical(categories=("n", "s", "e", "w")),
     }
-    return dpcov.Schema(columns=columns, **more)
+    return dpcov.Schema(columns=columns, **({"missing": "never"} | more))
 
 
 def release(data=TABLE, wide=1.0, seed=1, **more):

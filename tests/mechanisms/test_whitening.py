@@ -16,7 +16,9 @@ N, D = 4_000, 5
 RNG = np.random.default_rng(2)
 ROWS = RNG.normal(size=(N, 2)) @ RNG.normal(size=(2, D)) + 0.05 * RNG.normal(size=(N, D)) + 1.0
 NAMES = [f"x{place}" for place in range(D)]
-SCHEMA = dpcov.Schema(columns=dict.fromkeys(NAMES, dpcov.Numeric(lower=-20, upper=20)))
+SCHEMA = dpcov.Schema(
+    missing="never", columns=dict.fromkeys(NAMES, dpcov.Numeric(lower=-20, upper=20))
+)
 UNITS = Geometry(columns=dict.fromkeys(NAMES, Scale(center=0.5, scale=1.0)), norm_bound=12.0)
 ENCODED = np.column_stack([np.ones(N), ROWS - 0.5])
 

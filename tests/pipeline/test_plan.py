@@ -94,7 +94,8 @@ def correlated(n, p, seed):
 def test_the_error_in_a_private_geometry_is_predicted_whatever_the_bounds_are(n, p, budget):
     rows, errors = correlated(n, p, seed=p), []
     wide = dpcov.Numeric(lower=-50_000, upper=50_000)
-    schema = dpcov.Schema(columns={f"x{place}": wide for place in range(p)})
+    columns = {f"x{place}": wide for place in range(p)}
+    schema = dpcov.Schema(columns=columns, missing="never")
     for seed in range(3):
         made = dpcov.release(rows, schema=schema, budget=budget, entropy=SeededEntropy(seed))
         size = np.linalg.norm(made.second_moment())

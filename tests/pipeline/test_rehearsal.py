@@ -68,7 +68,7 @@ def test_what_no_budget_gives_is_not_promised():
 
 
 def test_less_is_cheaper():
-    plan = rehearsal("census", 3_000)
+    plan = rehearsal("census", 6_000)
     whole = plan.at(BUDGET).diagnosis.typical
     said = {what: less.at(BUDGET).diagnosis for what, less in plan.cheaper()}
     assert {"without region", "without status"} <= set(said)
@@ -107,12 +107,13 @@ def test_made_up_rows_are_as_assumed():
             "weight": dpcov.Ignored(),
             **levels(4),
         },
+        missing="never",
         weights=dpcov.Weights(column="weight", upper=3.0),
     )
     rows = made_up(schema, 20_000, 0.2).to_pydict()
     assert np.mean(rows["x"]) == pytest.approx(10, abs=0.3)
     assert np.std(rows["x"]) == pytest.approx(8, rel=0.05)
-    assert rows["y"].count(None) == pytest.approx(2_000, rel=0.1)
+    assert rows["y"].count(None) == pytest.approx(400, rel=0.2)
     assert set(rows["ward"]) == {f"w{place}" for place in range(4)}
     assert Rehearsal(schema=schema, n_rows=5_000).at(BUDGET).diagnosis.headline
 

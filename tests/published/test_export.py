@@ -21,7 +21,9 @@ def made():
     columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in NAMES}
     random = np.random.default_rng(0)
     table = pa.table({name: random.uniform(-1, 1, 500) for name in NAMES})
-    return dpcov.release(table, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=1))
+    return dpcov.release(
+        table, schema=dpcov.Schema(columns=columns, missing="never"), budget=dpcov.Budget(rho=1)
+    )
 
 
 def read_csv(path):
@@ -54,6 +56,7 @@ def test_every_format_holds_the_same_numbers(made, tmp_path, quantity, post):
     assert (record["quantity"], record["fingerprint"]) == (quantity, made.fingerprint)
     assert record["guarantee"] == str(made.guarantee)
     assert record["n_rows"] == 500
+    assert len(record["units"]) == len(record["descriptions"]) == len(labels)
     assert labels == (("(intercept)", *NAMES) if quantity == "second-moment" else tuple(NAMES))
 
 
@@ -61,6 +64,7 @@ class Unknown:
     """Stands for a release whose numbers are not all known."""
 
     feature_names = ("a", "b")
+    features = ()
     n_rows = float("nan")
     guarantee = fingerprint = "stated"
 
@@ -182,3 +186,36 @@ def test_r_reads_the_same_numbers_and_hostile_names_stay_text(folder):
     first, *rest = run.stdout.splitlines()
     assert float(first) == pytest.approx(release.covariance_matrix()[1, 2], rel=1e-12)
     assert rest[:2] == list(names[:2])
+
+
+def test_a_data_package_holds_the_numbers_and_describes_the_columns(made, tmp_path):
+    path = tmp_path / "datapackage.json"
+    export(made, path)
+    package = json.loads(path.read_text(encoding="utf-8"))
+    tables = {resource["name"]: resource for resource in package["resources"]}
+    labels, values = estimate(made, "covariance", None)
+    rows = tables["covariance"]["data"]
+    assert [row["column"] for row in rows] == list(labels)
+    np.testing.assert_array_equal([[row[label] for label in labels] for row in rows], values)
+    names = [field["name"] for field in tables["covariance"]["schema"]["fields"]]
+    assert names == ["column", *labels]
+    assert tables["noise-std"]["data"][0][labels[0]] > 0
+    for column, told in zip(made.features, tables["columns"]["data"], strict=True):
+        assert (told["name"], told["lower"], told["upper"]) == (column.name, *column.bounds)
+    assert str(made.guarantee) in package["description"]
+    assert package["id"] == made.fingerprint
+    export(made, tmp_path / "x.txt", quantity="mean", format="frictionless")
+    mean = json.loads((tmp_path / "x.txt").read_text())["resources"][0]
+    assert [mean["data"][0][label] for label in labels] == made.mean().tolist()
+
+
+def test_dcat_states_the_guarantee(made, tmp_path):
+    export(made, tmp_path / "x.jsonld")
+    record = json.loads((tmp_path / "x.jsonld").read_text(encoding="utf-8"))
+    assert record["@type"] == "dcat:Dataset"
+    assert record["dct:identifier"] == made.fingerprint
+    assert str(made.guarantee) in record["dct:accessRights"]
+    assert record["dcat:distribution"]["@type"] == "dcat:Distribution"
+    # Only names with prefixes that the context explains.
+    keys = [key for key in (*record, *record["dcat:distribution"]) if not key.startswith("@")]
+    assert {key.partition(":")[0] for key in keys} <= set(record["@context"])

@@ -21,6 +21,7 @@ SCHEMA = dpcov.Schema(
         "ill": dpcov.Boolean(),
     },
     title="patients",
+    missing="never",
 )
 EXECUTED = []
 

@@ -30,7 +30,8 @@ def make(names, n_rows=4000, *, title="measurements", epsilon="2", budget=None, 
     rows = 0.3 * causes[:, np.arange(d) // 10] * rng.choice([1, -1], size=d, p=[0.8, 0.2])
     rows = np.clip(rows + 0.25 * rng.normal(size=(n_rows, d)), -1, 1)
     columns = dict.fromkeys(names, dpcov.Numeric(lower=-1, upper=1))
-    schema = dpcov.Schema(columns=columns, title=title, **options.pop("schema", {}))
+    facts = {"missing": "never"} | options.pop("schema", {})
+    schema = dpcov.Schema(columns=columns, title=title, **facts)
     budget = budget or dpcov.Budget(epsilon=epsilon, delta="1e-6")
     table = pa.table(dict(zip(names, rows.T, strict=True)))
     return dpcov.release(table, schema=schema, budget=budget, **options)
@@ -52,7 +53,7 @@ def grouped():
     table = pa.table({"site": sites, **{x: rng.uniform(-1, 1, size=3000) for x in numbers}})
     columns = dict.fromkeys(numbers, dpcov.Numeric(lower=-1, upper=1))
     columns["site"] = dpcov.Categorical(categories=names)
-    schema = dpcov.Schema(columns=columns, title="two sites")
+    schema = dpcov.Schema(columns=columns, title="two sites", missing="never")
     budget, entropy = dpcov.Budget(rho=1), dpcov.SeededEntropy(0)
     return dpcov.release(table, schema=schema, by="site", budget=budget, entropy=entropy)
 

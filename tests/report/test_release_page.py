@@ -3,6 +3,7 @@ import hashlib
 import re
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpcov
@@ -88,3 +89,21 @@ def test_a_group_named_like_markup_has_its_own_part_and_a_seeded_release_is_call
     assert 'data-part="3"' in page  # all rows, two sites, the rest
     assert "&lt;i&gt;south&lt;/i&gt;" in page
     assert page.index("not private") < page.index('id="about"')
+
+
+def test_units_descriptions_and_functions_are_shown_as_text():
+    money = dpcov.Numeric(
+        lower=0, upper=99, unit="<b>EUR", transform="sqrt", description="Income <i>\u202e"
+    )
+    sex = dpcov.Categorical(categories=("1",), labels={"1": "male"}, description="Sex at birth")
+    table = pa.table({"m": np.linspace(0, 99, 500), "s": ["1", "2"] * 250})
+    schema = dpcov.Schema(columns={"m": money, "s": sex})
+    made = dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1))
+    page = text_of(made)
+    for shown in ("sqrt(m) [sqrt(&lt;b&gt;EUR)]", "value of a function", "Income &lt;i&gt;\ufffd"):
+        assert shown in page, shown
+    assert "Sex at birth" in page
+    assert "male" in page
+    without = dpcov.Schema(columns={"s": dpcov.Categorical(categories=("1",))})
+    made = dpcov.release(table, schema=without, budget=dpcov.Budget(rho=1))
+    assert ">Description<" not in text_of(made)

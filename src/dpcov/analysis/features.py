@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from dpcov.analysis.problems import InputError
 from dpcov.errors import ReleaseError
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.design import weighting_of
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -51,15 +51,16 @@ def find_features(
 ) -> Places:
     """Return places of features by name; a table column's name means all features made of it.
 
-    None means all but what comes from ``unasked``.  Raises InputError for a name that the release
-    does not have.
+    None means all but what comes from ``unasked``.  Indicators of missing values are features only
+    where they are named.  Raises InputError for a name that the release does not have.
     """
+    values = [i for i, column in enumerate(columns) if column.kind != "missing"]
     if wanted is None:
         return _without({unasked}, columns)
     places: list[int] = []
     for name in [wanted] if isinstance(wanted, str) else wanted:
         exact = [i for i, column in enumerate(columns) if column.name == name]
-        found = exact or [i for i, column in enumerate(columns) if column.source == name]
+        found = exact or [i for i in values if columns[i].source == name]
         if not found:
             some = ", ".join([column.name for column in columns[:8]] + ["..."] * (len(columns) > 8))
             raise InputError(f"This release has no feature called {name!r}. It has: {some}")
@@ -82,13 +83,13 @@ def predictors(
 
 
 def _without(sources: set[str | None], columns: Columns) -> Places:
-    kept = [i for i, column in enumerate(columns) if column.source not in sources]
+    kept = [i for i, x in enumerate(columns) if x.source not in sources and x.kind != "missing"]
     return np.array(kept, dtype=np.intp)
 
 
 def source_names(columns: Columns) -> list[str]:
-    """Return the table columns that the features come from, in order."""
-    return list(dict.fromkeys(column.source for column in columns))
+    """Return what the values of the table columns are called that features come from, in order."""
+    return list(given_names(columns).values())
 
 
 def count_empty_directions(columns: Columns, places: Places) -> int:
@@ -104,15 +105,12 @@ def without_references(release: Release, places: Places) -> tuple[Places, tuple[
     """Leave out the references: the places that are left, and the references' names."""
     columns, chosen = feature_columns(release), set(map(int, places))
     left_out: list[int] = []
-    for source in source_names([columns[place] for place in places]):
+    for source in given_names(columns[place] for place in places):
         own = [i for i, column in enumerate(columns) if column.source == source]
         levels = [i for i in own if columns[i].kind == "category"]
-        # A marked missing value is a level like the others.
-        missing = [i for i in own if columns[i].kind == "missing" and i in chosen]
         if len(levels) > 1 and chosen.issuperset(levels):
-            left_out += levels[:1] * bool(
-                release.mean_vector()[levels + missing].sum() > NEARLY_ALL
-            )
+            shares = release.mean_vector(indicators=True)[levels]
+            left_out += levels[:1] * bool(shares.sum() > NEARLY_ALL)
     kept = [place for place in places if place not in left_out]
     return np.array(kept, dtype=np.intp), tuple(columns[place].name for place in left_out)
 
@@ -150,22 +148,25 @@ def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Co
     return Coding(directions, contrasts, np.delete(np.arange(n), dropped), reference)
 
 
-def feature_matrix(estimator: Any, columns: Columns, X: Any) -> Array:
+def feature_matrix(estimator: Any, columns: Columns, X: Any, instead: Array | None = None) -> Array:
     """Return new rows as features in original units, shape (n_rows, n_features).
 
-    Missing numbers become the center.  ``X`` is a data frame with the table's columns, or an array
-    with one column for each table column if all are numbers, otherwise one for each feature.
+    Missing numbers become what ``instead`` has of every feature, by default the center.  ``X`` is a
+    data frame with the table's columns, or an array with one column for each table column if all
+    are numbers, otherwise one for each feature.
     """
-    centers = np.array([column.center for column in columns])
-    if all(c.kind in ("numeric", "boolean") and c.name == c.source for c in columns):
+    centers = np.array([c.center for c in columns]) if instead is None else instead
+    if all(column.kind in ("numeric", "boolean") for column in columns):
         numbers = validate_data(
             estimator, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
         )
         return np.asarray(np.where(np.isnan(numbers), centers, numbers))
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        cells = {name: _source(frame, name) for name in source_names(columns)}
-        return np.column_stack([_feature(cells[column.source], column) for column in columns])
+        given = given_names(columns).items()
+        cells = {source: _source(frame, name) for source, name in given}
+        pairs = zip(columns, centers, strict=True)
+        return np.column_stack([_feature(cells[c.source], c, center) for c, center in pairs])
     encoded = np.asarray(X, dtype=np.float64)
     if encoded.ndim != 2 or encoded.shape[1] != len(columns):
         names = ", ".join(source_names(columns))
@@ -184,7 +185,7 @@ def _source(frame: "nw.DataFrame[Any]", name: str) -> NDArray[Any]:
     return np.array(stripped, dtype=object)
 
 
-def _feature(cells: NDArray[Any], column: EncodedColumn) -> Array:
+def _feature(cells: NDArray[Any], column: EncodedColumn, center: float) -> Array:
     if column.kind == "category":
         texts = cells if cells.dtype.kind == "O" else cells.astype(str)
         return np.asarray(texts == column.name.removeprefix(f"{column.source}="), dtype=np.float64)
@@ -195,6 +196,6 @@ def _feature(cells: NDArray[Any], column: EncodedColumn) -> Array:
     if column.kind == "missing":
         return missing.astype(np.float64)
     try:
-        return np.where(missing, column.center, cells).astype(np.float64)
+        return np.where(missing, center, cells).astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"The column {column.name!r} holds something that is no number.") from None

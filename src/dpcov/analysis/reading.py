@@ -24,6 +24,8 @@ from dpcov.published.estimate.entry_noise import (
     correlation_noise,
     largest_noise_eigenvalue,
 )
+from dpcov.published.estimate.levels import positive
+from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release
 from dpcov.published.statistics import Post
@@ -37,11 +39,17 @@ class Reading:
     """
 
     def __init__(
-        self, release: Release, places: Places, post: Post | None = None, centered: bool = True
+        self,
+        release: Release,
+        places: Places,
+        post: Post | None = None,
+        centered: bool = True,
+        missing: MissingAs = "pairwise",
     ) -> None:
         if centered:
             require_intercept(release)
         self.release, self.places, self.post, self.centered = release, places, post, centered
+        self.missing = missing
         columns = feature_columns(release)
         self.half_ranges = np.array([columns[place].half_range for place in places])
         self.centers = np.array([columns[place].center for place in places])
@@ -50,16 +58,26 @@ class Reading:
     def mean(self) -> Array:
         """Means in original units, within the public bounds; zeros if not centered."""
         return (
-            self.release.mean_vector()[self.places] if self.centered else np.zeros(len(self.places))
+            self.release.mean_vector(missing=self.missing, indicators=True)[self.places]
+            if self.centered
+            else np.zeros(len(self.places))
         )
 
     @cached_property
     def covariance(self) -> Array:
         """Covariance in original units, or the uncentered second moment, shape (p, p)."""
         if self.centered:
-            return self.release.covariance_matrix(self.post)[np.ix_(self.places, self.places)]
+            found = self.release.covariance_matrix(self.post, missing=self.missing, indicators=True)
+            found = found[np.ix_(self.places, self.places)]
+            columns = feature_columns(self.release)
+            if any(columns[place].kind == "missing" for place in self.places):
+                scale = np.outer(self.half_ranges, self.half_ranges)
+                found = positive(found / scale) * scale
+            return found
         to_original = original_map(self.release)[self.places]
-        return np.asarray(to_original @ self.release.second_moment(self.post) @ to_original.T)
+        return np.asarray(
+            to_original @ self.release.present_moment(self.post, self.missing) @ to_original.T
+        )
 
     @cached_property
     def encoded_covariance(self) -> Array:
@@ -69,7 +87,7 @@ class Reading:
     @cached_property
     def noise(self) -> MomentNoise | None:
         """Law of the noise, of those parts that the post-processing takes to hold rows."""
-        found = noise_of(self.release, self.post)
+        found = noise_of(self.release, self.post, indicators=True)
         return None if found is None else found.on(self.places)
 
     @cached_property

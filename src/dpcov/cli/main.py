@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dpcov.cli import analyst, audit, demo, ledger, moments, plan, release, schema
+from dpcov.cli import analyst, audit, demo, desk, ledger, moments, plan, release, schema
 from dpcov.cli.options import example, option
 from dpcov.errors import DpcovError, PrivacyWarning
 from dpcov.files import reason_of
@@ -92,7 +92,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EXIT_CODES,
 )
-_COMMANDS = (demo.demo, plan.plan, release.survey, release.release, plan.mechanisms, audit.audit)
+_COMMANDS = (
+    demo.demo,
+    desk.desk,
+    plan.plan,
+    release.survey,
+    release.release,
+    plan.mechanisms,
+    audit.audit,
+)
 for _command in _COMMANDS:
     app.command(epilog=example(_command.__name__))(_command)
 app.registered_commands += analyst.app.registered_commands

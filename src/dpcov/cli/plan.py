@@ -70,17 +70,21 @@ def plan(
     if rows_per_person < 1:
         raise UsageError("A person has at least one row.")
     declared = _schema(schema, features, rows_per_person)
+    if table is not None and declared.patterns:
+        from dpcov.data.sources import open_source
+
+        declared = declared.resolve(open_source(table, declared.file).columns)
     warn_of_large_epsilon(budget.promise, stacklevel=2)
     if mechanisms:
         if rows is None or html is not None or table is not None:
             raise UsageError("Mechanisms are compared for --rows NUMBER alone, without --html.")
         compare(declared, rows, budget, relation, geometry, trace)
         return
-    n_public = 0 if table is None else _count(table, declared)
+    from dpcov.pipeline.plan.rehearsal import SPREAD, Rehearsal, count_rows
+
+    n_public = 0 if table is None else count_rows(table, declared)
     if rows is None and table is None:
         raise UsageError("Say how many rows the table has, at least roughly: --rows NUMBER.")
-    from dpcov.pipeline.plan.rehearsal import SPREAD, Rehearsal
-
     rehearsal = Rehearsal(
         schema=declared,
         n_rows=n_public if rows is None else rows,
@@ -124,7 +128,7 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     for column, smallest in zip(found.columns, planned.smallest, strict=True):
         light, _, word = LIGHTS[column.verdict].partition(" ")
         numbers = f"{WITHIN * column.mean_noise:.2g}", smallest, plus_minus(column.within)
-        lines.append([light, column.name, *numbers, word])
+        lines.append([light, column.in_unit, *numbers, word])
     told = [f"With {budget} and {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors:"]
     told += [found.headline, "", *_aligned(lines), ""]
     if isfinite(factor):
@@ -147,19 +151,12 @@ def _schema(path: Path | None, features: int | None, rows_per_person: int) -> "S
     from dpcov.data.schema.schema import Schema
 
     if path is not None:
-        return Schema.from_toml(path)
+        return Schema.from_toml(path, complete=True)
     if features is None or features < 2:
         raise UsageError("--features counts the intercept and at least one column.")
     unit = Numeric(lower=-1.0, upper=1.0)
     columns: Any = {f"column {place}": unit for place in range(1, features)}
-    return Schema(columns=columns, rows_per_person=rows_per_person)
-
-
-def _count(table: Path, schema: "Schema") -> int:
-    from dpcov.data.sources import open_source
-
-    first = next(iter(schema.features))
-    return sum(map(len, open_source(table).blocks(2**16, wanted={first: "text"})))
+    return Schema(columns=columns, rows_per_person=rows_per_person, missing="never")
 
 
 def compare(

@@ -105,7 +105,7 @@ def _rehearse(
 
     if rows is None:
         raise UsageError("A dry run reads no rows. Say how many the table has: --rows NUMBER.")
-    declared = Schema.from_toml(schema)
+    declared = Schema.from_toml(schema, complete=True)
     terms: Any = {"neighbors": neighbors, "geometry": geometry, "options": chosen}
     tell(Rehearsal(schema=declared, n_rows=rows, **terms), budget)
 

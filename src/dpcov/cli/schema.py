@@ -1,16 +1,36 @@
-"""``dpcov schema``: draft a schema from a file's column names, and check what is missing."""
+"""``dpcov schema``: draft a schema by names, write out its patterns, check it and its table."""
 
 from pathlib import Path
-from typing import Annotated
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument
 
 from dpcov.cli import options
 from dpcov.cli.options import example, option
-from dpcov.errors import SchemaError
+from dpcov.errors import UsageError
+
+if TYPE_CHECKING:
+    from dpcov.data.schema.schema import Schema
 
 app = typer.Typer(no_args_is_help=True, help="Write and check the public description of a table.")
+
+
+def _json_schema(wanted: bool) -> None:
+    if wanted:
+        from dpcov.data.schema.reference import json_schema
+
+        typer.echo(json_schema())
+        raise typer.Exit
+
+
+_JSON_SCHEMA = option("schema json-schema", callback=_json_schema, is_eager=True)
+
+
+@app.callback()
+def schema(json_schema: Annotated[bool, _JSON_SCHEMA] = False) -> None:
+    """Write and check the public description of a table."""
 
 
 @app.command(epilog=example("schema draft"))
@@ -19,20 +39,40 @@ def draft(
     sql: options.Sql = None,
     db: options.Db = None,
     db_env: options.DbEnv = None,
+    codebook: Annotated[Path | None, option("schema codebook", metavar="FILE")] = None,
+    delimiter: Annotated[str | None, option("schema delimiter")] = None,
+    encoding: Annotated[str | None, option("schema encoding")] = None,
+    header: Annotated[int | None, option("schema header", min=1)] = None,
+    part: Annotated[str | None, option("schema part", metavar="NAME")] = None,
     output: Annotated[Path | None, option("schema output", "-o")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write column names and types, with bounds and categories left for you to fill in.
 
     Bounds must come from public knowledge (a questionnaire, a law, physics), never from the rows:
-    the draft contains no value of the data.
+    the draft contains no value of the data.  A codebook may declare them: a Data Package, CSVW,
+    DDI-Codebook, or a file of SPSS, Stata or SAS, of which the dictionary is read.
     """
-    from dpcov.data.schema.draft import draft as draft_schema
+    from dpcov.data.layout import FileLayout
+    from dpcov.data.schema.codebooks import read_codebook
+    from dpcov.data.schema.draft import describe
     from dpcov.data.sources import open_source
     from dpcov.files import write_file
 
+    sign = "\t" if delimiter == "tab" else delimiter
+    layout = FileLayout.of(delimiter=sign, encoding=encoding, header=header, part=part)
+    known = None if codebook is None else read_codebook(codebook, layout)
+    source = None
+    if known is None or (data, sql, db, db_env) != (None,) * 4:
+        stated = layout if known is None else layout or known.file
+        source = open_source(options.table_from(data, sql, db, db_env), stated)
     # Names and types only: a bound read from the rows would leak them.
-    text = draft_schema(open_source(options.table_from(data, sql, db, db_env))).dumps()
+    made = describe(source, known, layout)
+    text = made.dumps()
+    if made.absent:
+        lacking = options.counted(len(made.absent), "column")
+        listed = ", ".join(made.absent[:10])
+        typer.echo(f"The table lacks {lacking} of the codebook: {listed}", err=True)
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -40,25 +80,82 @@ def draft(
     typer.echo(f"Wrote {output}. Fill in bounds and categories; then: dpcov schema check {output}")
 
 
+@app.command(epilog=example("schema resolve"))
+def resolve(
+    schema: Annotated[Path, Argument(help="A schema file (TOML).")],
+    data: Annotated[str | None, option("schema names data")] = None,
+    sql: options.Sql = None,
+    db: options.Db = None,
+    db_env: options.DbEnv = None,
+    output: Annotated[Path | None, option("schema output", "-o")] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Write out the columns that patterns such as "BILL_AMT*" stand for; reads names only."""
+    from dpcov.data.schema.schema import Schema
+    from dpcov.data.sources import open_source
+    from dpcov.files import write_file
+
+    read = Schema.from_toml(schema)
+    resolved = read.resolve(
+        open_source(options.table_from(data, sql, db, db_env), read.file).columns
+    )
+    if output is None:
+        typer.echo(resolved.dumps(), nl=False)
+        return
+    options.check_output(output, schema, data)
+    write_file(output, resolved.dumps().encode(), overwrite=overwrite)
+    typer.echo(f"Wrote {output}: {options.counted(len(resolved.columns), 'column')}.")
+
+
 @app.command(epilog=example("schema check"))
 def check(
     schema: Annotated[Path, Argument(help="A schema file (TOML).")],
     data: Annotated[str | None, option("schema data")] = None,
+    sql: options.Sql = None,
+    db: options.Db = None,
+    db_env: options.DbEnv = None,
+    as_json: Annotated[bool, option("schema json")] = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Say what a schema still lacks, or that it is ready and which norm bound follows from it."""
+    """Say what a schema still lacks, and with --data how the rows fit it: for the custodian only.
+
+    What is read from the rows counts cells and tells none, but it is not private: do not publish
+    it.  Ends with 1 where a column cannot be used.
+    """
     from dpcov.data.schema.schema import Schema
 
-    read = Schema.from_toml(schema)
-    read.require_complete()
-    if data is not None:
-        from dpcov.data.encode import Encoder
-        from dpcov.data.sources import open_source
+    read = Schema.from_toml(schema, complete=True)
+    if (data, sql, db, db_env) == (None,) * 4:
+        if as_json:
+            raise UsageError("Name the table whose fit is told: --data FILE, or --sql with --db.")
+        _tell_complete(read)
+        return
+    from dpcov.data.fit import fit
+    from dpcov.data.sources import open_source
 
-        columns = open_source(data).columns
-        if absent := [name for name in Encoder(read).wanted if name not in columns]:
-            lacking = f"{len(absent)} columns of the schema: {', '.join(absent[:10])}"
-            raise SchemaError(f"The table lacks {lacking}.")
+    source = open_source(options.table_from(data, sql, db, db_env), read.file)
+    read = read.resolve(source.columns)
+    with options.rows_progress(show_rows=True, quiet=quiet) as progress:
+        found = fit(source, read, progress)
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    else:
+        _tell_complete(read)
+        typer.echo(f"\n{fill(found.note, 100)}\n\n{found.summary()}")
+    if not found.usable:
+        raise typer.Exit(1)
+
+
+def _tell_complete(schema: "Schema") -> None:
+    if schema.patterns:
+        typer.echo(
+            f"The schema is complete: {len(schema.columns)} entries, some of which stand for "
+            "several columns. Which ones: dpcov schema resolve SCHEMA --data FILE"
+        )
+        return
     typer.echo(
-        f"The schema is complete: {len(read.features)} columns encode to "
-        f"{len(read.encoded_columns)}, norm bound {read.norm_bound_or_worst_case:.6g}."
+        f"The schema is complete: {len(schema.features)} columns encode to "
+        f"{len(schema.encoded_columns)}, norm bound {schema.norm_bound_or_worst_case:.6g}."
     )

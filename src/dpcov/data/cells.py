@@ -37,7 +37,7 @@ _NO_TRUTH_VALUE = "that is neither true nor false; declare it categorical, or co
 
 def number_of(cell: object, name: str, otherwise: str = _NO_NUMBER) -> float:
     """Return the nearest float64; NaN for a missing value; other cells raise a `DataError`."""
-    cell = _plain(cell)
+    cell = plain_cell(cell)
     if cell is None or (isinstance(cell, str) and cell.strip() in MISSING_WORDS):
         return math.nan
     if not isinstance(cell, str | int | float | Decimal):
@@ -65,7 +65,7 @@ def text_of(cell: object, name: str) -> str | None:
 
     A whole number is written without a fraction, a decimal with the places it has itself.
     """
-    cell = _plain(cell)
+    cell = plain_cell(cell)
     if cell is None or isinstance(cell, str):
         return cell
     if isinstance(cell, bool | int | date | datetime | time):
@@ -83,7 +83,7 @@ def text_of(cell: object, name: str) -> str | None:
 
 def spellings(cell: object, name: str) -> tuple[str, ...]:
     """Return the ways in which a schema may write this cell's category, the likeliest first."""
-    cell = _plain(cell)
+    cell = plain_cell(cell)
     text = text_of(cell, name)
     if text is None:
         return ("",)
@@ -112,8 +112,8 @@ def text_column(cells: Iterable[object], name: str) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-def _plain(cell: Any) -> object:
-    # Return a cell as an object of Python's own types, None if it is missing.
+def plain_cell(cell: Any) -> Any:
+    """Return a cell as an object of Python's own types, None if it is missing."""
     if type(cell) is int or type(cell) is str:
         return cell
     if isinstance(cell, np.generic) and not isinstance(cell, np.datetime64 | np.timedelta64):

@@ -91,7 +91,7 @@ class Checkpoint:
         # schemas may differ in the order of their columns.
         wanted = rest.dumps(), by, self.geometry
         if not isinstance(encoding, TableEncoding) or wanted != (
-            encoding.schema.dumps(),
+            encoding.schema.meaning,
             encoding.grouping and encoding.grouping.column,
             encoding.geometry,
         ):

@@ -5,9 +5,8 @@ Contract: every encoded row has l2 norm at most 1 up to float rounding, whatever
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,13 @@ from dpcov.data import values
 from dpcov.data.geometry import Geometry, longest_row, reach
 from dpcov.data.library import NUMPY, Array, Library, ordered_norms
 from dpcov.data.linear import ROW_BITS
-from dpcov.data.schema.declared import Boolean, Categorical
+from dpcov.data.readers import Reader, reader_of
+from dpcov.data.room import Room
+from dpcov.data.schema.declared import Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import DataError, UsageError
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, count_values
 
 FloatMatrix = NDArray[np.float64]
 
@@ -30,14 +31,14 @@ FloatMatrix = NDArray[np.float64]
 class _Feature:
     """Where a column is written, and the column that says that it is missing."""
 
-    name: str
+    reader: Reader
     place: int
+    width: int
     indicator: int | None
-    read: Callable[[values.Column, str], NDArray[Any]]
 
     def of(self, block: Block) -> NDArray[Any]:
-        """Numbers or codes of categories of a block."""
-        return self.read(values.column_of(block, self.name), self.name)
+        """Numbers or codes of levels of a block."""
+        return self.reader.of(block)
 
 
 class Encoder:
@@ -68,43 +69,56 @@ class Encoder:
         # What a level, an indicator or the intercept is written as.
         self._ones = np.array([column.largest for column in self.columns]) * self._unit
         self._intercept = schema.intercept
-        self._weights = schema.weights
+        self._n_values = count_values(declared)
+        self._weight: tuple[Reader, float] | None = None
+        if schema.weights is not None and schema.weights.upper is not None:
+            reader = reader_of(schema, schema.weights.column)
+            self._weight = reader, schema.weights.upper
         self._numbers: list[_Feature] = []
         self._categories: list[_Feature] = []
         self._plan(schema)
+        # Where levels and indicators are written, and numbers are not.
+        written = {number.place for number in self._numbers}
+        self._cleared = [at for at in range(len(self.columns)) if at not in written]
+        self._limits = [(c.lowest * self._unit, c.largest * self._unit) for c in self.columns]
 
     @property
     def wanted(self) -> dict[str, ReadAs]:
         """The columns to read from a source, and how."""
-        wanted: dict[str, ReadAs] = dict.fromkeys(self.value_columns, "text")
-        wanted |= {each.name: "number" for each in self._numbers if each.read is values.numbers}
-        return wanted if self._weights is None else {**wanted, self._weights.column: "number"}
+        readers = [each.reader for each in (*self._numbers, *self._categories)]
+        readers += [] if self._weight is None else [self._weight[0]]
+        return {reader.name: reader.wanted for reader in readers}
 
-    def encode(self, block: Block) -> FloatMatrix:
-        """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1."""
-        encoded = self._at_full_length(block)
-        if self._linear is not None:
-            encoded = self._mapped(encoded)
+    def encode(self, block: Block, room: Room | None = None) -> FloatMatrix:
+        """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1.
+
+        What is encoded in a room is overwritten by the next block there.
+        """
+        encoded = self._at_full_length(block, room or Room())
         if self.shortens and self._spares_intercept:
             _shorten(encoded[:, 1:], 1.0 - self.norm_bound**-2.0)
-        if self._weights is not None and self._weights.upper is not None:
-            encoded *= _root_weights(block, self._weights.column, self._weights.upper)[:, None]
+        if self._weight is not None:
+            reader, upper = self._weight
+            encoded *= _root_weights(reader.of(block), upper)[:, None]
         if self.shortens and not self._spares_intercept:
             _shorten(encoded, 1.0)
         return encoded
 
-    def row_lengths(self, block: Block) -> FloatMatrix:
-        """Map the mean squared feature e of full-length rows to e / (1 + e), (n,)."""
-        encoded = self._at_full_length(block)
-        encoded = encoded if self._linear is None else self._mapped(encoded)
+    def row_lengths(self, block: Block, room: Room | None = None) -> FloatMatrix:
+        """Map the mean squared feature e of full-length rows to e / (1 + e), (n,).
+
+        Indicators of missing values are part of the sum, but not counted.
+        """
+        encoded = self._at_full_length(block, room or Room())
         features = encoded[:, int(self._intercept) :]
-        mean_square = _energies(features) * (self.norm_bound**2 / max(1, features.shape[1]))
+        mean_square = _energies(features) * (self.norm_bound**2 / max(1, self._n_values))
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
 
-    def _at_full_length(self, block: Block) -> FloatMatrix:
+    def _at_full_length(self, block: Block, room: Room) -> FloatMatrix:
         # Column by column, as the table is stored: the product that follows takes either order.
-        encoded = np.zeros((len(self.columns), len(block))).T
+        encoded = room.matrix("encoded", len(block), len(self.columns))
+        encoded[:, self._cleared] = 0.0
         if self._intercept:
             encoded[:, 0] = self._unit
         with np.errstate(over="ignore", invalid="ignore"):
@@ -112,15 +126,19 @@ class Encoder:
                 self._write_number(number, block, encoded)
         for category in self._categories:
             self._write_category(category, block, encoded)
-        return encoded
+        for indicator, places in self._together:
+            # Where one value of the row is missing, the others count as missing.
+            missing = np.flatnonzero(encoded[:, indicator])
+            encoded[np.ix_(missing, places)] = 0.0
+        return encoded if self._linear is None else self._mapped(encoded, room)
 
-    def _mapped(self, encoded: FloatMatrix) -> FloatMatrix:
+    def _mapped(self, encoded: FloatMatrix, room: Room) -> FloatMatrix:
         # Features under the linear map beside the intercept, all divided by the norm bound.
         start = int(self._intercept)
         _shorten(encoded[:, start:], 4.0**ROW_BITS - start * self._unit**2)
         np.trunc(encoded, out=encoded)
         assert self._linear is not None
-        mapped = np.empty(encoded.shape[::-1]).T
+        mapped = room.matrix("mapped", *encoded.shape)
         mapped[:, :start] = 1.0 / self.norm_bound
         self._linear.apply_to_whole(encoded, 1.0 / self.norm_bound, mapped[:, start:])
         return mapped
@@ -152,32 +170,41 @@ class Encoder:
     @property
     def value_columns(self) -> tuple[str, ...]:
         """The columns in the order of :meth:`column_values`: numbers first, then categories."""
-        return tuple(each.name for each in (*self._numbers, *self._categories))
+        return tuple(each.reader.name for each in (*self._numbers, *self._categories))
 
     def _plan(self, schema: Schema) -> None:
         # With R the norm bound, a number x with bounds [a, b] becomes u / R, where
         # u = (x - (a + b)/2) / ((b - a)/2) is clipped to [-1, 1]; a category, the intercept and
         # an indicator of missingness become 1 / R or 0.
+        indicators: dict[str, int] = {}
+        for place, column in enumerate(self._declared):
+            if column.kind == "missing":
+                indicators |= dict.fromkeys(column.missing_of, place)
         place = int(schema.intercept)
+        behind = schema.indicators
         for name, declared in schema.features.items():
-            width = len(declared.categories) if isinstance(declared, Categorical) else 1
-            indicator = place + width if schema.missing_of(name) == "indicator" else None
-            read: Callable[[values.Column, str], NDArray[Any]]
-            if isinstance(declared, Categorical):
-                code_of = values.codes_of_labels(declared.categories)
-                read = partial(values.category_codes, code_of=code_of)
-                self._categories.append(_Feature(name, place, indicator, read))
-            else:
-                read = values.truth_values if isinstance(declared, Boolean) else values.numbers
-                self._numbers.append(_Feature(name, place, indicator, read))
-            place += width + (indicator is not None)
+            width = len(declared.levels) if isinstance(declared, Categorical) else 1
+            kinds = self._categories if isinstance(declared, Categorical) else self._numbers
+            reader = reader_of(schema, name)
+            kinds.append(_Feature(reader, place, width, indicators.get(name)))
+            place += width + (name in behind)
+        shared = [column for column in self._declared if column.together]
+        self._together = [
+            (indicators[column.source], np.concatenate([self._places(n) for n in column.together]))
+            for column in shared
+        ]
+
+    def _places(self, name: str) -> NDArray[np.intp]:
+        features = (*self._numbers, *self._categories)
+        (found,) = (feature for feature in features if feature.reader.name == name)
+        return np.arange(found.place, found.place + found.width, dtype=np.intp)
 
     def _write_number(self, number: _Feature, block: Block, encoded: FloatMatrix) -> None:
         column, scaled = self.columns[number.place], encoded[:, number.place]
         # In float64 always: a cell's number does not depend on the type its column is stored in.
         np.subtract(number.of(block), column.center, out=scaled, dtype=np.float64)
         np.multiply(scaled, self._unit / column.half_range, out=scaled)
-        np.clip(scaled, column.lowest * self._unit, column.largest * self._unit, out=scaled)
+        np.clip(scaled, *self._limits[number.place], out=scaled)
         # Clipped numbers have a finite sum, so that it is NaN exactly if a value is missing.
         if math.isnan(scaled.sum()):
             missing = np.isnan(scaled)
@@ -250,7 +277,6 @@ def _energies(encoded: FloatMatrix) -> FloatMatrix:
     return energies
 
 
-def _root_weights(block: Block, name: str, upper: float) -> FloatMatrix:
+def _root_weights(weights: NDArray[Any], upper: float) -> FloatMatrix:
     # sqrt(w / upper) in [0, 1], so that no row gets longer; a missing or negative weight is 0.
-    weights = values.numbers(values.column_of(block, name), name).astype(np.float64)
-    return np.sqrt(np.clip(np.nan_to_num(weights), 0.0, upper) / upper)
+    return np.sqrt(np.clip(np.nan_to_num(weights.astype(np.float64)), 0.0, upper) / upper)

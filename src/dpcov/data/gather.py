@@ -1,14 +1,12 @@
 """Gather exact moments of whatever the custodian has, by the engine that fits it.
 
-Contract: memory does not depend on the number of rows, except where a mechanism asks several times
-and the rows can be read once only.  What comes out is sensitive.
+Contract: memory does not depend on the number of rows, except where a mechanism asks several times:
+a copy of a table's rows is kept then while it has room.  What comes out is sensitive.
 """
 
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Annotated, Any
-
-import pyarrow as pa
 
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines import (
@@ -21,20 +19,17 @@ from dpcov.data.engines import (
     local,
     name_engine,
 )
-from dpcov.data.engines.base import HistogramTask, allowed_bytes, block_rows
+from dpcov.data.engines.base import HistogramTask, allowed_bytes
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
+from dpcov.data.sources.kept import KeptSource
 from dpcov.errors import UsageError
 from dpcov.privacy.options import Between, Count, make_plain
 
 __all__ = ["Gathering", "TellRows", "table_moments"]
-
-
-# What a kept cell is taken to need, whatever it holds.
-_KEPT_BYTES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +60,22 @@ class Gathering:
         """Names of the data's columns."""
         names: tuple[str, ...] = load_engine(name_engine(data, self.engine)).columns(data)
         return names
+
+    def resolve(self, schema: Schema, data: Any) -> tuple[Schema, Any]:
+        """The schema with the table's own names, and the table, opened where names were read."""
+        if not schema.patterns:
+            return schema, data
+        if isinstance(data, Checkpoint):
+            return schema.resolve(Schema.loads(data.schema_toml).columns), data
+        if self._reads_here(data):
+            # A stream can be opened only once.
+            data = open_source(data, schema.file)
+            if not data.names_columns:
+                raise UsageError(
+                    f"The columns of '{data.name}' are those of its first row. Write out what the "
+                    "patterns stand for: dpcov schema resolve SCHEMA --data FILE"
+                )
+        return schema.resolve(self.columns(data)), data
 
     def ask(
         self, data: Any, encoding: Encoding, *, again: bool = False, n_is_public: bool = True
@@ -112,29 +123,15 @@ class Gathering:
         return self._engine(data) in (LOCAL, "device") and name_engine(data) == LOCAL
 
     def _kept(self, data: Any, encoding: Encoding, n_is_public: bool) -> Any:
-        # The data, or a copy of the wanted columns in memory where they can be read once only.
-        source = open_source(data)
-        if not source.once:
-            return data
+        # A source of which a copy is kept, unless its rows are in memory already.
+        source = open_source(data, encoding.layout)
         # What is refused follows from public numbers: neither cells nor a private count decide.
-        if not n_is_public:
+        if source.once and not n_is_public:
             raise UsageError(
                 f"'{source.name}' can be read once only, and this mechanism reads it several "
                 "times. Save it to a file first, or use geometry='schema' (--geometry schema)."
             )
-        room, blocks = allowed_bytes(self.memory_limit), []
-        # In a thread of its own, so that an interrupt ends the call although no row comes.
-        read = source.blocks(block_rows(encoding.n_features), wanted=encoding.wanted)
-        for block in local.prefetch(read):
-            blocks.append(block)
-            room -= len(block) * len(source.columns) * _KEPT_BYTES
-            if room < 0:
-                raise UsageError(
-                    f"'{source.name}' can be read once only, this mechanism reads it several "
-                    "times, and a copy does not fit into memory. Save it to a file first, or use "
-                    "geometry='schema' (--geometry schema)."
-                )
-        return pa.Table.from_batches(blocks)
+        return data if source.n_rows else KeptSource(source, allowed_bytes(self.memory_limit))
 
     def _engine(self, data: Any) -> str:
         if not isinstance(data, local.GroupedRows):

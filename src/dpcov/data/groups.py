@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data import values
-from dpcov.data.schema.declared import Boolean, Categorical, Ignored
+from dpcov.data.readers import level_codes
+from dpcov.data.schema.declared import Boolean, Categorical, Codes, Ignored
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import SchemaError
@@ -23,13 +24,19 @@ OTHER = "(other)"
 class Grouping:
     """Rows grouped by a column with public categories; the last name is :data:`OTHER`."""
 
-    def __init__(self, column: str, categories: Iterable[str]) -> None:
-        labels = tuple(str(label) for label in categories)
+    def __init__(
+        self, column: str, categories: Iterable[str] | Categorical, missing: Codes = ()
+    ) -> None:
+        if isinstance(categories, Categorical):
+            levels, labels = categories, categories.names
+        else:
+            labels = tuple(str(label) for label in categories)
+            levels = Categorical(categories=labels)
         if not labels or len(set(labels)) != len(labels) or OTHER in labels:
             raise SchemaError(f"Groups need a list of distinct categories other than {OTHER}.")
         self.column = column
         self.names = (*labels, OTHER)
-        self._code_of = values.codes_of_labels(labels)
+        self._read = level_codes(levels, missing)
 
     @property
     def wanted(self) -> dict[str, ReadAs]:
@@ -42,7 +49,7 @@ class Grouping:
 
     def codes_of(self, column: values.Column) -> NDArray[np.intp]:
         """Group number of every value."""
-        codes = values.category_codes(column, self.column, self._code_of)
+        codes = self._read(column, self.column)
         # Unlisted and missing values have codes below 0.
         return np.where(codes >= 0, codes, len(self.names) - 1).astype(np.intp)
 
@@ -52,7 +59,7 @@ def split_schema(schema: Schema, by: str) -> tuple[Schema, Grouping]:
     declared = schema.columns.get(by)
     if not isinstance(declared, Boolean | Categorical):
         raise SchemaError("Group by a column that the schema declares as categorical or boolean.")
-    labels = ("true", "false") if isinstance(declared, Boolean) else declared.categories
+    levels = ("true", "false") if isinstance(declared, Boolean) else declared
     rest = msgspec.structs.replace(schema, columns={**schema.columns, by: Ignored(note="groups")})
     rest.require_complete()
-    return rest, Grouping(by, labels)
+    return rest, Grouping(by, levels, schema.codes_of(by))

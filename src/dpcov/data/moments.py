@@ -348,11 +348,11 @@ def _by_stratum(
     narrow = strata.astype(np.int16) if len(strata) and strata.max() < 2**15 else strata
     order = np.argsort(narrow, kind="stable")
     counts = np.bincount(strata)
-    end = 0
+    ordered, end = _taken(block, order), 0
     for index in np.flatnonzero(counts).tolist():
         start, end = end, end + int(counts[index])
         for first in range(start, end, most_rows):
-            yield index, _taken(block, order[first : min(first + most_rows, end)])
+            yield index, ordered[first : min(first + most_rows, end)]
 
 
 def _taken(block: FloatBlock, places: NDArray[np.intp]) -> FloatBlock:

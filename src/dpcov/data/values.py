@@ -5,6 +5,7 @@ each distinct value.  A column is an Arrow array, or a vector of floats from a m
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpcov.data.cells import MISSING_WORDS, number_of, spellings, truth_value_of, whole
+from dpcov.data.cells import MISSING_WORDS, spellings, whole
+from dpcov.data.dates import days_of_texts
+from dpcov.data.notation import PLAIN, Notation
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, kind_of_arrow_type
 
@@ -27,15 +30,71 @@ def column_of(block: Block, name: str) -> Column:
     return block[:, int(name[1:])] if isinstance(block, np.ndarray) else block.column(name)
 
 
-def codes_of_labels(labels: Iterable[str]) -> dict[str, int]:
-    """Number the categories of a schema; ``1.0`` is found as ``1``, unless that is a category."""
-    code_of = {label: code for code, label in enumerate(labels)}
-    shorter = {short: code for label, code in code_of.items() for short in whole(label)}
-    return shorter | code_of
+def codes_of_spellings(
+    code_of: Mapping[str, int], missing: Iterable[str] = (), *, ignore_case: bool = False
+) -> dict[str, int]:
+    """Add what means missing, unless it is listed, and the whole numbers: ``1.0`` is also ``1``."""
+    every = _spelled(dict.fromkeys(missing, MISSING)) | _spelled(code_of)
+    return {text.casefold(): code for text, code in every.items()} if ignore_case else every
 
 
-def numbers(column: Column, name: str) -> NDArray[Any]:
+def _spelled(code_of: Mapping[str, int]) -> dict[str, int]:
+    shorter = {short: code for text, code in code_of.items() for short in whole(text)}
+    return shorter | dict(code_of)
+
+
+def numbers(column: Column, name: str, notation: Notation = PLAIN) -> NDArray[Any]:
     """Return a column as numbers of any type; missing values are NaN."""
+    found = _numbers(column, name, notation)
+    return _without(notation.values, found)
+
+
+def truth_values(column: Column, name: str, notation: Notation = PLAIN) -> NDArray[Any]:
+    """Return a column as 0 and 1 (numbers stay as they are); missing values are NaN."""
+    if isinstance(column, np.ndarray) or kind_of_arrow_type(column.type) != "text":
+        return numbers(column, name, notation)
+    return _per_value(column, name, lambda value: notation.truth_of(value, name), np.nan)
+
+
+def days(column: Column, name: str, notation: Notation) -> NDArray[np.float64]:
+    """Return a column of dates as days, (n,) float64; missing values are NaN."""
+    cells = _decoded(pa.array(column) if isinstance(column, np.ndarray) else column)
+    if kind_of_arrow_type(cells.type) == "text":
+        texts = cells.cast(pa.string())
+        found = _with_rest(days_of_texts(texts, notation.date_pattern), texts, name, notation)
+        return np.asarray(_without(notation.values, found), dtype=np.float64)
+    if not (pa.types.is_date(cells.type) or pa.types.is_timestamp(cells.type)):
+        return _per_value(cells, name, lambda value: notation.value_of(value, name), np.nan)
+    if pa.types.is_timestamp(cells.type) and cells.type.tz is not None:
+        cells = pc.local_timestamp(cells)
+    dates = cells.to_numpy(zero_copy_only=False).astype("datetime64[D]")
+    found = np.where(np.isnat(dates), np.nan, dates.astype(np.int64))
+    return np.asarray(_without(notation.values, found), dtype=np.float64)
+
+
+def category_codes(
+    column: Column,
+    name: str,
+    code_of: Mapping[str, int],
+    otherwise: int = UNKNOWN,
+    *,
+    ignore_case: bool = False,
+) -> NDArray[np.int64]:
+    """Return the code of each value's category, or `MISSING`, or the one for all others."""
+    cells = pa.array(column) if isinstance(column, np.ndarray) else column
+
+    def read(value: object) -> int:
+        written = spellings(value, name)
+        for spelling in written:
+            code = code_of.get(spelling.casefold() if ignore_case else spelling)
+            if code is not None:
+                return code
+        return MISSING if not set(written).isdisjoint(MISSING_WORDS) else otherwise
+
+    return _per_value(cells, name, read, MISSING)
+
+
+def _numbers(column: Column, name: str, notation: Notation) -> NDArray[Any]:
     if isinstance(column, np.ndarray):
         return column
     types, data_type = pa.types, column.type
@@ -48,20 +107,52 @@ def numbers(column: Column, name: str) -> NDArray[Any]:
         column = pc.cast(column, pa.float64())
     if types.is_integer(column.type) or types.is_floating(column.type):
         return np.asarray(column.to_numpy(zero_copy_only=False))
-    return _per_value(column, name, lambda value: number_of(value, name), np.nan)
+    if types.is_dictionary(data_type):
+        # The place -1 of a null picks the entry at the end.
+        places = column.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+        found = _numbers(column.dictionary, name, notation)
+        return np.asarray(np.append(found, np.nan)[places])
+    if kind_of_arrow_type(data_type) == "text":
+        return _numbers_of_texts(column, name, notation)
+    return _per_value(column, name, lambda value: notation.value_of(value, name), np.nan)
 
 
-def truth_values(column: Column, name: str) -> NDArray[Any]:
-    """Return a column as 0 and 1 (numbers stay as they are); missing values are NaN."""
-    if isinstance(column, np.ndarray) or kind_of_arrow_type(column.type) != "text":
-        return numbers(column, name)
-    return _per_value(column, name, lambda value: truth_value_of(value, name), np.nan)
+def _numbers_of_texts(column: pa.Array, name: str, notation: Notation) -> NDArray[np.float64]:
+    # Nearly all texts have a form of which Arrow and Python are known to read the same number.
+    texts = column.cast(pa.string())
+    usual = pc.match_substring_regex(texts, f"^ *(?:{notation.pattern}) *$")
+    numbers = pc.if_else(usual, texts, None)
+    found = np.full(len(texts), np.nan)
+    # A version of Arrow that refuses one, which its error would quote, leaves all to Python.
+    with suppress(pa.ArrowInvalid):
+        plain = notation.unmarked(pc.utf8_trim(numbers, " ")).cast(pa.float64())
+        found = plain.to_numpy(zero_copy_only=False)
+    return _with_rest(found, texts, name, notation)
 
 
-def category_codes(column: Column, name: str, code_of: Mapping[str, int]) -> NDArray[np.int64]:
-    """Return the code of each value's category, or `UNKNOWN` or `MISSING`."""
-    cells = pa.array(column) if isinstance(column, np.ndarray) else column
-    return _per_value(cells, name, lambda value: _code_of(value, name, code_of), MISSING)
+def _with_rest(
+    found: NDArray[np.float64], texts: pa.Array, name: str, notation: Notation
+) -> NDArray[np.float64]:
+    # Read what was not found one by one.
+    rest = np.flatnonzero(np.isnan(found))
+    if len(rest):
+        found = found.copy()
+        left = texts.take(pa.array(rest))
+        found[rest] = _per_value(left, name, lambda cell: notation.value_of(cell, name), np.nan)
+    return found
+
+
+def _without(codes: Iterable[float], found: NDArray[Any]) -> NDArray[Any]:
+    # A copy where a number is a code: what was read may be the source's own.
+    floats = found.astype(np.float64, copy=False) if codes else found
+    for code in codes:
+        floats = np.where(floats == code, np.nan, floats)
+    return floats
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    types = pa.types
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
 
 
 def _per_value(
@@ -82,12 +173,3 @@ def _distinct(column: pa.Array) -> tuple[list[object], NDArray[np.int64]]:
         column = column.dictionary_encode()
     places = column.indices.cast(pa.int64()).fill_null(-1)
     return column.dictionary.to_pylist(), places.to_numpy()
-
-
-def _code_of(value: object, name: str, code_of: Mapping[str, int]) -> int:
-    # Find the category of one distinct value.
-    written = spellings(value, name)
-    for spelling in written:
-        if spelling in code_of:
-            return code_of[spelling]
-    return MISSING if not set(written).isdisjoint(MISSING_WORDS) else UNKNOWN

@@ -34,6 +34,8 @@ class Problem:
         How many rows one person may own; sensitivities grow by this factor.
     n_groups : int
         Number of public groups that get a matrix each.
+    n_indicators : int
+        Columns that only say what is missing: accuracy is sought for the others.
     """
 
     n_features: Count
@@ -41,6 +43,7 @@ class Problem:
     n_rows: Count | None = None
     rows_per_person: Count = 1
     n_groups: Count = 1
+    n_indicators: int = 0
 
     def __post_init__(self) -> None:
         make_plain(self)

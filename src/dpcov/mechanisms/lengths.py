@@ -54,7 +54,13 @@ class Shortening:
 
 
 def find_lengths(
-    ask: Ask, geometry: Geometry, cost: Cost, problem: Problem, entropy: Entropy, entry_std: float
+    ask: Ask,
+    geometry: Geometry,
+    cost: Cost,
+    problem: Problem,
+    entropy: Entropy,
+    entry_std: float,
+    n_values: int,
 ) -> Shortening:
     """Choose the length at which noise and what is lost cost least together.
 
@@ -66,6 +72,8 @@ def find_lengths(
         Of the histogram.
     entry_std : float
         Standard deviation of the mechanism's noise on an entry of a sum of rows in the unit ball.
+    n_values : int
+        Encoded columns but for the intercept and indicators of missing values.
     """
     window = Window(0.0, 1.0, CELLS)
     answer = ask(HistogramQuestion(windows=(window,), watched=True, geometry=geometry))
@@ -96,7 +104,7 @@ def find_lengths(
         (np.maximum(middle - bounds[:, None], 0.0) @ counts + hidden) / whole, 0.0, _MOST_LOST
     )
     # A correlation's noise is that of an entry over two deviations; kept / rows is a variance.
-    spread = entry_std * (bounds * problem.n_features + 1) / kept
+    spread = entry_std * (bounds * n_values + 1) / kept
     best = int(np.argmin(spread**2 + (BIAS * lost) ** 2))
     # Half of the noise's deviation is added, so that it is rarely stated far too small.
     stated = lost[best] + 0.5 * doubt[last] / whole

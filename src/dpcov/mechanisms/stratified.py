@@ -135,11 +135,14 @@ class Stratified(Mechanism[StratifiedCalibration]):
         variance, trace_variance = calibration.diagonal_variance, calibration.trace_variance
         shells, edges = _shells(moments, _Edges()), _Edges()
         traces = _noisy_traces(shells, trace_variance, entropy)
-        look = shell_to_fit(traces, sqrt(trace_variance), d) if moments.spec.parts > 1 else None
+        # What follows from noisy traces may follow from anything public.
+        sought, look = d - problem.n_indicators, None
+        if moments.spec.parts > 1:
+            look = shell_to_fit(traces, sqrt(trace_variance), sought)
         if look is not None:
             # What is left after the counts, and after new traces, in units of the new shells.
             left, weight = variance * _looked(problem), trace_weight(d)
-            edges = self._fitted(moments, look, left, entropy)
+            edges = self._fitted(moments, look, left, entropy, sought)
             variance = 2 * ceil(left / 2)
         if edges.place:
             left *= (1 + weight) * edges.energy**2
@@ -152,7 +155,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
             Run(*(first + shell for shell in run))
             for first in range(0, len(traces), step)
             for run in choose_runs(
-                traces[first : first + step], variance, trace_variance, d, fitted=edges.shell
+                traces[first : first + step], variance, trace_variance, sought, fitted=edges.shell
             )
         ]
         # Drawn in any case: its absence would tell that no run was drawn.
@@ -195,15 +198,16 @@ class Stratified(Mechanism[StratifiedCalibration]):
         )
 
     def _fitted(
-        self, moments: Moments, shell: int, matrix_variance: Fraction, entropy: Entropy
+        self, moments: Moments, shell: int, matrix_variance: Fraction, entropy: Entropy, sought: int
     ) -> _Edges:
         """Look at the numbers of rows in parts of shells, and begin shells where most rows do."""
+        # ``sought`` are the columns that accuracy is sought for.
         parts, in_rows = moments.spec.parts, matrix_variance / 16**self.bits
         variance = in_rows / count_weight(moments.n_features)
         cells = Cells(shell, self.shells, parts)
         exact = cells.count(shell_counts(moments))
         counts = (exact + rounded_gaussian(variance, len(exact), entropy)).astype(np.float64)
-        edge = cells.edge(counts, sqrt(variance), sqrt(in_rows), moments.n_features)
+        edge = cells.edge(counts, sqrt(variance), sqrt(in_rows), sought)
         place = edge % parts
         energy = Fraction(float(part_energies(parts)[place]))
         return _Edges(place=place, energy=energy, shell=edge // parts + (place > 0))

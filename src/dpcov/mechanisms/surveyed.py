@@ -50,7 +50,7 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, costs_nothing
-from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn
+from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn, count_values
 from dpcov.published.statistics import NoisyStatistics
 
 # Part of the budget for the survey at least: a tenth costs 5 % of error.  In pure epsilon counts of
@@ -72,8 +72,9 @@ _FIRST_LENGTH = 2.0
 # Given where no row is scaled down.
 _ANY_BOUND = 2.0
 
-# An indicator of missing values is taken for one in ten.
-_INDICATOR = 0.3
+# An indicator of missing values has this unit: a smaller one would make rows longer, and a larger
+# one would leave more noise on how many values are missing (measured in docs/missing.md).
+_INDICATOR = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +121,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         }
         for name in encoder.value_columns:
             kind = schema.columns[name]
-            levels = len(kind.categories) if isinstance(kind, Categorical) else 0
+            levels = len(kind.levels) if isinstance(kind, Categorical) else 0
             anchor = anchors.get(name, 0.0)
             columns.append(SurveyColumn(name, levels, isinstance(kind, Boolean), anchor))
         return cls(inner, columns, encoder.columns)
@@ -155,7 +156,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
 
     @property
     def _n_features(self) -> int:
-        return sum(column.kind != "intercept" for column in self.declared)
+        return count_values(self.declared)
 
     def _share(self, problem: Problem, budget: Budget) -> Fraction:
         """The least part of the budget with which a survey shows enough of so many rows."""
@@ -269,7 +270,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         problem: Problem,
         entropy: Entropy,
     ) -> Shortening:
-        return find_lengths(ask, geometry, cost, problem, entropy, entry_std(rest, problem))
+        std = entry_std(rest, problem)
+        return find_lengths(ask, geometry, cost, problem, entropy, std, self._n_features)
 
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.

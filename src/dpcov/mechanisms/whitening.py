@@ -70,6 +70,10 @@ def whitening_map(
         off_diagonal=unit.off_diagonal_variance * bound**4.0,
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
     )
+    matrix, features = np.eye(len(covariance)), columns[start:]
+    # Indicators of missing values stay as they are: noise on them matters little.
+    values_at = np.array([i for i, c in enumerate(features) if c.kind != "missing"], dtype=np.intp)
+    covariance = covariance[np.ix_(values_at, values_at)]
     # What the noise may hide counts as spread.
     variances = np.diagonal(covariance)
     least = max(sqrt(noise.diagonal), _LEAST * float(variances.max()), np.finfo(float).tiny)
@@ -77,7 +81,7 @@ def whitening_map(
     edge = largest_noise_eigenvalue(noise, 1 / spreads, np.zeros(len(spreads)))
     values, vectors = eigh(covariance / np.outer(spreads, spreads))
     root = compose((np.maximum(values, 0.0) + max(edge, _LEAST)) ** -0.5, vectors)
-    matrix = spreads[:, None] * root / spreads
+    matrix[np.ix_(values_at, values_at)] = spreads[:, None] * root / spreads
     if start:
         matrix = np.column_stack([-matrix @ mean, matrix])
     found = LinearMap.nearest(matrix)

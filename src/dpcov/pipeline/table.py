@@ -71,7 +71,8 @@ def release(
         The sensitive table, or its moments as gathered by :func:`checkpoint`.  Files are streamed:
         memory does not depend on the number of rows.
     schema : Schema or path of a schema file
-        Public bounds, categories and policies.
+        Public bounds, categories and policies.  Its patterns are written out by the names of the
+        table's columns.
     budget : Budget
         What to promise: ``Budget(rho=...)``, ``Budget(epsilon=..., delta=...)`` or
         ``Budget(epsilon=...)``.
@@ -134,8 +135,9 @@ def release(
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     if isinstance(data, Checkpoint) and geometry == "private":
         geometry = data.geometry or "schema"
+    declared, data = _declared(schema, data, where)
     terms, encoding = plan_table(
-        schema, budget, mechanism, neighbors, n_rows, by, options, geometry
+        declared, budget, mechanism, neighbors, n_rows, by, options, geometry
     )
     terms = _insisting(terms, accept_large_delta)
     if isinstance(data, Checkpoint):
@@ -200,7 +202,8 @@ def survey(
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     expected = budget if coming is None else coming
-    terms, encoding = plan_table(schema, expected, AUTO, neighbors, n_rows, by, {}, "private")
+    declared, data = _declared(schema, data, where)
+    terms, encoding = plan_table(declared, expected, AUTO, neighbors, n_rows, by, {}, "private")
     if not isinstance(terms.mechanism, Surveyed):
         raise UsageError("A schema with a norm bound keeps its geometry. Leave norm_bound out.")
     terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
@@ -246,8 +249,9 @@ def checkpoint(
         That of the bounds, or a public one: moments answer one question, so none is found here.
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
+    declared, data = _declared(schema, data, where)
     terms, encoding = plan_table(
-        schema, budget, mechanism, neighbors, n_rows, by, options, geometry
+        declared, budget, mechanism, neighbors, n_rows, by, options, geometry
     )
     _require_one_question(terms)
     question = terms.mechanism.question(terms.problem(n_rows))
@@ -374,6 +378,12 @@ def moments(
         n_features=len(where.columns(X)), norm_bound=_check_norm_bound(norm_bound)
     )
     return where.moments(X, encoding, MomentsQuestion(spec=MomentsSpec(**spec)))
+
+
+def _declared(schema: Schema | str | Path, data: Any, where: Gathering) -> tuple[Schema, Any]:
+    """Read the schema, and write out its patterns by the names of the table; no row is read."""
+    read = schema if isinstance(schema, Schema) else Schema.from_toml(schema, complete=True)
+    return where.resolve(read, data)
 
 
 def _insisting(terms: ReleaseTerms, accept_large_delta: bool) -> ReleaseTerms:

@@ -21,7 +21,7 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.meaning import check_delta
 from dpcov.privacy.options import plain
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, count_indicators
 from dpcov.published.release import Release
 
 
@@ -56,6 +56,7 @@ class ReleaseTerms:
             n_rows=n_rows if self.neighbors == "replace-one" else None,
             rows_per_person=self.rows_per_person,
             n_groups=max(1, len(self.groups)),
+            n_indicators=count_indicators(self.columns),
         )
 
     def calibrate(self, n_rows: int | None) -> Calibration:
@@ -67,7 +68,7 @@ class ReleaseTerms:
 
 
 def plan_table(
-    schema: Schema | str | Path,
+    declared: Schema,
     budget: Budget,
     mechanism: str,
     neighbors: Neighbors,
@@ -81,7 +82,6 @@ def plan_table(
         raise UsageError(
             "Under add-remove-one neighbors the number of rows is private; do not state it."
         )
-    declared = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
     by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
     known, is_private = None, True
@@ -101,6 +101,7 @@ def plan_table(
         n_rows=n_rows,
         rows_per_person=schema.rows_per_person,
         n_groups=max(1, len(groups)),
+        n_indicators=count_indicators(encoder.columns),
     )
     # Whoever gave a norm bound knows how long rows are.
     surveyed = geometry == "private" and schema.norm_bound is None
@@ -117,7 +118,7 @@ def plan_table(
         rows_per_person=problem.rows_per_person,
         intercept_is_public=encoder.keeps_intercept,
         title=schema.title,
-        schema_toml=declared.dumps(),
+        schema_toml=declared.meaning,
         stated_rows=problem.n_rows,
         groups=groups,
         linear=None if known is None else known.linear,

@@ -4,7 +4,7 @@ Contract: everything here is public.  Estimates are computed when they are read,
 and may be recomputed with other choices any day at no privacy cost.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
 from math import sqrt
@@ -15,16 +15,22 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
+from dpcov.privacy.options import plain
 from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import (
+    DEVIATIONS,
     MomentNoise,
+    Places,
+    bulk_edge,
     hidden_variance,
+    mean_noise,
     moment_noise,
     read_with,
 )
 from dpcov.published.estimate.levels import divergence, has_blocks, positive, quiet, with_known
-from dpcov.published.estimate.post import Noisy, PostProcessing, find_post
+from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
+from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments
 from dpcov.published.estimate.unit import (
     STEP,
     UnitEstimate,
@@ -39,6 +45,9 @@ from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.manifest import Manifest, read_guarantee
 from dpcov.published.statistics import NoisyStatistics, Post, PublishedArray
+
+# Noise on a share of missing values from which nothing can be corrected by it.
+_UNKNOWN_SHARE = 0.2
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -89,13 +98,22 @@ class BaseRelease:
         return self.manifest.columns[0].kind == "intercept"
 
     @property
-    def features(self) -> tuple[EncodedColumn, ...]:
-        """The encoded columns without the intercept."""
+    def encoded_features(self) -> tuple[EncodedColumn, ...]:
+        """The encoded columns without the intercept, indicators of missing values included."""
         return tuple(column for column in self.manifest.columns if column.kind != "intercept")
+
+    @cached_property
+    def features(self) -> tuple[EncodedColumn, ...]:
+        """The encoded columns without the intercept and without indicators of missing values.
+
+        Without an intercept nothing is known of the rows in which a value is present, and
+        indicators are features like others.
+        """
+        return tuple(self.encoded_features[place] for place in self._shown)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the encoded features, without the intercept."""
+        """Names of the features, without the intercept and indicators of missing values."""
         return tuple(column.name for column in self.features)
 
     @property
@@ -189,28 +207,162 @@ class BaseRelease:
             is_centered=any(column.lower is not None for column in self.features),
         )
 
-    def _encoded_covariance(self, post: PostProcessing) -> Array:
-        has_levels = any(column.kind in ("category", "missing") for column in self.features)
-        if has_levels and post.drops_empty:
-            return self._covariance_of_levels
-        return self.frame.covariance(post.apply(self._covariance_of(self._unit)))
+    @cached_property
+    def presence(self) -> Presence | None:
+        """Which indicators say what is missing; None where no column has one, or no mean.
+
+        Indicators that noise alone may have made are taken for zero: there is nothing to correct.
+        """
+        found = Presence.of(self.encoded_features) if self.has_intercept else None
+        law = moment_noise(self._unit, self.manifest, self.frame)
+        if found is None or law is None or not self._knows_means:
+            return found
+        means = self.frame.mean(self._centered[1])
+        noise = mean_noise(means, law)
+        scales = np.array([column.half_range for column in self.encoded_features])
+        hidden = (means < DEVIATIONS * noise) | (noise * scales > _UNKNOWN_SHARE)
+        return found.without(np.flatnonzero(hidden))
+
+    @property
+    def _knows_means(self) -> bool:
+        try:
+            return bool(self._centered)
+        # The noise hides how many rows there are.
+        except ReleaseError:
+            return False
 
     @cached_property
-    def _covariance_of_levels(self) -> Array:
+    def _shown(self) -> Places:
+        kept = [c.kind != "missing" or not self.has_intercept for c in self.encoded_features]
+        return np.flatnonzero(kept)
+
+    def _of(self, values: Array, indicators: bool) -> Array:
+        return values if indicators else values[np.ix_(*[self._shown] * values.ndim)]
+
+    @cached_property
+    def _present(self) -> PresentMoments | None:
+        """Unbiased moments over the values that are present, in encoded units."""
+        if self.presence is None:
+            return None
+        _, mean, raw = self._centered
+        return self.presence.moments(_moment_of(self.frame.mean(mean), self.frame.covariance(raw)))
+
+    def over_present(self, law: MomentNoise, indicators: bool) -> MomentNoise:
+        """The same law for what is read over the values that are present."""
+        if self.presence is None:
+            return law
+        if not self._knows_means or self._present is None:
+            return law if indicators else law.on(self._shown)
+        law = law.over_present(self.presence, self._present)
+        return law if indicators else law.on(self._shown)
+
+    @property
+    def moment_map(self) -> Array | None:
+        """Map, (d, d), by which noise gets into :meth:`present_moment`; None where as it is."""
+        back, presence, present = self.frame.back, self.presence, self._present
+        if presence is None or present is None:
+            return back
+        map_ = presence.stretched(present)
+        return map_ if back is None else map_ @ back
+
+    def _filled(self, found: PresentMoments, missing: MissingAs) -> PresentMoments:
+        if plain("missing", missing, MissingAs) == "pairwise" or self.presence is None:
+            return found
+        # Where noise alone ends, in units of the features' own spreads.
+        law, places = noise_of(self, None, indicators=True), self.presence.complete(found)
+        scales = np.diagonal(found.covariance)[places] ** -0.5
+        edge = 0.0 if law is None else bulk_edge(law.on(places), scales)
+        return self.presence.at_random(found, edge)
+
+    def _encoded_covariance(self, post: PostProcessing, missing: MissingAs) -> Array:
+        """Over the values that are present, in encoded units, indicators included."""
+        found = self._shrunk_of_rows if post.drops_empty else self._covariance_of_rows(post)
+        if self.presence is None:
+            return found
+        mean = self.frame.mean(self._centered[1])
+        present = self.presence.moments(_moment_of(mean, found))
+        found = self._filled(present, missing).covariance
+        return found if post.may_be_indefinite else self._positive(found)
+
+    def _positive(self, covariance: Array) -> Array:
+        # Of values alone: noise on a rare indicator is many times its spread.
+        found, own = covariance.copy(), np.ix_(self._shown, self._shown)
+        found[own] = positive(covariance[own])
+        return found
+
+    def noisy_covariance(self, post: Post) -> Array:
+        """Before post-processing, of the parts that ``post`` takes to hold rows; encoded units."""
+        _, mean, raw = self._centered_of(read_with(self._unit, post))
+        found = self.frame.covariance(raw)
+        if self.presence is not None:
+            found = self.presence.moments(_moment_of(self.frame.mean(mean), found)).covariance
+        return self._of(found, indicators=False)
+
+    @cached_property
+    def _values(self) -> Places | None:
+        """Places of the intercept and of values in a row, where they alone can be improved.
+
+        None where nothing is marked as missing, or where a map mixes values and indicators.
+        """
+        if self.presence is None:
+            return None
+        kept = np.array([column.kind != "missing" for column in self.manifest.columns])
+        back = self.frame.back
+        mixed = back is not None and bool(back[np.ix_(kept, ~kept)].any())
+        return None if mixed else np.flatnonzero(kept)
+
+    @property
+    def _marks(self) -> Places:
+        """Places in a row of the indicators that are not taken for zero."""
+        assert self.presence is not None
+        return np.asarray(1 + np.setdiff1d(self.presence.indicators, [-1]))
+
+    @cached_property
+    def _shrunk_of_rows(self) -> Array:
+        # Read again and again, and shrinking levels takes its time.
+        return self._covariance_of_rows(find_post("shrink"))
+
+    def _covariance_of_rows(self, post: PostProcessing) -> Array:
+        """Of all rows, where missing values are zeros; indicators as they are."""
+        places, features = self._values, self.encoded_features
+        if places is None:
+            return self._improved(post, self._unit, self.frame, features)
+        found = self.frame.covariance(self._centered[2]).copy()
+        unit, frame = restricted(self._unit, places, self._marks), self.frame.on(places)
+        columns = [features[place - 1] for place in places[1:]]
+        own = np.ix_(places[1:] - 1, places[1:] - 1)
+        found[own] = self._improved(post, unit, frame, columns)
+        return found
+
+    def _improved(
+        self,
+        post: PostProcessing,
+        unit: UnitEstimate,
+        frame: Frame,
+        columns: Sequence[EncodedColumn],
+    ) -> Array:
+        has_levels = any(column.kind in ("category", "missing") for column in columns)
+        if has_levels and post.drops_empty:
+            return self._covariance_of_levels(unit, frame, columns)
+        return frame.covariance(post.apply(self._covariance_of(unit)))
+
+    def _covariance_of_levels(
+        self, unit: UnitEstimate, frame: Frame, columns: Sequence[EncodedColumn]
+    ) -> Array:
         """Shrunk, block by block, with what everybody knows of levels."""
         post = find_post("shrink")
 
         def estimate(unit: UnitEstimate) -> tuple[Array, Array]:
             noisy = self._covariance_of(unit)
-            return self.frame.covariance(noisy.matrix), self.frame.covariance(post.apply(noisy))
+            return frame.covariance(noisy.matrix), frame.covariance(post.apply(noisy))
 
-        noisy, found = estimate(self._unit)
-        mean = self.frame.mean(self._centered[1])
-        law = moment_noise(read_with(self._unit, "shrink"), self.manifest, self.frame)
-        if law is not None and has_blocks(self.features):
+        noisy, found = estimate(unit)
+        mean = frame.mean(self._centered_of(unit)[1])
+        law = moment_noise(read_with(unit, "shrink"), self.manifest, frame)
+        if law is not None and has_blocks(columns):
             spread = np.diagonal(law.along(mean)[0])
-            found = quiet(noisy, found, divergence(estimate, self._unit), spread, self.features)
-        return positive(with_known(found, mean, self.features))
+            found = quiet(noisy, found, divergence(estimate, unit), spread, columns)
+        return positive(with_known(found, mean, columns))
 
     @on_one_thread
     def second_moment(self, post: Post | None = None) -> Array:
@@ -221,45 +373,107 @@ class BaseRelease:
         """
         return self._second_moment_of(self._unit, post or self.statistics.post)
 
-    def _second_moment_of(self, unit: UnitEstimate, post: Post) -> Array:
-        noisy = replace(self._moment, unit=unit, matrix=unit.matrix)
-        matrix = self.frame.moment(find_post(post).apply(noisy), self.public_intercept)
+    def _second_moment_of(
+        self, unit: UnitEstimate, post: Post, frame: Frame | None = None
+    ) -> Array:
+        noisy, frame = replace(self._moment, unit=unit, matrix=unit.matrix), frame or self.frame
+        matrix = frame.moment(find_post(post).apply(noisy), self.public_intercept)
         return matrix * self.manifest.norm_bound**2
 
-    def noise_probes(self, post: Post | None = None) -> Iterator[tuple[Array, Array, Array]]:
-        """Made-up noises N of the release's own law, and the second moments at STEP N and -STEP N.
+    @on_one_thread
+    def present_moment(self, post: Post | None = None, missing: MissingAs = "pairwise") -> Array:
+        """The second moment that rows with all values present have, (d, d), in encoded units.
 
-        (d, d) each, in encoded units: what an estimate does with noise, whatever it is made by.
+        That of pairwise means and covariances; where no column has an indicator of missing values
+        it is :meth:`second_moment`.
+        """
+        return self._present_moment_of(self._unit, post or self.statistics.post, missing)
+
+    def _present_moment_of(self, unit: UnitEstimate, post: Post, missing: MissingAs) -> Array:
+        places = self._values
+        moment = self._second_moment_of(unit, post if places is None else "none")
+        if self.presence is None or not moment[0, 0] > 0:
+            return moment
+        if places is not None:
+            own, frame = restricted(unit, places, self._marks), self.frame.on(places)
+            moment[np.ix_(places, places)] = self._second_moment_of(own, post, frame)
+        found = self._filled(self.presence.moments(moment / moment[0, 0]), missing)
+        if not find_post(post).may_be_indefinite:
+            found = found._replace(covariance=self._positive(found.covariance))
+        return np.asarray(found.moment() * moment[0, 0])
+
+    def noise_probes(
+        self, post: Post | None = None, missing: MissingAs = "pairwise"
+    ) -> Iterator[tuple[Array, Array, Array]]:
+        """Made-up noises N of the release's own law, and the moments at STEP N and -STEP N.
+
+        (d, d) each, as :meth:`present_moment`: what an estimate does with noise, whatever it is
+        made by.
         """
         for seed in probes(self._unit):
             after, before = (with_noise(self._unit, step, seed) for step in (STEP, -STEP))
-            raw = [self._second_moment_of(unit, "none") for unit in (after, before)]
+            raw = [self._present_moment_of(unit, "none", missing) for unit in (after, before)]
             found = [
-                self._second_moment_of(unit, post or self.statistics.post)
+                self._present_moment_of(unit, post or self.statistics.post, missing)
                 for unit in (after, before)
             ]
             yield (raw[0] - raw[1]) / (2 * STEP), found[0], found[1]
 
-    def mean_vector(self) -> Array:
+    def mean_vector(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Array:
         """Estimated means of the features, (p,), in original units, within the public bounds."""
-        lower, upper = np.array([column.bounds for column in self.features]).T
-        encoded = self.frame.mean(self._centered[1])
-        return np.clip(self.centers + self.half_ranges * encoded, lower, upper)
+        columns, present = self.encoded_features, self._present
+        if present is not None and self.presence is not None and missing != "pairwise":
+            found = self._covariance_of_rows(find_post(self.statistics.post))
+            moment = _moment_of(self.frame.mean(self._centered[1]), found)
+            present = self._filled(self.presence.moments(moment), missing)
+        encoded = self.frame.mean(self._centered[1]) if present is None else present.mean
+        original = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
+        lower, upper = np.array([column.bounds for column in columns]).T
+        return self._of(np.clip(original, lower, upper), indicators)
 
     @on_one_thread
-    def covariance_matrix(self, post: Post | None = None) -> Array:
+    def covariance_matrix(
+        self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
+    ) -> Array:
         """Estimated covariance, (p, p), in original units."""
         # Post-processing happens in encoded units, where bounded columns have comparable scale.
-        encoded = self._encoded_covariance(find_post(post or self.statistics.post))
-        return encoded * np.outer(self.half_ranges, self.half_ranges)
+        encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
+        units = np.array([column.half_range for column in self.encoded_features])
+        return self._of(encoded * np.outer(units, units), indicators)
 
-    def correlation_matrix(self, post: Post | None = None) -> Array:
+    def correlation_matrix(
+        self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
+    ) -> Array:
         """Estimated correlations, (p, p); NaN where a variance is zero and its noise unknown."""
-        unit = read_with(self._unit, post or self.statistics.post)
-        encoded = self.covariance_matrix(post) / np.outer(self.half_ranges, self.half_ranges)
-        noise = moment_noise(unit, self.manifest, self.frame)
-        means = (self.mean_vector() - self.centers) / self.half_ranges
-        return correlation_of(encoded, least=hidden_variance(means, noise))
+        encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
+        noise = noise_of(self, post or self.statistics.post, indicators=True)
+        pairs = zip(self.mean_vector(indicators=True), self.encoded_features, strict=True)
+        shifts = np.array([(mean - each.center) / each.half_range for mean, each in pairs])
+        found = correlation_of(encoded, least=hidden_variance(shifts, noise))
+        return self._of(found, indicators)
+
+    def missing(self) -> dict[str, tuple[float, float]]:
+        """Estimated share of missing values of every column of the table that has an indicator.
+
+        Returns
+        -------
+        dict of str to (float, float)
+            Share, 0 to 1, and the standard deviation of its noise, NaN where that is not known.
+        """
+        if self.presence is None:
+            return {}
+        law, shares = noise_of(self, indicators=True), self.mean_vector(indicators=True)
+        columns = self.encoded_features
+        units = np.array([column.half_range for column in columns])
+        noise = np.full(len(columns), np.nan)
+        if law is not None:
+            noise = mean_noise(shares / units, law) * units
+        return {
+            source: (float(shares[place]), float(noise[place]))
+            for place, column in enumerate(columns)
+            if column.kind == "missing"
+            for source in column.missing_of
+        }
 
     @on_one_thread
     def expected_error(self, post: Post = "none") -> float | None:
@@ -276,8 +490,21 @@ class BaseRelease:
         return sqrt(max(0.0, squared) * stretched) * self.manifest.norm_bound**2
 
 
-def noise_of(release: BaseRelease, post: Post | None = "none") -> MomentNoise | None:
-    """Law of the noise on a release read with ``post`` (None: by default); None if unpublished."""
+def noise_of(
+    release: BaseRelease, post: Post | None = "none", *, indicators: bool = False
+) -> MomentNoise | None:
+    """Law of the noise on a release read with ``post`` (None: by default); None if unpublished.
+
+    For its features, over the values that are present, or with ``indicators`` for all encoded ones.
+    """
     unit = unit_estimate(release.statistics, release.manifest.n_rows)
     kept = read_with(unit, post or release.statistics.post)
-    return moment_noise(kept, release.manifest, release.frame)
+    law = moment_noise(kept, release.manifest, release.frame)
+    return law if law is None else release.over_present(law, indicators)
+
+
+def _moment_of(mean: Array, covariance: Array) -> Array:
+    row = np.append(1.0, mean)
+    found = np.outer(row, row)
+    found[1:, 1:] += covariance
+    return found

@@ -30,7 +30,7 @@ def release_card(release: "BaseRelease", found: Diagnosis) -> str:
         ("Fingerprint", el("code", release.fingerprint[:16], title=release.fingerprint)),
     ]
     rows = [
-        (name_of(column.name, CELL), LIGHTS[column.verdict], *told_numbers(column))
+        (name_of(column.in_unit, CELL), LIGHTS[column.verdict], *told_numbers(column))
         for column in found.columns
     ]
     findings = [

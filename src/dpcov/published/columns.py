@@ -3,6 +3,7 @@
 Contract: public metadata alone, all of it from the schema, so that a release may carry it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -17,6 +18,16 @@ Scale = Annotated[float, msgspec.Meta(ge=SMALLEST_SCALE, le=LARGEST_SCALE)]
 EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]
 
 
+def count_values(columns: Iterable["EncodedColumn"]) -> int:
+    """Encoded columns but for the intercept and indicators of missing values."""
+    return sum(column.kind not in ("intercept", "missing") for column in columns)
+
+
+def count_indicators(columns: Iterable["EncodedColumn"]) -> int:
+    """Encoded columns that say what is missing."""
+    return sum(column.kind == "missing" for column in columns)
+
+
 @dataclass(frozen=True, kw_only=True)
 class EncodedColumn:
     """One column of the encoded table, before rows are divided by the norm bound.
@@ -24,6 +35,9 @@ class EncodedColumn:
     ``name`` is for people: ``age``, ``sex=Male``, ``age (missing)``, ``(intercept)``; ``source``
     the table's column, empty for the intercept.  The original value is ``center + half_range *
     encoded value``, between ``lower`` and ``upper`` where the geometry is not that of bounds.
+    A number is called after its public function, ``log1p(income)`` or ``age(born)``, and is the
+    function's value; ``unit`` is the unit of that.  ``together`` are the columns of the table that
+    an indicator speaks of, where there are several.
     """
 
     name: str
@@ -33,6 +47,14 @@ class EncodedColumn:
     half_range: Scale
     lower: float | None = None
     upper: float | None = None
+    unit: str = ""
+    description: str = ""
+    together: tuple[str, ...] = ()
+
+    @property
+    def missing_of(self) -> tuple[str, ...]:
+        """Columns of the table whose values are missing where this indicator is one."""
+        return self.together or (self.source,)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -52,3 +74,14 @@ class EncodedColumn:
     def largest(self) -> float:
         """Largest encoded value."""
         return 1.0 if self.upper is None else (self.upper - self.center) / self.half_range
+
+
+def given_names(columns: Iterable[EncodedColumn]) -> dict[str, str]:
+    """Return what the values of every table column are called, by the column's own name.
+
+    That of a number is called as it is encoded, ``log1p(income)``: rows that come with a release,
+    or are drawn from it, have the function's values.
+    """
+    columns = tuple(columns)
+    numbers = {column.source: column.name for column in columns if column.kind == "numeric"}
+    return {column.source: column.source for column in columns} | numbers

@@ -6,7 +6,7 @@ of a thousand releases.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isnan, nan, sqrt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -58,7 +58,8 @@ class ColumnVerdict:
 
     ``within`` is what 95 of 100 errors of its correlations with columns that can be used are
     smaller than, at the median; ``smallest`` the smallest spread that shows.  Means, spreads and
-    their noise are in the column's unit; NaN where not known.
+    their noise are in the column's unit; ``missing`` is the part of the rows without a value, where
+    the schema marks them; NaN where not known.
     """
 
     name: str
@@ -72,6 +73,14 @@ class ColumnVerdict:
     spread_noise: float
     smallest: float
     within: float
+    missing: float = nan
+    missing_noise: float = nan
+    unit: str = field(default="", kw_only=True)
+
+    @property
+    def in_unit(self) -> str:
+        """The name with the unit: ``weight [kg]``."""
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
 
     @property
     def usable(self) -> bool:
@@ -213,6 +222,7 @@ class _Doctor:
         # Two checks of a column at most.
         chance = FALSE_ALARMS / max(1, 2 * len(self.columns))
         self.z = exceeded(chance, is_normal=law.is_normal)
+        self.missing = release.missing()
 
     def _typical(self, usable: Places) -> Array:
         # Median over the other columns that can be used; one column alone has no correlations.
@@ -228,7 +238,8 @@ class _Doctor:
         known = (made.means, made.mean_noise, made.deviations, made.deviation_noise)
         found = [nan if each is None else float(each[place]) for each in known]
         found += [sqrt(made.hidden_variances[place]), float(self.within[place])]
-        return ColumnVerdict(column.name, column.source, *said, *found)
+        found += self.missing.get(column.source, (nan, nan))
+        return ColumnVerdict(column.name, column.source, *said, *found, unit=column.unit)
 
     def all(self) -> list[_Said]:
         """A verdict on every column."""
@@ -271,9 +282,6 @@ class _Doctor:
     def _lost(self, place: int) -> _Said:
         column, smallest = self.columns[place], sqrt(self.made.hidden_variances[place])
         lower, upper = column.bounds
-        if column.kind == "missing":
-            advice = 'Leave its indicator out (missing = "center").'
-            return _Said("lost", "Hardly any value is missing.", advice)
         if column.kind != "numeric" and (share := self._share(place)) < RARE:
             is_level = column.kind == "category"
             what = "this level" if is_level else "one of its two values"
@@ -319,9 +327,9 @@ class _Doctor:
     def _source(self, places: list[int], means: Array) -> _Said | None:
         """What looks wrong about all that is made of one column of the table."""
         levels = [place for place in places if self.columns[place].kind == "category"]
-        missing = [place for place in places if self.columns[place].kind == "missing"]
-        if missing and means[missing[0]] > MOSTLY:
-            cause = f"{_percent(float(means[missing[0]]))} of its values are missing."
+        share, noise = self.missing.get(self.columns[places[0]].source, (nan, nan))
+        if share - self.z * noise > MOSTLY:
+            cause = f"{_percent(share)} of its values are missing."
             advice = "Check how missing values are written, or leave the column out."
             return _Said("suspicious", cause, advice)
         if not levels:

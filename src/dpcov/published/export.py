@@ -1,4 +1,4 @@
-"""Write estimates of a release for other software: CSV, JSON, npz, R.
+"""Write estimates of a release for other software: CSV, JSON, npz, R, Data Package, DCAT.
 
 Contract: reads a release only; files appear whole or not at all.
 """
@@ -17,6 +17,8 @@ from dpcov.errors import UsageError
 from dpcov.files import ReservedFile, write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease, noise_of, on_one_thread
+from dpcov.published.catalogs import data_package, dcat
+from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     correlation_noise,
@@ -26,10 +28,12 @@ from dpcov.published.estimate.entry_noise import (
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import Post
 
-Format = Literal["csv", "json", "npz", "r"]
+Format = Literal["csv", "json", "npz", "r", "frictionless", "dcat"]
 Quantity = Literal["covariance", "correlation", "second-moment", "mean"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
-FORMATS: tuple[Format, ...] = get_args(Format)
+# Formats that are called as files end, and the endings of the others.
+FORMATS: tuple[Format, ...] = get_args(Format)[:4]
+_ENDINGS: dict[str, Format] = {"datapackage.json": "frictionless", ".jsonld": "dcat"}
 
 
 def export(
@@ -44,16 +48,20 @@ def export(
     """Write one estimate of a release to a file (docs/exports.md).
 
     The ending of ``path`` chooses the format unless ``format`` does; ``r`` is a script that defines
-    a list ``dpcov``.  ``post`` is ignored for the mean.  The standard deviation of the noise, but
-    for second moments, is in the file too, and for CSV in a second one, ``NAME-noise.csv``.
+    a list ``dpcov``, ``frictionless`` (``datapackage.json``) a Data Package with the numbers and a
+    table of the columns, ``dcat`` (``.jsonld``) a description for catalogs.  ``post`` is ignored
+    for the mean.  The standard deviation of the noise, but for second moments, is in the file too,
+    and for CSV in a second one, ``NAME-noise.csv``.
     """
-    ending = Path(path).suffix.lower().removeprefix(".")
-    if format is None and ending not in FORMATS:
-        known = ", .".join(FORMATS)
-        raise UsageError(f"No format in the file name; end it in .{known} or say --format.")
+    name = Path(path).name.lower()
+    endings = _ENDINGS | {f".{kind}": kind for kind in FORMATS}
+    ending = next((kind for end, kind in endings.items() if name.endswith(end)), None)
+    if format is None and ending is None:
+        known = ", ".join([*(f".{kind}" for kind in FORMATS), *_ENDINGS])
+        raise UsageError(f"No format in the file name; end it in {known} or say --format.")
     kind = plain("format", format or ending, Format)
     made = Exported.of(release, quantity, post)
-    write = {"csv": _csv, "json": _json, "npz": _npz, "r": _r}[kind]
+    write = {"csv": _csv, "json": _json, "npz": _npz, "r": _r, "dcat": _dcat}.get(kind, _package)
     path = Path(path)
     if kind != "csv" or made.noise is None:
         write_file(path, write(made), overwrite=overwrite)
@@ -84,6 +92,12 @@ class Exported:
         labels, values = estimate(release, quantity, post)
         noise = noise_std(release, quantity, post)
         return cls(release=release, quantity=quantity, labels=labels, values=values, noise=noise)
+
+    @property
+    def columns(self) -> tuple[EncodedColumn, ...]:
+        """The columns that the labels name."""
+        whole = self.quantity == "second-moment"
+        return self.release.manifest.columns if whole else self.release.features
 
     @property
     def below_noise(self) -> Any:
@@ -141,6 +155,8 @@ def _json(made: Exported) -> bytes:
     record = {
         "quantity": made.quantity,
         "features": made.labels,
+        "units": [column.unit for column in made.columns],
+        "descriptions": [column.description for column in made.columns],
         "values": made.values.tolist(),
         "noise_std": None if made.noise is None else made.noise.tolist(),
         "below_noise": None if made.noise is None else made.below_noise.tolist(),
@@ -149,6 +165,16 @@ def _json(made: Exported) -> bytes:
         "fingerprint": made.release.fingerprint,
     }
     return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+
+
+def _package(made: Exported) -> bytes:
+    noise = {} if made.noise is None else {"noise-std": made.noise}
+    tables = {made.quantity: made.values, **noise}
+    return data_package(made.release, made.quantity, made.columns, tables)
+
+
+def _dcat(made: Exported) -> bytes:
+    return dcat(made.release, made.quantity, made.columns)
 
 
 def _npz(made: Exported) -> bytes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.published.linalg.symmetric import Array, symmetrize
 from dpcov.published.statistics import NoisyStatistics
@@ -28,6 +29,10 @@ class Frame:
         )
         p, d = features.shape
         return cls(np.linalg.inv(np.vstack([np.eye(d - p, d), features])))
+
+    def on(self, places: NDArray[np.intp]) -> Self:
+        """That of the encoded columns at ``places`` alone, which no others are mixed with."""
+        return self if self.back is None else type(self)(self.back[np.ix_(places, places)])
 
     def moment(self, matrix: Array, intercept: float | None) -> Array:
         """A second moment, (d, d), of encoded rows; ``intercept`` is its public first entry."""

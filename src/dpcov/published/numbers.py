@@ -23,7 +23,7 @@ from dpcov.published.estimate.entry_noise import (
     mean_noise,
     read_with,
 )
-from dpcov.published.estimate.unit import centered, unit_estimate
+from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 
 # Standard deviations of the noise in which 95 of 100 errors lie.
@@ -107,14 +107,14 @@ def _estimates(release: BaseRelease) -> Estimates:
     # In encoded units first: that is where the law of the noise is known.
     half_ranges, p = release.half_ranges, len(release.features)
     means, encoded = None, np.zeros(len(half_ranges))
-    unit = unit_estimate(release.statistics, release.manifest.n_rows)
-    kept = read_with(unit, release.statistics.post)
     if release.has_intercept:
         means = release.mean_vector()
         encoded = (means - release.centers) / half_ranges
         covariance = release.covariance_matrix() / np.outer(half_ranges, half_ranges)
-        noisy = release.frame.covariance(centered(kept, release.public_intercept)[2])
+        noisy = release.noisy_covariance(release.statistics.post)
     else:
+        unit = unit_estimate(release.statistics, release.manifest.n_rows)
+        kept = read_with(unit, release.statistics.post)
         covariance, noisy = release.second_moment(), release.frame.moment(kept.matrix, None)
         noisy = noisy * release.manifest.norm_bound**2
     law, mean_law = noise_of(release, None), noise_of(release)

@@ -10,6 +10,7 @@ from dpcov.files import write_file
 from dpcov.published.base import BaseRelease, on_one_thread
 from dpcov.published.card import release_card
 from dpcov.published.diagnosis import Diagnosis, diagnose
+from dpcov.published.estimate.present import MissingAs
 from dpcov.published.file import pack, unpack
 from dpcov.published.labelled import labelled
 from dpcov.published.statistics import Post
@@ -43,28 +44,48 @@ class Release(BaseRelease):
         """Read a release file, refusing damaged, altered or unknown ones."""
         return cls(*unpack(path))
 
-    def mean(self) -> Any:
+    def mean(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Any:
         """Estimated means of the features, in original units, within the public bounds.
+
+        Over the rows in which a value is present, where the schema marks missing ones; with
+        ``missing="at-random"`` those of all rows, as features that are nearly always present tell
+        (docs/missing.md).  With ``indicators`` the shares of the missing too, as
+        ``encoded_features`` has them.
 
         A pandas series with the names of the features; an array where pandas is not installed.
         ``to_numpy()`` works on both.
         """
-        return labelled(self.mean_vector(), self.feature_names)
+        values = self.mean_vector(missing=missing, indicators=indicators)
+        return labelled(values, self._names(indicators))
 
-    def covariance(self, post: Post | None = None) -> Any:
+    def covariance(
+        self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
+    ) -> Any:
         """Estimated covariance (centered, divided by n) of the features, in original units.
+
+        Every pair is over the rows in which both are present, where the schema marks missing
+        values; ``missing="at-random"`` and ``indicators`` are as in :meth:`mean`.  Covariances with
+        indicators are as noisy as they are: only those of features are made positive semidefinite.
 
         A pandas data frame with the names of the features; an array where pandas is not installed.
         ``to_numpy()`` works on both.  ``post`` is as in :meth:`second_moment`.
         """
-        return labelled(self.covariance_matrix(post), self.feature_names)
+        values = self.covariance_matrix(post, missing=missing, indicators=indicators)
+        return labelled(values, self._names(indicators))
 
-    def correlation(self, post: Post | None = None) -> Any:
+    def correlation(
+        self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
+    ) -> Any:
         """Estimated correlations of the features, as :meth:`covariance` returns them.
 
         Where noise hides a variance, its correlations are near zero, or NaN if noise is unknown.
         """
-        return labelled(self.correlation_matrix(post), self.feature_names)
+        values = self.correlation_matrix(post, missing=missing, indicators=indicators)
+        return labelled(values, self._names(indicators))
+
+    def _names(self, indicators: bool) -> tuple[str, ...]:
+        every = tuple(column.name for column in self.encoded_features)
+        return every if indicators else self.feature_names
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the correlations on matplotlib axes (new by default), and return the axes.

@@ -97,19 +97,22 @@ def _what(release: "BaseRelease") -> str:
     count = len(release.feature_names)
     features = f"{count} feature{'s' * (count != 1)}"
     groups = f"the same for each of {_first(release.group_names)}"
+    functions = [x.name for x in release.features if x.kind == "numeric" and x.name != x.source]
+    told = f"{_first(functions)}: estimates are of the function's value"
     found = any(column.lower is not None for column in release.features)
     what = "the length to which longer encoded rows were scaled" if found else _BOUND
     bound = f"{release.manifest.norm_bound:.6g}, {what}"
-    told = told_of(release)
+    sampling = told_of(release)
     remark = "published exactly: this number is not protected"
     if release.manifest.n_rows is None:
         remark = "the exact number is protected"
     return _table(
         ("Published", f"{kind} of {features}, with noise; no row and no single value"),
         ("Features", _first(release.feature_names)),
+        *([("Functions", told)] if functions else []),
         *([("Groups", groups)] if release.group_names else []),
         ("Rows", f"{rows_in_words(release)} ({remark})"),
-        *([("Sampling", " ".join(told))] if told else []),
+        *([("Sampling", " ".join(sampling))] if sampling else []),
         ("Norm bound", bound),
     )
 
@@ -158,15 +161,18 @@ def _estimates(found: Diagnosis) -> str:
 
 
 def _columns(columns: Sequence[ColumnVerdict]) -> str:
-    width = max([len("Column"), *(len(_short(column.name)) for column in columns)])
+    width = max([len("Column"), *(len(_short(column.in_unit)) for column in columns)])
     lines = [
         f"   {'Column':<{width}}  {'mean':>10} {'±':>9}  {'spread':>10} {'±':>9}  correlations ±"
     ]
+    is_marked = any(isfinite(c.missing) for c in columns)
+    lines[0] = lines[0] + f"  {'missing':>7} {'±':>6}" * is_marked
     for c in columns:
         mean, of_mean, spread, of_spread, within = told_numbers(c)
-        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {within:>6}"
+        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {within:>14}"
+        line += f"  {_part(c.missing):>7} {_part(WITHIN * c.missing_noise):>6}" * is_marked
         light, _, word = LIGHTS[c.verdict].partition(" ")
-        lines.append(f"{light}  {_short(c.name):<{width}}  {line}  {word}")
+        lines.append(f"{light}  {_short(c.in_unit):<{width}}  {line}  {word}")
     return "\n".join(lines)
 
 
@@ -175,6 +181,10 @@ def told_numbers(column: ColumnVerdict) -> tuple[str, ...]:
     of_mean, of_spread = WITHIN * column.mean_noise, WITHIN * column.spread_noise
     numbers = (column.mean, of_mean, column.spread, of_spread)
     return *(f"{x:.4g}" if isfinite(x) else "–" for x in numbers), plus_minus(column.within)
+
+
+def _part(share: float) -> str:
+    return f"{100 * share:.2g} %" if isfinite(share) else "–"
 
 
 def _provenance(release: "BaseRelease") -> str:

@@ -14,7 +14,7 @@ from scipy import special, stats
 
 from dpcov.privacy.options import Count, plain
 from dpcov.published.base import BaseRelease, on_one_thread
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.linalg.project import clip_eigenvalues
 from dpcov.published.linalg.symmetric import Array, compose, correlation_of, eigh
 
@@ -36,33 +36,40 @@ def sample(release: BaseRelease, n_rows: int, *, seed: int | None = None) -> pa.
     """
     encoded = Copula(release, np.random.default_rng(seed)).draw(plain("n_rows", n_rows, Count))
     # Encoded columns of one column of the table stand together.
-    pairs = zip(release.features, encoded.T, strict=True)
-    members = groupby(pairs, key=lambda pair: pair[0].source)
-    return pa.table({source: _decoded(*zip(*group, strict=True)) for source, group in members})
+    pairs = list(zip(release.encoded_features, encoded.T, strict=True))
+    hidden = {
+        source: values > column.lowest
+        for column, values in pairs
+        if column.kind == "missing"
+        for source in column.missing_of
+    }
+    values = (pair for pair in pairs if pair[0].kind != "missing")
+    members = groupby(values, key=lambda pair: pair[0].source)
+    names = given_names(release.features)
+    return pa.table(
+        {names[source]: _decoded(list(group), hidden.get(source)) for source, group in members}
+    )
 
 
 class Copula:
     """Latent correlations and marginal laws that together give a release's moments."""
 
     def __init__(self, release: BaseRelease, rng: np.random.Generator) -> None:
-        self.columns, self.mean, self._rng = release.features, release.mean_vector(), rng
-        self.scales, self.centers = release.half_ranges, release.centers
-        covariance = release.covariance_matrix() / np.outer(self.scales, self.scales)
+        self.columns, self._rng = release.encoded_features, rng
+        self.mean = release.mean_vector(indicators=True)
+        self.scales = np.array([column.half_range for column in self.columns])
+        self.centers = np.array([column.center for column in self.columns])
+        covariance = release.covariance_matrix(indicators=True) / np.outer(self.scales, self.scales)
         variances = np.maximum(np.diagonal(covariance), 0.0)
         self.wanted = correlation_of(covariance, undefined=0.0)
         # Pairs of no one column of the table, and of no constant.
-        self._sources = sources = np.array([column.source for column in self.columns])
+        sources = np.array([column.source for column in self.columns])
         missing = np.array([column.kind == "missing" for column in self.columns])
         self.is_free = (sources[:, None] != sources) | (missing[:, None] != missing)
         self.is_free &= np.outer(variances > 0, variances > 0)
-        # A missing value was encoded as 0, so moments of the present ones are larger.
-        absent = dict(zip(sources[missing].tolist(), self.mean[missing].tolist(), strict=True))
-        shares = np.array([absent.get(source, 0.0) for source in sources])
-        present = np.where(missing, 1.0, np.maximum(1.0 - shares, _CLEAR_OF_ENDS))
         lowest, largest = self._bounds = np.array([(c.lowest, c.largest) for c in self.columns]).T
         mean = (self.mean - self.centers) / self.scales
-        self._means = np.clip(mean / present, lowest, largest)
-        self._variances = np.maximum((variances + mean**2) / present - self._means**2, 0.0)
+        self._means, self._variances = np.clip(mean, lowest, largest), variances
         numeric = (place for place, x in enumerate(self.columns) if x.kind == "numeric")
         self._quantiles = {place: self._beta_quantiles(place) for place in numeric}
         self._latent = self._adjusted()
@@ -116,17 +123,13 @@ class Copula:
                 taken = open_rows & (levels[:, place] > 1 - share / (left or 1.0))
                 seen[:, place] = np.where(taken, column.largest, column.lowest)
                 open_rows, left = open_rows & ~taken, left - share
-            if column.kind == "missing":
-                hidden = np.flatnonzero(self._sources[:place] == column.source)
-                seen[np.ix_(taken, hidden)] = 0.0
         return seen
 
 
-def _decoded(columns: tuple[EncodedColumn, ...], encoded: tuple[Array, ...]) -> pa.Array:
-    # Values of one column of the table; what marks the missing ones comes last.
-    first, hidden = columns[0], None
-    if columns[-1].kind == "missing":
-        columns, encoded, hidden = columns[:-1], encoded[:-1], encoded[-1] > 0
+def _decoded(members: list[tuple[EncodedColumn, Array]], hidden: Any) -> pa.Array:
+    # Values of one column of the table.
+    columns, encoded = zip(*members, strict=True)
+    first = columns[0]
     if first.kind == "category":
         labels = [column.name.removeprefix(f"{first.source}=") for column in columns]
         taken = [values > column.lowest for column, values in zip(columns, encoded, strict=True)]

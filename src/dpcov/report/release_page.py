@@ -31,6 +31,7 @@ from dpcov.report.charts import number
 from dpcov.report.html import Child, Html, Section, el, fill, join, name_of, names_of, note, table
 
 SCRIPTS = ("theme.js", "tables.js", "heatmap.js", "parts.js")
+LONGEST_DESCRIPTION = 200
 COLUMNS_SHOWN = 12
 # Anchor, heading and entry in the list of contents.
 SECTIONS = (
@@ -164,7 +165,9 @@ def _about(release: Release) -> Html:
 
 def _columns(release: Release) -> Html:
     rows = list(_column_rows(release))
-    head = ("Column", "Kind", "Public bounds or categories")
+    head: tuple[str, ...] = ("Column", "Kind", "Public bounds or categories", "Description")
+    if not any(column.description for column in release.features):
+        head, rows = head[:-1], [row[:-1] for row in rows]
     made = table(head, rows, caption="Columns of the table", numeric=False)
     bound = fill("columns.html", bound=number(release.manifest.norm_bound))
     if len(rows) > COLUMNS_SHOWN:
@@ -176,17 +179,21 @@ def _column_rows(release: Release) -> Iterator[tuple[Child, ...]]:
     # Categories of one column stand together.
     for source, members in groupby(release.features, key=lambda column: column.source):
         columns = list(members)
+        about = el("bdi", html.shorten(columns[0].description, LONGEST_DESCRIPTION))
         kinds = {column.kind for column in columns}
         missing = " (missing values are marked)" if "missing" in kinds else ""
         if "category" in kinds:
             names = (column.name for column in columns if column.kind == "category")
             labels = names_of(name.removeprefix(f"{source}=") for name in names)
-            yield name_of(source), f"categorical{missing}", labels
+            yield name_of(source), f"categorical{missing}", labels, about
         elif "boolean" in kinds:
-            yield name_of(source), f"true or false{missing}", "counted as 1 and 0"
+            yield name_of(source), f"true or false{missing}", "counted as 1 and 0", about
         else:
             lower, upper = columns[0].bounds
-            yield name_of(source), f"numeric{missing}", f"{number(lower)} to {number(upper)}"
+            unit = el("bdi", " ", html.shorten(columns[0].unit)) if columns[0].unit else None
+            bounds = (f"{number(lower)} to {number(upper)}", unit)
+            kind = "numeric" if columns[0].name == source else "value of a function"
+            yield name_of(columns[0].name), f"{kind}{missing}", bounds, about
 
 
 def _guarantee(release: Release) -> Html:

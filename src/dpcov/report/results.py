@@ -209,7 +209,7 @@ def _finding(names: Sequence[str], column: ColumnVerdict) -> Html:
 def _column(column: ColumnVerdict) -> list[Child]:
     light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
     numbers = (column.mean, WITHIN * column.mean_noise, column.spread, WITHIN * column.spread_noise)
-    return [name_of(column.name), light, *map(number, numbers), plus_minus(column.within)]
+    return [name_of(column.in_unit), light, *map(number, numbers), plus_minus(column.within)]
 
 
 def _problem(group: GroupNumbers) -> Html:

@@ -1,9 +1,12 @@
 """Peak memory does not grow with the number of rows, whatever the rows come from."""
 
+import json
+import lzma
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -78,6 +81,41 @@ measured["read"] = growth(lambda: gather(source(small)), lambda: gather(source(l
 if not url:
     measured["kept"] = growth(lambda: gather(stream(small)), lambda: keep(stream(large)))
 """
+
+
+_OTHERS = """
+import sys
+from dpcov.data.sources import open_source
+schema = dpcov.Schema(
+    columns={f"x{place}": dpcov.Numeric(lower=-1, upper=1) for place in range(10)}
+)
+
+def gather(path):
+    source = open_source(path)
+    source.step = 20_000
+    table_moments(source, schema, MomentsSpec(shells=3), threads=2)
+
+noise, folder = sys.argv[1:]
+for ending in ("sav", "jsonl", "csv.xz"):
+    small, large = (f"{folder}/{size}.{ending}" for size in ("small", "large"))
+    measured[ending] = growth(lambda: gather(small), lambda: gather(large), float(noise))
+"""
+
+
+def test_memory_does_not_grow_with_the_rows_of_other_files(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+    few = np.random.default_rng(0).uniform(-1, 1, (100, FEATURES)).round(3)
+    lines = [json.dumps(dict(zip(_NAMES, row, strict=True))) for row in few.tolist()]
+    rows = "".join(",".join(map(str, row)) + "\n" for row in few.tolist())
+    for name, n_rows in (("small", SMALL), ("large", LARGE)):
+        copies = n_rows // 100
+        table = pd.DataFrame(np.tile(few, (copies, 1)), columns=_NAMES)
+        pyreadstat.write_sav(table, tmp_path / f"{name}.sav")
+        (tmp_path / f"{name}.jsonl").write_text(("\n".join(lines) + "\n") * copies)
+        with lzma.open(tmp_path / f"{name}.csv.xz", "wt", preset=0) as file:
+            file.write(",".join(_NAMES) + "\n" + rows * copies)
+    found = measured(_OTHERS, str(NOISE), str(tmp_path))
+    assert max(found.values()) < NOISE, found
 
 
 def write(folder, name, n_rows):

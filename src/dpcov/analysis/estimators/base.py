@@ -18,6 +18,7 @@ from dpcov.analysis.estimators.fit_rows import (
     Terms,
     make_release,
     require_terms,
+    schema_of,
     table_of,
 )
 from dpcov.analysis.features import (
@@ -33,6 +34,8 @@ from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.markup import Child
 from dpcov.published.base import on_one_thread
+from dpcov.published.estimate.post import find_post
+from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -54,6 +57,9 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         Features of the release to use; a table column's name means all features made of it.
     post : Post, optional
         Post-processing of the release; by default what its mechanism is meant to be read with.
+    missing : {"pairwise", "at-random"}
+        Moments over the values that are present, or what all rows would have if values are missing
+        at random (docs/missing.md), for which there are no intervals.
     budget : Budget, optional
         What the release may cost.  No default; for ``fit(rows)`` only, like all that follows.
     schema, bounds
@@ -75,6 +81,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     features: Sequence[str] | None = None
     post: Post | None = None
+    missing: MissingAs = "pairwise"
     spend_again: bool = False
 
     @classmethod
@@ -94,10 +101,15 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
             return self._fit_release(X, {})
         require_terms(self)
         table, roles, facts = self._table(X, y)
+        schema = schema_of(self, table, roles)
+        self._facts = facts
+        # What the release could not be read with is refused before it costs anything.
+        columns = schema.encoded_columns
+        self._check(tuple(column for column in columns if column.kind != "intercept"))
         spending = self.__dict__.setdefault("_spending", Spending())
         with nullcontext() if self.spend_again else spending.used(type(self).__name__):
-            release = make_release(self, table, roles)
-        return self._fit_release(release, facts)
+            self.release_ = make_release(self, table, roles, schema)
+        return self._fit_release(self.release_, facts)
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
         """Return the table, its columns' roles, and public facts to keep with the release."""
@@ -122,7 +134,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def _warn_of_hidden(self, release: Release) -> None:
         places = np.concatenate([self._places, getattr(self, "_targets", self._places[:0])])
-        found = [release.diagnose().columns[place] for place in np.unique(places)]
+        chosen = {feature_columns(release)[place].name for place in places}
+        found = [column for column in release.diagnose().columns if column.name in chosen]
         hidden = [column.name for column in found if column.hidden]
         if hidden:
             more = ", ..." if len(hidden) > SHOWN else ""
@@ -131,6 +144,12 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
                 f"{', '.join(hidden[:SHOWN])}{more}; release.diagnose() says why."
             )
 
+    def _check(self, columns: Columns) -> None:
+        """Refuse parameters that cannot be used with these features."""
+        if self.post is not None:
+            find_post(self.post)
+        find_features(columns, self.features)
+
     def _chosen(self, release: Release, columns: Columns) -> Places:
         return find_features(columns, self.features, weights_column(release))
 
@@ -138,7 +157,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _reading(self, assume_centered: bool = False) -> Reading:
-        return Reading(self.release_, self._places, self.post, not assume_centered)
+        centered = not assume_centered
+        return Reading(self.release_, self._places, self.post, centered, self.missing)
 
     @on_one_thread
     def conf_int(self, level: float = 0.95, **options: Any) -> Any:
@@ -148,13 +168,18 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         ``options`` are those of the functions for these intervals.
         """
         self._require_fitted()
+        if self.missing != "pairwise":
+            raise InputError("There are intervals for missing='pairwise' alone; fit again so.")
         return self._intervals(level=level, **options)
 
     def _intervals(self, **options: Any) -> Any:
         raise InputError(f"There are no intervals for {type(self).__name__}.")
 
     def _features_of(self, X: Any) -> Array:
-        return feature_matrix(self, self._columns(), X)
+        columns, instead = self._columns(), None
+        if self.release_.presence is not None:
+            instead = self.release_.mean_vector(indicators=True)[self._places]
+        return feature_matrix(self, columns, X, instead)
 
     def _columns(self) -> Columns:
         self._require_fitted()

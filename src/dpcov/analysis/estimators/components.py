@@ -1,7 +1,7 @@
 """Give principal components of a release, with the edge of the noise marked, and factors."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.optimize import minimize
@@ -9,6 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpcov.analysis.estimators.base import ReleaseEstimator, require_number, with_signs
 from dpcov.analysis.estimators.biplot import draw_loadings
+from dpcov.analysis.features import Columns, feature_columns, find_features
 from dpcov.analysis.intervals.eigenvalues import Scaling
 from dpcov.analysis.intervals.inference import eigenvalue_intervals
 from dpcov.analysis.problems import InputError, warn_noise
@@ -66,7 +67,15 @@ class PrivatePCA(Projection):
     scaling: Scaling = "original"
     assume_centered: bool = False
 
+    def _check(self, columns: Columns) -> None:
+        super()._check(columns)
+        if self.scaling not in get_args(Scaling):
+            raise InputError(f"scaling must be one of: {', '.join(get_args(Scaling))}.")
+        if self.n_components not in (None, "noise"):
+            self._wanted(len(find_features(columns, self.features)))
+
     def _read(self, release: Release) -> None:
+        self._check(feature_columns(release))
         reading = self._reading(self.assume_centered)
         self.mean_ = reading.mean
         self.scale_ = self._scale(reading)
@@ -92,8 +101,6 @@ class PrivatePCA(Projection):
         # A column without variance stays at zero in any unit.
         stds = np.where(variances > 0, np.sqrt(np.maximum(variances, 0.0)), half_ranges)
         units = {"original": np.ones(len(stds)), "encoded": half_ranges, "correlation": stds}
-        if self.scaling not in units:
-            raise InputError(f"scaling must be one of: {', '.join(units)}.")
         return units[self.scaling]
 
     def _number(self) -> int:
@@ -102,14 +109,19 @@ class PrivatePCA(Projection):
             return p
         if wanted == "noise":
             return max(1, self.n_above_noise_)
-        number = require_number("n_components", wanted, 0.0)
-        if 0 < number < 1:
+        number = self._wanted(p)
+        if number < 1:
             # The fewest components that reach the share.
             shares = np.cumsum(np.maximum(self.scree_, 0.0))
             return int(min(p, 1 + np.searchsorted(shares, number * shares[-1])))
-        if number != int(number) or not 1 <= number <= p:
-            raise InputError(f"n_components must be a share below 1, or a number from 1 to {p}.")
         return int(number)
+
+    def _wanted(self, p: int) -> float:
+        """A number of components, or a share of the variance."""
+        number = require_number("n_components", self.n_components, 0.0)
+        if not 0 < number < 1 and (number != int(number) or not 1 <= number <= p):
+            raise InputError(f"n_components must be a share below 1, or a number from 1 to {p}.")
+        return number
 
     def _intervals(self, **options: Any) -> Any:
         options = {"scaling": self.scaling, "n_eigenvalues": self.n_components_} | options
@@ -202,11 +214,19 @@ class PrivateFactorAnalysis(Projection):
 
     n_components: int = 1
 
-    def _read(self, release: Release) -> None:
-        reading = self._reading()
-        k, p = int(require_number("n_components", self.n_components, 1)), len(reading.places)
+    def _check(self, columns: Columns) -> None:
+        super()._check(columns)
+        self._factors(len(find_features(columns, self.features)))
+
+    def _factors(self, p: int) -> int:
+        k = int(require_number("n_components", self.n_components, 1))
         if k > p:
             raise InputError(f"{k} factors cannot be told from {p} features.")
+        return k
+
+    def _read(self, release: Release) -> None:
+        reading = self._reading()
+        k, p = self._factors(len(reading.places)), len(reading.places)
         encoded = reading.floored_covariance("factor analysis")
         self.noise_edge_, level = reading.noise_levels()
         strong = int(np.sum(eigh(reading.encoded_covariance).values > level))

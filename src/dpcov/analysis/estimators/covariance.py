@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.covariance import EmpiricalCovariance, graphical_lasso, log_likelihood
 
 from dpcov.analysis.estimators.base import ReleaseEstimator, require_number
+from dpcov.analysis.features import Columns
 from dpcov.analysis.intervals.inference import correlation_intervals, variance_intervals
 from dpcov.analysis.problems import UNKNOWN_PENALTY, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import Reading
@@ -143,6 +144,11 @@ class PrivateGraphicalLasso(ReleaseEstimator):
     """
 
     alpha: float | Literal["auto"] = "auto"
+
+    def _check(self, columns: Columns) -> None:
+        super()._check(columns)
+        if self.alpha != "auto":
+            require_number("alpha", self.alpha, 0.0)
 
     def _read(self, release: Release) -> None:
         reading = self._reading()

@@ -97,7 +97,7 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _of_class(self, name: str) -> tuple[float, Reading]:
         part = self.release_.group(name)
-        reading = Reading(part, self._places, self.post)
+        reading = Reading(part, self._places, self.post, missing=self.missing)
         try:
             # Computed once, here: the noise may hide how many rows a class has, and so its mean.
             _ = reading.mean
@@ -150,7 +150,7 @@ class PrivateLDA(Discriminant):
         pooled = self._pooled
         if pooled.post is None and pooled.noise is not None:
             # Without the bias of post-processing, where the law of the noise is known.
-            pooled = Reading(self.release_, self._places, "none")
+            pooled = Reading(self.release_, self._places, "none", missing=self.missing)
         self.noise_edge_ = pooled.edge
         within = pooled.encoded_covariance - self._between(found)
         # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).  It

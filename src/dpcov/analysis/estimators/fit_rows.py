@@ -102,17 +102,25 @@ def require_terms(terms: Terms) -> None:
         raise InputError(f"{problem} one of the two, schema=... or bounds=(lower, upper).")
 
 
-def make_release(terms: Terms, table: "pa.Table", roles: Roles) -> "Release":
-    """Spend the budget on one release of the table."""
+def schema_of(terms: Terms, table: "pa.Table", roles: Roles) -> "Schema":
+    """What is public about the table."""
     # Imported here, so that reading a release loads nothing that handles rows.
+    from dpcov.data.schema.schema import Schema
+
+    if terms.schema is None:
+        return _bounded_schema(terms, roles, table.column_names)
+    return terms.schema if isinstance(terms.schema, Schema) else Schema.from_toml(terms.schema)
+
+
+def make_release(terms: Terms, table: "pa.Table", roles: Roles, schema: "Schema") -> "Release":
+    """Spend the budget on one release of the table."""
     from dpcov.noise.entropy import SeededEntropy
     from dpcov.pipeline.table import release
 
     assert terms.budget is not None
-    schema = terms.schema
     return release(
         table,
-        schema=_bounded_schema(terms, roles, table.column_names) if schema is None else schema,
+        schema=schema,
         budget=terms.budget,
         mechanism=terms.mechanism,
         neighbors=terms.neighbors,

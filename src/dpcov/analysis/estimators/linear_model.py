@@ -87,15 +87,12 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         roles = Roles(targets=names, target_bounds=self.target_bounds)
         return table_of(X, columns, names), roles, facts
 
+    def _check(self, columns: Columns) -> None:
+        super()._check(columns)
+        self._find(columns, None)
+
     def _chosen(self, release: Release, columns: Columns) -> Places:
-        wanted = self._facts.get("targets", self.target)
-        if wanted is None or len(wanted) == 0:
-            raise InputError("Say target=NAME, or a list of names among release.feature_names.")
-        self._targets = find_features(columns, wanted)
-        self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
-        self._asked = predictors(columns, self._targets, self.features, weights_column(release))
-        if not len(self._asked):
-            raise InputError("No feature is left to predict with.")
+        self._find(columns, weights_column(release))
         self.reference_levels_: tuple[str, ...] = ()
         if not self.fit_intercept:
             return self._asked
@@ -103,8 +100,19 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         kept, self.reference_levels_ = without_references(release, self._asked)
         return kept
 
+    def _find(self, columns: Columns, unasked: str | None) -> None:
+        """Places of targets and features."""
+        wanted = self._facts.get("targets", self.target)
+        if wanted is None or len(wanted) == 0:
+            raise InputError("Say target=NAME, or a list of names among release.feature_names.")
+        self._targets = find_features(columns, wanted)
+        self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
+        self._asked = predictors(columns, self._targets, self.features, unasked)
+        if not len(self._asked):
+            raise InputError("No feature is left to predict with.")
+
     def _read(self, release: Release) -> None:
-        columns, moment = feature_columns(release), release.second_moment(self.post)
+        columns, moment = feature_columns(release), release.present_moment(self.post, self.missing)
         self._units = self._reading(not self.fit_intercept)
         self.noise_edge_ = self._units.edge
         self._coding = coding_of(columns, self._asked, self.reference_levels_)
@@ -250,9 +258,14 @@ class PrivateRidge(LinearModel):
     alpha: float | Literal["auto"] = "auto"
     _r2_words: ClassVar[str] = "R², new rows"
 
+    def _check(self, columns: Columns) -> None:
+        super()._check(columns)
+        if self.alpha != "auto":
+            require_number("alpha", self.alpha, 0.0)
+
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
-        noise = noise_of(self.release_)
-        is_mapped = noise is not None and noise.is_normal and noise.features is not None
+        noise = noise_of(self.release_, indicators=True)
+        is_mapped = noise is not None and noise.is_normal and self.release_.frame.back is not None
         self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
         half_ranges = np.array([goal.half_range for goal in self._goals])
         risks = self._risks(problems, self.alphas_)
@@ -275,13 +288,13 @@ class PrivateRidge(LinearModel):
         return [float(risk) for risk in np.diagonal(found)]
 
     def _risks(self, problems: list[RidgeProblem], alphas: Array) -> Array:
-        noise = noise_of(self.release_)
+        noise = noise_of(self.release_, indicators=True)
         if noise is None:
             if self.alpha == "auto":
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
             return np.full((len(problems), len(alphas)), np.nan)
-        raw, n_rows = self.release_.second_moment("none"), self.release_.n_rows
-        probes = list(self.release_.noise_probes(self.post))
+        raw, n_rows = self.release_.present_moment("none", self.missing), self.release_.n_rows
+        probes = list(self.release_.noise_probes(self.post, self.missing))
         found = []
         for p in problems:
             around = [Probe(noise, p.at(after), p.at(before)) for noise, after, before in probes]
@@ -291,7 +304,7 @@ class PrivateRidge(LinearModel):
 
     def _risk_noise(self, problems: list[RidgeProblem]) -> Array:
         # Of u'Wu, isotropic where the noise was added: sqrt(2 v) |u|^2.
-        noise, back = noise_of(self.release_), self.release_.frame.back
+        noise, back = noise_of(self.release_, indicators=True), self.release_.moment_map
         assert noise is not None
         u = np.array([p.error_directions(p.path(self.alphas_)) for p in problems])
         u = u if back is None else u @ back

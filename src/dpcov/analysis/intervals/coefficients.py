@@ -47,6 +47,9 @@ class Regression(NamedTuple):
         if law.tails == "bounded":
             factor = _worst(direction, weight, L @ at, float(at @ errors @ at))
         sampling = factor * (weight * errors * (law.sampling_factor / used))
+        if law.shares is not None:
+            thinned = law.thinned(direction)
+            sampling = factor * (L.T @ thinned @ L) * (law.sampling_factor / used)
         z, widening = law.reaches()
         system = np.column_stack([-A, y])
         # Kept are the (b, 1) with |c|² |T(b)|² <= z² Var(c'T(b)).

@@ -159,12 +159,15 @@ def spectrum_of(
     normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
     kurtoses = np.array([law.shape(place).kurtosis for place in chosen])
     bounds = np.array([law.reach(place) for place in chosen])
+    present = np.diagonal(law.present(chosen))
     return Spectrum(
         covariance=law.covariance[np.ix_(chosen, chosen)] * np.outer(scale, scale),
         noise=noise * sqrt(law.reaches(0.95)[1]),
         sampling=normals + normals.transpose(0, 2, 1),
         # Fourth root of the variance of u², relative to the normal law's 2 variance².
-        spread=((3 * kurtoses - 1) / 2) ** 0.25,
+        spread=((3 * kurtoses - 1) / 2) ** 0.25 / np.sqrt(present),
         normalized=normalized,
-        worst=None if law.tails == "moments" else (bounds * scale, law.sampling_factor),
+        worst=None
+        if law.tails == "moments"
+        else (bounds * scale, law.sampling_factor / float(present.min())),
     )

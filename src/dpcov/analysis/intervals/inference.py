@@ -32,6 +32,9 @@ from dpcov.published.release import Release
 
 Names = Sequence[str] | None
 
+# What a table of coefficients is called, before the target.
+_COEFFICIENTS = "coefficients for "
+
 
 @on_one_thread
 def mean_intervals(
@@ -187,7 +190,7 @@ def coefficient_intervals(
     coding = coding_of(columns, chosen, references)
     maps = half_range_map(release, fit_intercept)
     lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, alpha, fit_intercept)
-    return _table(f"coefficients for {target}", law, lines, references)
+    return _table(f"{_COEFFICIENTS}{columns[int(goals[0])].name}", law, lines, references)
 
 
 def _opened(
@@ -220,6 +223,10 @@ def _table(
     what: str, law: MomentLaw, lines: Sequence[Interval], references: Names = None, *notes: str
 ) -> IntervalTable:
     notes += law.notes + tuple(f"Reference category: {name}." for name in references or ())
+    # A table of coefficients ends its heading with the target.
+    named = {what.removeprefix(_COEFFICIENTS), *(line.name for line in lines)}
+    units = [f"{x.name} in {x.unit}" for x in law.columns if x.unit and x.name in named]
+    notes += (f"Units: {'; '.join(units)}.",) if units else ()
     return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=notes)
 
 

@@ -128,6 +128,8 @@ class MomentLaw:
     back: Array | None = None
     # Part of all squared lengths that scaling rows down took, 0 if none was.
     lost: float = 0.0
+    # Parts of the rows in which pairs of features are present, (p, p); None: all.
+    shares: Array | None = None
     is_normal: bool = True
     # Whether rows are a sample; otherwise the table itself is what is estimated.
     sampling: bool = True
@@ -203,6 +205,30 @@ class MomentLaw:
             return np.eye(len(self.moment))
         free = self.back[:, int(self.has_intercept) :]
         return np.asarray(free @ free.T)
+
+    def present(self, places: Places) -> Array:
+        """Parts of the rows in which pairs of columns are present, (q, q)."""
+        found = np.ones((len(self.moment), len(self.moment)))
+        if self.shares is not None:
+            found[1:, 1:] = self.shares
+            found[0, 1:] = found[1:, 0] = np.diagonal(self.shares)
+        return np.asarray(found[np.ix_(places, places)])
+
+    def thinned(self, a: Array) -> Array:
+        """Matrix K: u'Ku is n times the variance of a'Mu by sampling, for a'Mu about zero.
+
+        Normal rows whose pairs of columns are present in different ones (docs/missing.md).
+        """
+        present = self.present(np.arange(len(self.moment)))
+        own, means = np.diagonal(present), self.plausible[0]
+        spread = self.plausible - np.outer(means, means) / self.plausible[0, 0]
+        more = spread * (present / np.outer(own, own) - 1.0)
+        both = self.plausible + more
+        # What pairs of one column add because they are over different rows.
+        lone = np.sqrt(np.maximum(1 / own - 1.0, 0.0))[:, None]
+        apart = lone * (a[:, None] * spread + np.diag(spread @ a))
+        along = more @ a
+        return np.asarray(float(a @ both @ a) * both + np.outer(along, along) + apart.T @ apart)
 
     def shape(self, place: int) -> ColumnShape:
         """Shape of a column, with a variance that its bounds allow."""
@@ -287,6 +313,10 @@ def moment_law(
         )
     intercept = release.public_intercept
     moment = release.frame.moment(unit.matrix, intercept) * release.manifest.norm_bound**2
+    shares = None
+    if release.presence is not None and moment[0, 0] > 0:
+        found = release.presence.moments(moment / moment[0, 0])
+        moment, shares = found.moment() * moment[0, 0], found.shares
     # D is 2v for isotropic Gaussian noise; a noisy trace that was merged into it, or another law,
     # gives any two diagonal entries the same covariance.
     own = (noise.diagonal + 2 * noise.bias - noise.between_diagonals) * np.eye(len(moment))
@@ -306,7 +336,8 @@ def moment_law(
         off_diagonal=noise.off_diagonal + noise.bias,
         diagonal=diagonal,
         columns=tuple(release.manifest.columns),
-        back=release.frame.back,
+        back=release.moment_map,
+        shares=shares,
         lost=release.statistics.lost,
         is_normal=noise.is_normal,
         sampling=sampling,

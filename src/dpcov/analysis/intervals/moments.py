@@ -23,9 +23,9 @@ SEVERAL, MOST_LOST = 4.0, 0.9
 
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
     """Ratios of two noisy moments, the column's and the intercept's; in original units."""
-    # The ratio's denominator is the moment of the intercept, small where weights are.
-    lines, rows = [], law.sampling_factor * law.count**2
+    lines = []
     for place in map(int, places + 1):
+        rows = _rows(law, place)
         column = law.columns[place]
         lower, upper = column.lowest, column.largest
         point = float(law.moment[0, place]), law.count
@@ -37,6 +37,13 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
         line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
         lines.append(line.clipped(lower, upper).scaled(column.half_range, column.center))
     return lines
+
+
+def _rows(law: MomentLaw, place: int) -> float:
+    # Variance of a mean over the rows in which a column is present, relative to that of one.  The
+    # ratio's denominator is the moment of the intercept, small where weights are.
+    present = float(law.present(np.array([place]))[0, 0])
+    return float(law.sampling_factor * law.count**2 / present)
 
 
 def variance_lines(law: MomentLaw, places: Places) -> list[Interval]:
@@ -63,7 +70,7 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
     if law.tails == "bounded":
         # u² varies by t (B² - t) at most if nothing but |u| <= B is known.
         linear, square = law.reach(place) ** 2, -1.0
-    rows = law.sampling_factor * law.count**2
+    rows = _rows(law, place)
     sampling = 0.0, -linear / 2 * rows, square * rows
     privacy = _privacy(law, place, np.outer(pair, pair))
     line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
@@ -89,6 +96,8 @@ class _Pair(NamedTuple):
     shapes: tuple[ColumnShape, ColumnShape]
     reach: tuple[float, float]
     rows_used: float = 1.0
+    # Variances and covariances of a, c and b, relative to those in all rows, (3, 3).
+    thinning: Array | None = None
 
 
 def correlation_lines(law: MomentLaw, places: Places, *, partial: bool = False) -> list[Interval]:
@@ -104,21 +113,40 @@ def _pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
         rows = np.array([[-law.means[i], 1.0, 0.0], [-law.means[j], 0.0, 1.0]])
         covariance = law.covariance[np.ix_([i, j], [i, j])]
         both = (shapes[i], shapes[j]), (reaches[i], reaches[j])
-        yield _Pair((i, j), np.array([0, i, j], dtype=np.intp), rows, covariance, *both)
+        where, thinning = (
+            np.array([0, i, j], dtype=np.intp),
+            _thinning(law.present(np.array([i, j]))),
+        )
+        yield _Pair((i, j), where, rows, covariance, *both, thinning=thinning)
+
+
+def _thinning(shares: Array) -> Array:
+    # A variance is over the rows of its own column, the covariance over those of both: sums over
+    # rows covary as often as rows are in both.
+    first, second, both = shares[0, 0], shares[1, 1], shares[0, 1]
+    return np.array(
+        [
+            [1 / first, 1 / first, both / (first * second)],
+            [1 / first, 1 / both, 1 / second],
+            [both / (first * second), 1 / second, 1 / second],
+        ]
+    )
 
 
 def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
     # Residuals of two columns after regression on the others.
     chosen, q = [0, *map(int, places + 1)], len(places) + 1
     moment = law.moment[np.ix_(chosen, chosen)] / law.count
-    used = 1.0 - (q - 2) * law.sampling_factor
+    # Pairs are over different rows: taken for those of the pair that has fewest.
+    present = float(law.present(np.array(chosen)).min())
+    used = present - (q - 2) * law.sampling_factor
     for a, b in itertools.combinations(range(1, q), 2):
         others = [place for place in range(q) if place not in (a, b)]
         rows, covariance = np.zeros((2, q)), np.zeros((2, 2))
         rows[0, a] = rows[1, b] = 1.0
         inner = moment[np.ix_(others, others)]
         # A regression that drowned leaves no variance, so the interval is [-1, 1].
-        if _stands_out(law, inner, others) and used > 0.5:
+        if _stands_out(law, inner, others) and used > 0.5 * present:
             rows[:, others] = -np.linalg.solve(inner, moment[np.ix_(others, [a, b])]).T
             covariance = rows @ moment @ rows.T
         columns = chosen[a], chosen[b]
@@ -129,7 +157,7 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
         )
         reach = float(np.abs(rows[0]).sum()), float(np.abs(rows[1]).sum())
         where, shapes = np.array(chosen, dtype=np.intp), (first, second)
-        yield _Pair(columns, where, rows, covariance, shapes, reach, max(used, 0.5))
+        yield _Pair(columns, where, rows, covariance, shapes, reach, max(used, 0.5 * present))
 
 
 def _stands_out(law: MomentLaw, moment: Array, places: list[int]) -> bool:
@@ -162,8 +190,10 @@ def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
     if law.tails == "bounded" and any(shape.skew_slope is None for shape in pair.shapes):
         # T(r) varies by A² √(ab) (1 - r²) / 2 at most, A² the largest (u/√k + √k w)² / 2.
         largest = (pair.reach[0] / sqrt(ratio) + pair.reach[1] * sqrt(ratio)) ** 2 / 2
+        used = used if pair.thinning is None else used * float(pair.thinning.max())
         sampling = largest * scale / 2 * used, 0.0, -largest * scale / 2 * used
     else:
         spread = pair_covariance(*pair.shapes, float(np.clip(c, -scale, scale)))
+        spread = spread if pair.thinning is None else spread * pair.thinning
         sampling = triple(slopes @ spread @ slopes.T * used)
     return ratio_interval(name, point, sampling, privacy, law.reaches()).clipped(-1.0, 1.0)

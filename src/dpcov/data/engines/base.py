@@ -26,9 +26,11 @@ from dpcov.data.exact import packed_entries, panel_entries
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import Grouping
 from dpcov.data.histograms import HistogramQuestion, Histograms
+from dpcov.data.layout import FileLayout
 from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import digest
+from dpcov.data.room import Room
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, ReadAs, open_source
@@ -65,13 +67,23 @@ class TableEncoding:
     grouping: Grouping | None = None
     geometry: Geometry | None = None
 
+    @property
+    def layout(self) -> FileLayout | None:
+        """How files with the table are laid out."""
+        return self.schema.file
+
     @cached_property
     def encoder(self) -> Encoder:
         """Made once in every process."""
         return Encoder(self.schema, self.geometry)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: each for name, each in self.__dict__.items() if name != "encoder"}
+        made_here = ("encoder", "_room")
+        return {name: each for name, each in self.__dict__.items() if name not in made_here}
+
+    @cached_property
+    def _room(self) -> Room:
+        return Room()
 
     @property
     def n_features(self) -> int:
@@ -89,13 +101,17 @@ class TableEncoding:
         return {**self.encoder.wanted, **(self.grouping.wanted if self.grouping else {})}
 
     def encode(self, block: Block) -> EncodedBlock:
-        """Encode a block of the wanted columns."""
+        """Encode a block of the wanted columns; the next block in this thread overwrites it."""
         groups = None if self.grouping is None else self.grouping.codes(block)
-        return self.encoder.encode(block), groups
+        return self.encoder.encode(block, self._room), groups
 
     def column_values(self, block: Block) -> Iterable[NDArray[np.float64]]:
         """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing."""
         return self.encoder.column_values(block)
+
+    def row_lengths(self, block: Block) -> NDArray[np.float64]:
+        """Lengths of rows, as :meth:`~dpcov.data.encode.Encoder.row_lengths` gives them."""
+        return self.encoder.row_lengths(block, self._room)
 
     def cells(self, block: Block) -> Iterable[NDArray[np.float64]]:
         """What is read of every column, as numbers."""
@@ -109,6 +125,7 @@ class BallEncoding:
     n_features: int
     norm_bound: float
     wanted: None = None
+    layout: None = None
 
     def encode(self, block: Block) -> EncodedBlock:
         """Encode a block."""
@@ -220,7 +237,7 @@ class HistogramTask(Task):
             answer.add(self.encoding.column_values(block))
         else:
             assert isinstance(self.encoding, TableEncoding)
-            answer.add([self.encoding.encoder.row_lengths(block)])
+            answer.add([self.encoding.row_lengths(block)])
 
 
 def block_rows(n_features: int) -> int:

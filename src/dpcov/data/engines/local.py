@@ -66,7 +66,7 @@ def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
 
 def _blocks(data: Any, encoding: Encoding) -> Generator[GroupedBlock, None, None]:
     rows, groups = (data.rows, data.groups) if isinstance(data, GroupedRows) else (data, None)
-    source = open_source(rows)
+    source = open_source(rows, encoding.layout)
     if groups is not None:
         _require_a_group_a_row(source, len(groups))
     start = 0

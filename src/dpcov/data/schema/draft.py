@@ -1,11 +1,23 @@
 """Draft a schema for a table: names and types of the columns, no bound, category or value."""
 
-from dpcov.data.schema.declared import Boolean, Categorical, Declared, Ignored, Numeric
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from dpcov.data.layout import FileLayout
+from dpcov.data.schema.codebooks.dictionaries import schema_of
+from dpcov.data.schema.codebooks.fields import BOUNDED
+from dpcov.data.schema.declared import Boolean, Categorical, Date, Declared, Ignored, Numeric
+from dpcov.data.schema.names import Proposal, grouped, propose
 from dpcov.data.schema.schema import Schema
+from dpcov.data.schema.toml import format_schema
+from dpcov.data.schema.wildcards import is_pattern
 from dpcov.data.sources import Source
+from dpcov.data.sources.statistical import StatisticalSource
 
 _OTHER = (
-    "neither a number nor a text (a date, a list, ...) or empty so far; "
+    'neither a number nor a text, or empty so far; a date has the type "date"; otherwise '
     "derive a number in the data to use it"
 )
 _NAMELESS = "has no name, which is usual for row numbers; name it in the data to use it"
@@ -17,10 +29,75 @@ _DECLARED: dict[str, Declared] = {
 }
 
 
+@dataclass(frozen=True)
+class Draft:
+    """A schema with unfilled bounds and categories, and why columns are declared so."""
+
+    schema: Schema
+    comments: dict[str, str]
+    # Columns of the codebook that the table lacks.
+    absent: tuple[str, ...] = ()
+
+    def dumps(self) -> str:
+        """Write the schema with its comments."""
+        return format_schema(self.schema, self.comments)
+
+
 def draft(source: Source) -> Schema:
-    """Draft a schema with unfilled bounds and categories; write it with `Schema.save`."""
-    nameless = Ignored(note=_NAMELESS)
-    kinds = source.kinds().items()
-    return Schema(
-        columns={name: _DECLARED[kind] if name.strip() else nameless for name, kind in kinds}
+    """Draft a schema with unfilled bounds and categories."""
+    return describe(source).schema
+
+
+def draft_text(source: Source) -> str:
+    """Write the draft with a comment where a name says more than a type."""
+    return describe(source).dumps()
+
+
+def describe(
+    source: Source | None, codebook: Schema | None = None, layout: FileLayout | None = None
+) -> Draft:
+    """Draft a schema from the names and types of a table, and from what a codebook says.
+
+    Without a table all columns of the codebook are declared.  A file of a statistical package is
+    its own codebook.  ``layout`` is written into the draft.
+    """
+    if codebook is None and isinstance(source, StatisticalSource):
+        codebook = schema_of(source.dictionary)
+    known = {} if codebook is None else codebook.columns
+    names = tuple(known) if source is None else source.columns
+    proposals = _proposals(source, known) if source else {n: _told(known[n]) for n in names}
+    columns = {name: declared for name, (declared, _) in proposals.items()}
+    # Names that hold wildcards themselves, and no group: names are names.
+    literal = all(name in names for name in columns)
+    wildcards = not (literal and any(map(is_pattern, columns)))
+    described = Schema(columns={}) if codebook is None else codebook
+    schema = msgspec.structs.replace(
+        described, columns=columns, wildcards=wildcards, file=layout or described.file
     )
+    comments = {name: why for name, (_, why) in proposals.items()}
+    return Draft(schema, comments, tuple(name for name in known if name not in names))
+
+
+def _proposals(source: Source, known: Mapping[str, Declared]) -> dict[str, Proposal]:
+    found: dict[str, Proposal] = {}
+    for name, kind in source.kinds().items():
+        nameless = Ignored(note=_NAMELESS), ""
+        found[name] = propose(name, kind, _DECLARED[kind]) if name.strip() else nameless
+    described = {name: _described(found[name], known[name]) for name in found if name in known}
+    others = grouped({name: each for name, each in found.items() if name not in known})
+    # In the order of the table, unless columns share an entry.
+    return {name: described[name] for name in found if name in described} | others
+
+
+def _described(guess: Proposal, declared: Declared) -> Proposal:
+    # A name says more than a codebook that has a description only.
+    bare = type(declared)(description=declared.description)
+    if declared != bare or isinstance(declared, Ignored | Date | Boolean):
+        return _told(declared)
+    proposed, why = guess
+    return msgspec.structs.replace(proposed, description=declared.description), why
+
+
+def _told(declared: Declared) -> Proposal:
+    bounds = {getattr(declared, name, None) for name in ("lower", "upper")}
+    return declared, "" if bounds == {None} else BOUNDED

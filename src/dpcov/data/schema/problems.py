@@ -6,20 +6,28 @@ Contract: a schema without problems has a finite, positive norm bound that every
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
+
+from dpcov.data.cells import text_of
+from dpcov.data.dates import pattern_of
 from dpcov.data.schema.declared import (
+    Boolean,
     Categorical,
+    Date,
     Declarations,
     Declared,
     Ignored,
+    Missing,
     Numeric,
     Weights,
     encoded_columns_of,
 )
+from dpcov.errors import SchemaError
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
 
-_MISSING = (None, "center", "indicator")
+_MISSING = (None, *get_args(Missing))
 _MOST = 20
 
 
@@ -34,53 +42,103 @@ def listed(heading: str, problems: Sequence[str]) -> str:
 def problems_of(schema: Declarations) -> list[str]:
     """List what is missing or contradictory, one sentence each."""
     columns = schema.columns.items()
-    found = [problem for name, declared in columns for problem in _of_column(name, declared)]
+    found = [problem for name, kind in columns for problem in _of_column(schema, name, kind)]
     found += _of_table(schema)
     # Encoded columns can be named only where bounds and categories are filled in.
     return found or _of_names(schema)
 
 
-def _of_column(name: object, declared: object) -> Iterator[str]:
+def _of_column(schema: Declarations, name: object, declared: object) -> Iterator[str]:
     if not isinstance(name, str) or (not name.strip() and not isinstance(declared, Ignored)):
         yield "A column without a name can only be ignored; give it a name in the data."
-    elif isinstance(declared, Numeric):
-        yield from _of_bounds(name, declared.lower, declared.upper)
-    elif isinstance(declared, Categorical):
-        yield from _of_categories(f"Column '{name}'", declared.categories)
     elif not isinstance(declared, Declared):
-        yield f"Column '{name}' must be Numeric, Boolean, Categorical or Ignored."
-    if getattr(declared, "missing", None) not in _MISSING:
-        yield f'Column \'{name}\': missing is "center" or "indicator".'
+        yield f"Column '{name}' must be Numeric, Date, Boolean, Categorical or Ignored."
+    elif getattr(declared, "missing", None) not in _MISSING:
+        yield f'Column \'{name}\': missing is "center", "indicator" or "never".'
+    elif wrong := _misfit(declared):
+        yield f"Column '{name}': {wrong}."
+    else:
+        yield from (f"Column '{name}': {wrong}." for wrong in _of_kind(schema, name, declared))
 
 
-def _of_bounds(name: str, lower: float | None, upper: float | None) -> Iterator[str]:
+def _misfit(declared: Declared) -> str:
+    # What has another type than its field, or is none of the values that it may have.
+    try:
+        msgspec.convert(msgspec.to_builtins(declared), Declared)
+    except (msgspec.ValidationError, TypeError) as error:
+        return str(error).replace(" - at `$.", " at `")
+    return ""
+
+
+def _of_kind(schema: Declarations, name: str, declared: Declared) -> Iterator[str]:
+    if isinstance(declared, Categorical):
+        yield from _of_categories(declared)
+    elif isinstance(declared, Numeric | Date):
+        yield from _of_numbers(declared)
+    if isinstance(declared, Date):
+        yield from _of_date(declared)
+    elif isinstance(declared, Boolean) and {0, 1} & set(map(_number, schema.codes_of(name))):
+        yield "0 and 1 are false and true here, not codes of missing values; set missing_codes"
+    elif isinstance(declared, Numeric) and len(set(schema.marks_of(name))) < 2:
+        yield "decimal and thousands are the same mark; set both"
+
+
+def _number(code: str | float) -> float:
+    try:
+        return float(code)
+    except ValueError:
+        return math.nan
+
+
+def _of_numbers(declared: Numeric | Date) -> Iterator[str]:
+    lower, upper = declared.lower, declared.upper
     if lower is None or upper is None:
         bounds = {"lower": lower, "upper": upper}
         unfilled = " and ".join(word for word, bound in bounds.items() if bound is None)
-        wrong = f"fill in {unfilled} from public knowledge, never from the data"
+        yield f"fill in {unfilled} from public knowledge, never from the data"
     elif not (math.isfinite(lower) and math.isfinite(upper)):
-        wrong = "bounds must be finite numbers"
+        yield "bounds must be finite numbers"
     elif lower > upper:
-        wrong = "lower is above upper; exchange them"
+        yield "lower is above upper; exchange them"
     elif lower == upper:
-        wrong = "lower and upper are equal; widen them, or ignore the column"
-    elif upper / 2 - lower / 2 < SMALLEST_SCALE:
-        wrong = "lower and upper are too close to be told apart; use another unit"
-    elif upper / 2 - lower / 2 > LARGEST_SCALE:
-        wrong = "lower and upper are so far apart that squares overflow; use another unit"
+        yield "lower and upper are equal; widen them, or ignore the column"
+    elif declared.function == "log1p" and lower <= -1:
+        yield "log1p needs a lower bound above -1"
+    elif declared.function == "sqrt" and lower < 0:
+        yield "sqrt needs a lower bound of 0 or more"
     else:
-        return
-    yield f"Column '{name}': {wrong}."
+        lowest, highest = declared.encoded_bounds
+        if highest / 2 - lowest / 2 < SMALLEST_SCALE:
+            yield "lower and upper are too close to be told apart; use another unit"
+        elif highest / 2 - lowest / 2 > LARGEST_SCALE:
+            yield "lower and upper are so far apart that squares overflow; use another unit"
 
 
-def _of_categories(what: str, categories: tuple[str, ...]) -> Iterator[str]:
-    if not categories:
-        yield f"{what}: list its categories from public knowledge, never from the data."
-    if "" in categories:
-        yield f"{what}: an empty text cannot be a category, it means a missing value."
-    if repeated := sorted(label for label, count in Counter(categories).items() if count > 1):
-        names = ", ".join(repeated)
-        yield f"{what}: listed more than once (blanks around are ignored): {names}."
+def _of_date(declared: Date) -> Iterator[str]:
+    if declared.as_ != "year" and declared.reference is None:
+        yield f'"{declared.as_}" needs a reference, such as reference = 2020-12-31'
+    try:
+        pattern_of(declared.format)
+    except SchemaError as error:
+        yield str(error)
+
+
+def _of_categories(declared: Categorical) -> Iterator[str]:
+    own = declared.categories, *declared.groups.values()
+    spelled = [text.casefold() if declared.ignore_case else text for of in own for text in of]
+    codes = {str(text_of(code, "")) for code in declared.missing_codes or ()}
+    if not declared.levels:
+        yield "list its categories from public knowledge, never from the data"
+    if "" in (*spelled, *declared.names):
+        yield "an empty text cannot be a category, it means a missing value"
+    if empty := sorted(name for name, of in declared.groups.items() if not of):
+        yield f"groups without a spelling: {', '.join(empty)}"
+    if repeated := sorted(label for label, count in Counter(spelled).items() if count > 1):
+        yield f"listed more than once (blanks around are ignored): {', '.join(repeated)}"
+    if both := sorted(codes & set(spelled)):
+        yield f"both a category and a code of missing values: {', '.join(both)}"
+    if unknown := sorted(set(declared.labels) - set(declared.levels)):
+        yield f"labels of what is no category: {', '.join(unknown)}"
 
 
 def _of_table(schema: Any) -> Iterator[str]:
@@ -90,11 +148,14 @@ def _of_table(schema: Any) -> Iterator[str]:
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         yield "rows_per_person must be a whole number, 1 or more."
     if not isinstance(schema.missing, str) or schema.missing not in _MISSING:
-        yield 'missing is "center" or "indicator".'
+        yield 'missing is "center", "indicator" or "never".'
+    if not isinstance(schema.wildcards, bool):
+        yield "wildcards is true or false."
     if not isinstance(schema.intercept, bool):
         yield "intercept is true or false."
     if not isinstance(schema.title, str):
         yield "title is a text."
+    yield from _of_missing(schema)
     if schema.weights is not None:
         yield from _of_weights(schema, schema.weights)
     if bound is not None and not SMALLEST_SCALE <= bound < math.inf:
@@ -102,6 +163,18 @@ def _of_table(schema: Any) -> Iterator[str]:
     elif bound is not None and bound > schema.worst_case_norm:
         useless = f"norm_bound is above {schema.worst_case_norm:.6g}, which no row exceeds"
         yield f"{useless}, so it would only add noise; leave it out or lower it."
+
+
+def _of_missing(schema: Declarations) -> Iterator[str]:
+    names = [name for group in schema.missing_together for name in group]
+    for name, count in Counter(names).items():
+        what = f"missing_together names '{name}'"
+        if name not in schema.features:
+            yield f"{what}, which is no column that is encoded; correct it or leave it out."
+        elif getattr(schema.columns[name], "missing", None) in ("center", "never"):
+            yield f"{what}, whose own `missing` says otherwise; leave out one of them."
+        elif count > 1:
+            yield f"{what} twice; a column has one indicator."
 
 
 def _of_weights(schema: Declarations, weights: Weights) -> Iterator[str]:
@@ -113,6 +186,8 @@ def _of_weights(schema: Declarations, weights: Weights) -> Iterator[str]:
         yield f"Column '{name}' holds the weights; make it numeric, from 0 to upper, or ignored."
     elif isinstance(declared, Numeric) and (declared.lower, declared.upper) != (0.0, upper):
         yield f"Column '{name}' holds the weights; its bounds are 0 and the upper of the weights."
+    elif isinstance(declared, Numeric) and declared.transform is not None:
+        yield f"Column '{name}' holds the weights, which take no transform."
     if upper is None or not 0 < upper < math.inf:
         yield "The weights need upper, a positive public bound of the largest weight."
     if schema.intercept is not True:

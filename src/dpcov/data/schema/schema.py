@@ -3,12 +3,16 @@
 Contract: a schema is written from what anybody may know about the table, never from its rows.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
+
+import msgspec
 
 from dpcov.data.schema.card import schema_card
 from dpcov.data.schema.declared import Declarations, encoded_columns_of
 from dpcov.data.schema.problems import listed, problems_of
 from dpcov.data.schema.toml import format_schema, parse_schema, read_text
+from dpcov.data.schema.wildcards import UNRESOLVED, assign, is_pattern, quoted
 from dpcov.errors import SchemaError
 from dpcov.files import write_file
 from dpcov.published.columns import EncodedColumn
@@ -19,13 +23,23 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Parameters
     ----------
-    columns : mapping of str to Numeric, Boolean, Categorical or Ignored
+    columns : mapping of str to Numeric, Date, Boolean, Categorical or Ignored
         In the order of the encoded table.  Columns of the data that are not listed are not read.
+        A name such as ``"BILL_AMT*"`` stands for every column that fits; see :meth:`resolve`.
     title : str
+    wildcards : bool
+        Whether ``*``, ``?`` and ``[...]`` in a name stand for other characters.
     intercept : bool
         Whether a column of ones comes first, which gives means and centered covariances.
-    missing : {"center", "indicator"}
+    missing : {"indicator", "center", "never"}
         For all columns that do not say otherwise.
+    missing_together : sequence of sequences of str
+        Columns whose values are missing in the same rows share one indicator; where one of them is
+        missing, all of them count as missing.
+    missing_codes : sequence of str or number
+        Cells that mean "missing", for all columns that do not list their own.
+    decimal, thousands : str
+        Marks of numbers in texts, for all columns that do not state their own.
     weights : Weights, optional
         A row is multiplied by ``sqrt(weight / upper)``; needs the intercept.
     rows_per_person : int
@@ -33,6 +47,8 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
     norm_bound : float, optional
         A public bound on the l2 norm of an encoded row, below the worst case; longer rows are
         scaled down.
+    file : FileLayout, optional
+        How files with the table are laid out, where that does not follow from their ending.
 
     Notes
     -----
@@ -63,28 +79,83 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
         self.require_complete()
         return encoded_columns_of(self)
 
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The names that stand for several columns, unless a table has a column so called."""
+        return tuple(filter(is_pattern, self.columns)) if self.wildcards is True else ()
+
+    def resolve(self, names: Iterable[str]) -> "Schema":
+        """Write out the columns that patterns stand for.
+
+        A column's own name comes first, then the pattern with most characters outside of
+        wildcards.  Capitals count.
+
+        Parameters
+        ----------
+        names : iterable of str
+            All column names of the table, which are public.
+
+        Returns
+        -------
+        Schema
+            Without patterns, its columns in the order of the table; the schema itself if it has
+            none.
+
+        Raises
+        ------
+        SchemaError
+            If a pattern fits no column, or two fit one equally well, or only patterns such as
+            ``*`` fit, so that nothing shows that the names are names.
+
+        Examples
+        --------
+        >>> schema = Schema(columns={"id": Ignored(), "PAY_[1-6]": Numeric(lower=-2, upper=9)})
+        >>> list(schema.resolve(["id", "PAY_1", "PAY_2"]).columns)
+        ['id', 'PAY_1', 'PAY_2']
+        """
+        if not self.patterns:
+            return self
+        table = dict.fromkeys(names)
+        columns = self.columns
+        if not set(self.patterns) <= set(table):
+            entry_of = assign(columns, table)
+            found = {name: columns[entry] for name, entry in entry_of.items()}
+            # What the table lacks is refused where it is read.
+            columns = found | {name: columns[name] for name in columns if not is_pattern(name)}
+        wildcards = not any(map(is_pattern, columns))
+        return msgspec.structs.replace(self, columns=columns, wildcards=wildcards)
+
     def problems(self) -> list[str]:
         """List what must be corrected before the schema can be used, one sentence each."""
         return problems_of(self)
 
     def require_complete(self) -> None:
         """Raise a `SchemaError` that lists every problem, if there is one."""
-        if problems := self.problems():
+        problems = self.problems()
+        if self.patterns:
+            problems.append(UNRESOLVED.format(what=quoted(self.patterns)))
+        if problems:
             raise SchemaError(listed("The schema cannot be used yet:", problems))
 
     @classmethod
-    def loads(cls, text: str) -> "Schema":
-        """Read a schema from TOML text."""
-        return parse_schema(text, cls)
+    def loads(cls, text: str, *, complete: bool = False) -> "Schema":
+        """Read a schema from TOML text; a ``complete`` one has no problems, either."""
+        return parse_schema(text, cls, complete=complete)
 
     @classmethod
-    def from_toml(cls, path: str | Path) -> "Schema":
-        """Read a schema from a TOML file."""
-        return parse_schema(read_text(Path(path)), cls)
+    def from_toml(cls, path: str | Path, *, complete: bool = False) -> "Schema":
+        """Read a schema from a TOML file; errors quote the line."""
+        name = f"'{Path(path).name}'"
+        return parse_schema(read_text(Path(path)), cls, name=name, complete=complete)
 
     def dumps(self) -> str:
         """Write the schema as TOML text, with comments where something has to be filled in."""
         return format_schema(self)
+
+    @property
+    def meaning(self) -> str:
+        """As TOML text, without what only says how files are laid out."""
+        return msgspec.structs.replace(self, file=None).dumps()
 
     def save(self, path: str | Path) -> None:
         """Write the schema to a TOML file, which is replaced as a whole or not at all."""

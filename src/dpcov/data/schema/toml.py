@@ -6,29 +6,42 @@ written as ``nan``, so that a draft is valid TOML.
 
 import json
 import re
-import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, TypeVar
 
 import msgspec
 
-from dpcov.data.schema.declared import Declarations, Declared
-from dpcov.data.schema.problems import listed
+from dpcov.data.layout import PLAIN
+from dpcov.data.schema.declared import NO_OTHER, Declarations, Declared
+from dpcov.data.schema.mistakes import Mistakes, load_toml
+from dpcov.data.schema.problems import problems_of
 from dpcov.errors import SchemaError
 from dpcov.files import reason_of
 
 SchemaT = TypeVar("SchemaT", bound=Declarations)
 
 _MAX_BYTES = 16 * 2**20
-_TYPES = '"numeric", "boolean", "categorical" or "ignored"'
 _DRAFT = """\
 # A draft.  Fill in every nan and every empty list, then use it.
 # Bounds and categories must come from public knowledge (questionnaires, code books, common sense),
 # and NEVER from the data: no minimum, no maximum, no list of the values that occur.
 # Give identifiers, free text and everything that is not needed the type "ignored".
 # A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
+# Help in editors: dpcov schema --json-schema > dpcov.schema.json
+#:schema ./dpcov.schema.json
 """
+# What is not written.
+_TABLE_DEFAULTS: dict[str, Any] = {
+    **{"title": "", "wildcards": True, "missing_codes": (), "decimal": ".", "thousands": ""},
+    "missing_together": (),
+}
+_LAYOUT = msgspec.structs.asdict(PLAIN)
+_DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("description", "unit", "format", "note"), ""),
+    **{"labels": {}, "groups": {}, "other": NO_OTHER, "ignore_case": False},
+}
 _HINTS = {
     "lower": "the smallest value anybody could have, by public knowledge",
     "upper": "the largest value anybody could have, by public knowledge",
@@ -36,14 +49,14 @@ _HINTS = {
 }
 
 
-def read_text(path: Path) -> str:
-    """Read a schema file, or say why that is not possible."""
-    what = f"The schema file '{path.name}'"
+def read_text(path: Path, kind: str = "schema") -> str:
+    """Read a file that describes a table, or say why that is not possible."""
+    what = f"The {kind} file '{path.name}'"
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
-            raise SchemaError(f"{what} is larger than {_MAX_BYTES >> 20} MiB; it is no schema.")
+            raise SchemaError(f"{what} is larger than {_MAX_BYTES >> 20} MiB; it is no {kind}.")
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SchemaError(f"{what} is not UTF-8 text; save it as UTF-8.") from None
@@ -51,67 +64,85 @@ def read_text(path: Path) -> str:
         raise SchemaError(f"{what} cannot be read: {reason_of(error)}.") from None
 
 
-def parse_schema(text: str, kind: type[SchemaT]) -> SchemaT:
-    """Read a schema of this class from TOML text; every misfit is listed with its column."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SchemaError(f"The schema is not valid TOML: {error}. Correct that line.") from None
-    except (ValueError, RecursionError):
-        raise SchemaError(
-            "The schema has a number of thousands of digits, or brackets nested too deeply."
-        ) from None
+def parse_schema(
+    text: str, kind: type[SchemaT], *, name: str = "The schema", complete: bool = False
+) -> SchemaT:
+    """Read a schema of this class from TOML text; every misfit is listed with its line.
+
+    A complete one has no problems, either.
+    """
+    table, mistakes = load_toml(text, name), Mistakes(text)
     columns = table.pop("columns", None)
     if not isinstance(columns, dict):
-        raise SchemaError("The schema has no [columns.<name>] tables; write one for every column.")
-    problems: list[str] = []
+        raise SchemaError(f"{name} has no [columns.<name>] tables; write one for every column.")
+    if "defaults" in table:
+        defaults = table.pop("defaults")
+        mistakes.convert(("defaults",), "the defaults", defaults, Declared)
+        mistakes.refuse(f"{name} has mistakes:")
+        columns = {column: _with_defaults(entry, defaults) for column, entry in columns.items()}
     declared = {
-        name: _convert(f"column '{name}'", entry, Declared, problems)
-        for name, entry in columns.items()
+        column: mistakes.convert(("columns", column), f"column '{column}'", entry, Declared)
+        for column, entry in columns.items()
     }
-    schema = _convert("the table", {**table, "columns": {}}, kind, problems)
-    if schema is None or problems:
-        raise SchemaError(listed("The schema has mistakes:", problems))
-    return kind(**{**msgspec.structs.asdict(schema), "columns": declared})
+    schema = mistakes.convert((), "the table", {**table, "columns": {}}, kind)
+    mistakes.refuse(f"{name} has mistakes:")
+    made = kind(**{**msgspec.structs.asdict(schema), "columns": declared})
+    if complete:
+        mistakes.add_problems(problems_of(made))
+        mistakes.refuse(f"{name} cannot be used yet:")
+    return made
 
 
-def _convert(what: str, entry: Any, kind: Any, problems: list[str]) -> Any:
-    try:
-        return msgspec.convert(entry, kind, strict=True)
-    except msgspec.ValidationError as error:
-        place = str(error).replace(" - at `$.", " at `").replace(" - at `$`", "")
-        hint = f"; type is {_TYPES}" if "`type`" in place else ""
-        problems.append(f"{what}: {place}{hint}.")
-    return None
+def _with_defaults(entry: Any, defaults: dict[str, Any]) -> Any:
+    # Fields mean different things for different types: only those of the same type are taken.
+    same = isinstance(entry, dict) and entry.get("type", defaults["type"]) == defaults["type"]
+    return {**defaults, **entry} if same else entry
 
 
-def format_schema(schema: Declarations) -> str:
-    """Write a schema as TOML text; what is not filled in carries a comment."""
-    return "\n".join(_lines(msgspec.to_builtins(schema))) + "\n"
+def format_schema(schema: Declarations, comments: Mapping[str, str] | None = None) -> str:
+    """Write a schema as TOML text; what is not filled in carries a comment, as columns may."""
+    return "\n".join(_lines(msgspec.to_builtins(schema), comments or {})) + "\n"
 
 
-def _lines(table: dict[str, Any]) -> Iterator[str]:
-    columns, weights = table.pop("columns"), table.pop("weights")
-    if any(entry.get(name, 0) in (None, ()) for entry in columns.values() for name in _HINTS):
+def _lines(table: dict[str, Any], comments: Mapping[str, str]) -> Iterator[str]:
+    columns, sections = table.pop("columns"), {key: table.pop(key) for key in ("file", "weights")}
+    if any(_is_open(entry, name) for entry in columns.values() for name in _HINTS):
         yield _DRAFT
-    yield from _entries(table)
-    if weights is not None:
-        yield "\n[weights]"
-        yield from _entries(weights)
+    yield from _entries({name: x for name, x in table.items() if x != _TABLE_DEFAULTS.get(name)})
+    for heading, section in sections.items():
+        if section is not None:
+            yield f"\n[{heading}]"
+            yield from _entries({key: x for key, x in section.items() if x != _LAYOUT.get(key)})
     if not columns:
         yield "\n[columns]"
     for name, entry in columns.items():
-        plain = re.fullmatch(r"[A-Za-z0-9_-]+", name)
-        yield f"\n[columns.{name if plain else _value(name)}]"
-        yield from _entries(entry)
+        yield "\n".join(("", *(f"# {line}" for line in wrap(comments.get(name, ""), 96))))
+        yield f"[columns.{_key(name)}]"
+        said = {key: x for key, x in entry.items() if key not in _DEFAULTS or x != _DEFAULTS[key]}
+        missing = {key: said.pop(key) for key in ("missing", "missing_codes") if key in said}
+        yield from _entries(said | missing)
 
 
 def _entries(table: dict[str, Any]) -> Iterator[str]:
     for name, value in table.items():
-        if name in _HINTS and value in (None, ()):
+        if _is_open(table, name):
             yield f"{name} = {'nan' if value is None else '[]'}  # {_HINTS[name]}"
-        elif value is not None and (value or name not in ("title", "note")):
+        elif isinstance(value, dict):
+            for key, entry in value.items():
+                yield f"{name}.{_key(key)} = {_value(entry)}"
+        elif value is not None:
             yield f"{name} = {_value(value)}"
+
+
+def _is_open(entry: dict[str, Any], name: str) -> bool:
+    # Levels may be groups alone.
+    if name == "categories" and entry.get("groups"):
+        return False
+    return name in _HINTS and entry.get(name, 0) in (None, ())
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
 
 
 def _value(value: Any) -> str:

@@ -6,42 +6,48 @@ pickled objects.
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
+from dpcov.data.layout import PLAIN, FileLayout
 from dpcov.data.seal import sealed
-from dpcov.data.sources import delimited, frames, matrices
+from dpcov.data.sources import delimited, frames, jsonlines, matrices, sheets, statistical
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source
 from dpcov.data.sources.databases import Query, open_query
+from dpcov.data.sources.streams import COMPRESSED, open_bytes
 from dpcov.errors import DataError
 from dpcov.files import reason_of
 
 __all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "open_source"]
 
-_FORMATS: dict[str, Callable[[Path], Source]] = {
-    ".csv": partial(delimited.from_file, delimiter=","),
-    ".tsv": partial(delimited.from_file, delimiter="\t"),
-    ".parquet": frames.ParquetSource,
-    ".npy": matrices.open_npy,
-    **dict.fromkeys((".arrow", ".feather", ".ipc"), frames.ArrowFileSource),
+# Text, which may be compressed; None where the delimiter has to be declared.
+_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": None}
+_JSON_LINES = (".jsonl", ".ndjson")
+_FORMATS: dict[str, Callable[[Path, FileLayout], Source]] = {
+    ".parquet": lambda path, _: frames.ParquetSource(path),
+    ".npy": lambda path, _: matrices.open_npy(path),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), lambda path, _: frames.ArrowFileSource(path)),
+    **dict.fromkeys(statistical.ENDINGS, statistical.StatisticalSource),
+    **dict.fromkeys(sheets.ENDINGS, sheets.SheetSource),
 }
 _NO_LIST = "it holds something else than equally long lists of numbers."
 
 
-def open_source(data: object) -> Source:
+def open_source(data: object, layout: FileLayout | None = None) -> Source:
     """Open rows for reading in blocks; a `DataError` says what to do and holds no value of a row.
 
     ``data`` is a path whose ending names the format, ``"-"`` for CSV on standard input, a data
     frame (pandas, Polars, PyArrow and whatever else narwhals knows), a `Query`, a 2-D
-    array, a list of equally long lists of numbers, or a SciPy sparse matrix.
+    array, a list of equally long lists of numbers, or a SciPy sparse matrix.  ``layout`` is what a
+    schema declares of files.
     """
+    layout = layout or PLAIN
     if isinstance(data, str) and data == "-":
-        return delimited.from_stream(sys.stdin.buffer, "standard input")
+        return delimited.from_stream(sys.stdin.buffer, "standard input", layout)
     if isinstance(data, str | Path):
-        return _open_file(Path(data))
+        return _open_file(Path(data), layout)
     if isinstance(data, Source):
         return data
     if isinstance(data, Query):
@@ -57,18 +63,29 @@ def open_source(data: object) -> Source:
     return frames.open_frame(data, "the table")
 
 
-def _open_file(path: Path) -> Source:
+def _open_file(path: Path, layout: FileLayout) -> Source:
     _check_file(path)
-    endings = [ending.lower() for ending in path.suffixes]
-    if endings and endings[-1] in (".gz", ".zst"):
-        endings.pop()
-    opener = _FORMATS.get(endings[-1] if endings else "")
-    if opener is None:
+    ending = path.suffix.lower()
+    if opener := _FORMATS.get(ending):
+        return opener(path, layout)
+    opened, inner = open_bytes(path, layout)
+    ending = Path(inner).suffix.lower()
+    if ending in _JSON_LINES:
+        return jsonlines.JsonLinesSource(opened, path.name)
+    if ending not in _DELIMITERS:
+        texts = [*_DELIMITERS, *_JSON_LINES]
         raise DataError(
             f"The format of '{path.name}' is not known by its ending. Use one of: "
-            f"{', '.join(_FORMATS)} (.csv, .tsv also .gz or .zst); or - for CSV on standard input."
+            f"{', '.join([*texts, *_FORMATS])} ({', '.join(texts)} also with "
+            f"{', '.join(COMPRESSED)}); or - for CSV on standard input."
         )
-    return opener(path)
+    delimiter = layout.delimiter or _DELIMITERS[ending]
+    if delimiter is None:
+        raise DataError(
+            f"'{path.name}' does not say what separates its columns. Declare delimiter in the "
+            "schema's [file] (schema draft: --delimiter)."
+        )
+    return delimited.DelimitedSource(opened, name=path.name, delimiter=delimiter, layout=layout)
 
 
 def _check_file(path: Path) -> None:

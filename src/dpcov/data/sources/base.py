@@ -6,13 +6,15 @@ sealed.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpcov.data.cells import number_column, text_column
+from dpcov.data.notation import Notation
 from dpcov.data.seal import explain, sealed, sealed_iteration
 from dpcov.errors import DataError
 
@@ -22,21 +24,23 @@ Block: TypeAlias = pa.RecordBatch | NDArray[np.float64]
 # What a column physically holds, as far as a draft of a schema has to know.
 Kind = Literal["number", "boolean", "text", "other"]
 
-# How a column is wanted, where the file itself does not say (CSV).
-ReadAs = Literal["number", "text"]
+# How a column is wanted, where the source itself does not say (CSV), or holds cells of any type.
+ReadAs: TypeAlias = Literal["number", "text"] | Notation
 
 
 class Source(ABC):
     """Rows that can be read in blocks.
 
     `name` is a label without any directory; columns without names are called ``x0``, ``x1``, ...
-    `n_rows` is None where rows have no fixed places; `once` says that they can be read only once.
+    `n_rows` is None where rows have no fixed places; `once` says that they can be read only once,
+    `names_columns` that the names stand beside the rows and not in them.
     """
 
     name: str
     columns: tuple[str, ...]
     n_rows: int | None = None
     once: bool = False
+    names_columns: bool = True
 
     @abstractmethod
     def kinds(self) -> dict[str, Kind]:
@@ -121,6 +125,24 @@ def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def check_header(labels: Sequence[str], name: str) -> tuple[str, ...]:
+    """Return the names in a line of names, without blanks around."""
+    if any(map(_is_number, labels)):
+        raise DataError(
+            f"'{name}' holds numbers where column names are expected. Add a line of column names "
+            "(a number needs a letter, such as y2020), or declare header in the schema's [file]."
+        )
+    return check_names([label.strip() for label in labels], name)
+
+
+def _is_number(label: str) -> bool:
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
+
+
 def number_names(count: int) -> tuple[str, ...]:
     """Return the names of columns that have none."""
     return tuple(f"x{index}" for index in range(count))
@@ -129,6 +151,16 @@ def number_names(count: int) -> tuple[str, ...]:
 def kinds_of(schema: pa.Schema) -> dict[str, Kind]:
     """What columns of these Arrow types hold."""
     return {field.name: kind_of_arrow_type(field.type) for field in schema}
+
+
+def kind_of_cells(cells: Iterable[object]) -> Kind:
+    """What a column holds whose cells have types of their own, by those that are not missing."""
+    found = {type(cell) for cell in cells if cell is not None and cell != ""}
+    if found and found <= {bool}:
+        return "boolean"
+    if found and found <= {bool, int, float}:
+        return "number"
+    return "text" if str in found else "other"
 
 
 def kind_of_arrow_type(data_type: pa.DataType) -> Kind:
@@ -142,3 +174,10 @@ def kind_of_arrow_type(data_type: pa.DataType) -> Kind:
         return "number"
     texts = (types.is_string, types.is_large_string, types.is_string_view)
     return "text" if any(is_text(data_type) for is_text in texts) else "other"
+
+
+def column_of_cells(cells: Iterable[object], name: str, reading: ReadAs) -> pa.Array:
+    """Return cells of any types, read one by one, as a column; missing values are null."""
+    if isinstance(reading, Notation):
+        return reading.column(cells, name)
+    return (number_column if reading == "number" else text_column)(cells, name)

@@ -17,9 +17,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpcov.data.cells import number_column, text_column
+from dpcov.data.notation import Notation
 from dpcov.data.seal import explain
-from dpcov.data.sources.base import Block, Kind, ReadAs, TypedSource, kind_of_arrow_type
+from dpcov.data.sources.base import (
+    Block,
+    Kind,
+    ReadAs,
+    TypedSource,
+    column_of_cells,
+    kind_of_arrow_type,
+)
 from dpcov.data.sources.guesses import refuse_guesses
 from dpcov.errors import DataError, UsageError
 
@@ -132,12 +139,13 @@ def _check_type(column: pa.Field, reading: ReadAs) -> None:
     if pa.types.is_null(column.type) or kind_of_arrow_type(column.type) != "other":
         return
     temporal = pa.types.is_temporal(column.type)
-    if temporal and reading == "text":
+    wants_dates = isinstance(reading, Notation) and reading.dates is not None
+    if temporal and (reading == "text" or wants_dates):
         return
     what = "a date or a time" if temporal else "neither a number, nor a truth value, nor a text"
     raise DataError(
-        f"Column '{column.name}' is {what}. Turn it into a number or a text in the query, "
-        "for example CAST(... AS double precision), or the days since a fixed date."
+        f"Column '{column.name}' is {what}. Declare a date as one (type = \"date\"), or turn it "
+        "into a number or a text in the query, for example CAST(... AS double precision)."
     )
 
 
@@ -266,8 +274,7 @@ def _batch_of_rows(
     # Every cell is read by itself, as the schema wants its column.
     cells = dict(zip(names, zip(*rows, strict=True), strict=True))
     columns = {
-        name: (number_column if reading == "number" else text_column)(cells[name], name)
-        for name, reading in wanted.items()
+        name: column_of_cells(cells[name], name, reading) for name, reading in wanted.items()
     }
     return pa.RecordBatch.from_pydict(columns)
 

@@ -1,29 +1,29 @@
-"""Read comma and tab separated text, from a file (also compressed) or standard input, in a stream.
+"""Read delimited text, from a file (also compressed) or standard input, in a stream.
 
 Contract: memory does not depend on the number of rows, and no text of a row reaches a message.
 """
 
 import csv
 import io
+import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
 
 from dpcov.data.cells import MISSING_WORDS
+from dpcov.data.layout import PLAIN, FileLayout
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names, kinds_of
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_header, kinds_of
 from dpcov.data.sources.lines import CheckedLines
+from dpcov.data.sources.streams import HEAD_BYTES, Opener, Replayed, head_of, open_text
 from dpcov.errors import DataError
 
 _BLOCK_BYTES = 1 << 20
-_HEAD_BYTES = 1 << 20
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 # Arrow compares whole cells, blanks included.
 _PADDED_MISSING = ["".join(parts) for parts in product(("", " "), MISSING_WORDS, ("", " "))]
 
@@ -32,13 +32,19 @@ class DelimitedSource(Source):
     """Text with one line of column names and one row a line."""
 
     def __init__(
-        self, opener: Callable[[], Any], *, name: str, delimiter: str = ",", once: bool = False
+        self,
+        opener: Opener,
+        *,
+        name: str,
+        delimiter: str = ",",
+        layout: FileLayout = PLAIN,
+        once: bool = False,
     ) -> None:
         self.name, self.once = name, once
-        self._opener = opener
-        self._delimiter = delimiter
-        self._header = sealed(self._read_header, name)
-        self.columns = check_names([label.strip() for label in self._header], name)
+        self._opener, self._layout = opener, layout
+        self._delimiter = layout.delimiter or delimiter
+        self._header = sealed(self._read_header, name, lambda error: self._explain(error, ()))
+        self.columns = check_header(self._header, name)
 
     def kinds(self) -> dict[str, Kind]:
         """Guess from the first block of text."""
@@ -55,14 +61,22 @@ class DelimitedSource(Source):
             yield batch.rename_columns(list(wanted))
 
     def _parse(self, types: Mapping[str, pa.DataType]) -> Any:
+        quote = self._layout.quote
         checked = CheckedLines(
-            self._opener(), delimiter=self._delimiter, columns=len(self.columns), name=self.name
+            open_text(self._opener, self._layout, self.name),
+            delimiter=self._delimiter,
+            quote=quote,
+            columns=len(self.columns),
+            name=self.name,
         )
         return pa.csv.open_csv(
             pa.PythonFile(checked, mode="r"),
             read_options=pa.csv.ReadOptions(block_size=_BLOCK_BYTES),
             parse_options=pa.csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=True, ignore_empty_lines=False
+                delimiter=self._delimiter,
+                quote_char=quote or False,
+                newlines_in_values=bool(quote),
+                ignore_empty_lines=False,
             ),
             convert_options=pa.csv.ConvertOptions(
                 column_types=dict(types),
@@ -73,31 +87,36 @@ class DelimitedSource(Source):
         )
 
     def _read_header(self) -> list[str]:
-        head = self._opener().read(_HEAD_BYTES)
+        head = head_of(open_text(self._opener, self._layout, self.name))
         if not head.strip():
             raise DataError(f"'{self.name}' is empty. Its first line must hold the column names.")
         # The head may end inside a character of a row; the line of names must be clean.
         lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
-        header = next(row for row in csv.reader(lines, delimiter=self._delimiter) if row)
+        signs: dict[str, Any] = {"delimiter": self._delimiter, "quoting": csv.QUOTE_NONE}
+        if self._layout.quote:
+            signs |= {"quotechar": self._layout.quote, "quoting": csv.QUOTE_MINIMAL}
+        header = next(row for row in csv.reader(lines, **signs) if row)
         if any("\ufffd" in label for label in header):
-            raise DataError(f"The column names of '{self.name}' are not UTF-8 text; convert it.")
-        if any(_is_number(label) for label in header):
             raise DataError(
-                f"The first line of '{self.name}' holds numbers where column names are expected. "
-                "Add a line of column names (a number needs a letter, such as y2020)."
+                f"The column names of '{self.name}' are not UTF-8 text; declare the encoding in "
+                "the schema's [file] (schema draft: --encoding), or convert it."
             )
         for sign, words in _OTHER_DELIMITERS.items():
             if len(header) == 1 and sign in header[0]:
                 raise DataError(
-                    f"The first line of '{self.name}' is a single name that holds {words}. Save "
-                    "it with commas between columns and points in decimals, or with tabs (.tsv)."
+                    f"The first line of '{self.name}' is a single name that holds {words}. Declare "
+                    f"delimiter = {json.dumps(sign)} in the schema's [file] (schema draft: "
+                    "--delimiter), or save it with commas between columns."
                 )
         return header
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         message = str(error)
-        if "invalid UTF8" in message:
-            return "it is not UTF-8 text; convert it to UTF-8."
+        if "invalid UTF8" in message or isinstance(error, UnicodeError):
+            return (
+                f"it is not text in {self._layout.encoding.upper()}; declare its encoding in the "
+                "schema's [file] (schema draft: --encoding), or convert it."
+            )
         if place := re.match(r"In CSV column #(\d+)", message):
             index = int(place.group(1))
             name = self.columns[index]
@@ -114,21 +133,10 @@ class DelimitedSource(Source):
         return super()._explain(error, schema_names)
 
 
-def from_file(path: Path, delimiter: str) -> DelimitedSource:
-    """Read a text file, compressed if its name ends in .gz or .zst."""
-    compression = _COMPRESSIONS.get(path.suffix.lower())
-
-    def opener() -> Any:
-        file = pa.OSFile(str(path))
-        return file if compression is None else pa.CompressedInputStream(file, compression)
-
-    return DelimitedSource(opener, name=path.name, delimiter=delimiter)
-
-
-def from_stream(stream: BinaryIO, name: str) -> DelimitedSource:
+def from_stream(stream: BinaryIO, name: str, layout: FileLayout = PLAIN) -> DelimitedSource:
     """Read CSV text from a stream that can be read only once."""
-    head = stream.read(_HEAD_BYTES)
-    streams = iter((io.BytesIO(head), _Replayed(head, stream)))
+    head = stream.read(HEAD_BYTES)
+    streams = iter((io.BytesIO(head), Replayed(head, stream)))
 
     def opener() -> Any:
         opened = next(streams, None)
@@ -136,23 +144,4 @@ def from_stream(stream: BinaryIO, name: str) -> DelimitedSource:
             raise DataError(f"{name} can be read only once. Save it to a file first.")
         return opened
 
-    return DelimitedSource(opener, name=name, once=True)
-
-
-class _Replayed:
-    """The head that was already read, then the rest of the stream."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head, self._rest = io.BytesIO(head), rest
-
-    def read(self, size: int, /) -> bytes:
-        """Return the next bytes; none at the end."""
-        return self._head.read(size) or self._rest.read(size)
-
-
-def _is_number(label: str) -> bool:
-    try:
-        float(label)
-    except ValueError:
-        return False
-    return True
+    return DelimitedSource(opener, name=name, layout=layout, once=True)

@@ -4,7 +4,7 @@ Contract: memory does not depend on the number of rows of a file; a frame is tur
 block at a time.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet
 
-from dpcov.data.cells import number_column, text_column
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import (
     Block,
@@ -21,6 +20,7 @@ from dpcov.data.sources.base import (
     Source,
     TypedSource,
     check_names,
+    column_of_cells,
     kind_of_arrow_type,
 )
 from dpcov.errors import DataError
@@ -161,17 +161,17 @@ def open_frame(data: object, name: str) -> Source:
 
 def _pandas_column(cells: Any, name: str, reading: ReadAs) -> pa.Array | pa.ChunkedArray:
     try:
-        return _by_type(cells, name, number_column if reading == "number" else text_column)
+        return _by_type(cells, name, reading)
     except Exception:  # pandas and Arrow have errors of their own, which may quote a cell
         failure = _UnreadableError(name)
     raise failure
 
 
-def _by_type(cells: Any, name: str, by_itself: Callable[[list[object], str], pa.Array]) -> Any:
+def _by_type(cells: Any, name: str, reading: ReadAs) -> Any:
     if cells.dtype == object:
-        return by_itself(cells.tolist(), name)
+        return column_of_cells(cells.tolist(), name, reading)
     if cells.dtype.name == "category":
-        labels = by_itself(cells.cat.categories.astype(object).tolist(), name)
+        labels = column_of_cells(cells.cat.categories.astype(object).tolist(), name, reading)
         codes = cells.cat.codes.to_numpy().astype("int64")
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), labels)
     return pa.array(cells, from_pandas=True)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dpcov.errors import DataError
 
-_QUOTE = ord('"')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = (b"\n\n", b"\n\r", b"\r\r")
 _ADVICE = (
@@ -30,10 +29,13 @@ class CheckedLines:
 
     closed = False
 
-    def __init__(self, stream: Any, *, delimiter: str, columns: int, name: str) -> None:
+    def __init__(
+        self, stream: Any, *, delimiter: str, columns: int, name: str, quote: str = '"'
+    ) -> None:
         self._stream, self._name = stream, name
+        self._quote = quote.encode()
         self._outside = np.zeros(256, dtype=bool)
-        self._outside[[ord(delimiter), ord("\n"), ord("\r"), _QUOTE]] = True
+        self._outside[list(f"{delimiter}\n\r{quote}".encode())] = True
         self._blank = _BLANK if columns > 1 else ()
         self._begins, self._quotes = True, 0
         # The byte before the undecided one, and that one: both neighbors judge a mark.
@@ -56,7 +58,7 @@ class CheckedLines:
 
     def _look(self, window: bytes, blank: tuple[bytes, ...]) -> None:
         places = np.zeros(0, dtype=np.intp)
-        if b'"' in window:
+        if self._quote and self._quote in window:
             places = self._marks(np.frombuffer(window, dtype=np.uint8))
         if any(pair in window for pair in blank):
             self._refuse_blank_line(window, places)
@@ -65,7 +67,7 @@ class CheckedLines:
 
     def _marks(self, window: NDArray[np.uint8]) -> NDArray[np.intp]:
         # Return the places of quotation marks that have both neighbors, if none is out of place.
-        places = np.flatnonzero(window[1:-1] == _QUOTE) + 1
+        places = np.flatnonzero(window[1:-1] == ord(self._quote)) + 1
         opens = (self._quotes + np.arange(len(places))) % 2 == 0
         beside = window[np.where(opens, places - 1, places + 1)]
         if not self._outside[beside].all():

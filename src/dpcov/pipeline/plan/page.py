@@ -86,17 +86,8 @@ def _grid(budget: Budget) -> Iterator[Budget]:
 def render_plan(rehearsal: Rehearsal, budget: Budget, stops: Sequence[Stop]) -> bytes:
     """Write what :func:`sweep` found as an HTML document that needs nothing else."""
     asked = next(stop for stop in stops if stop.budget == budget)
-    unit, symbol = ("rho", "ρ (rho)") if budget.rho else ("epsilon", "ε (epsilon)")
+    unit = "rho" if budget.rho else "epsilon"
     x = charts.horizontal(stops[0].amount, stops[-1].amount)
-    slider = fill(
-        "slider.html",
-        **asked.words,
-        symbol=symbol,
-        start=str(stops.index(asked)),
-        last=str(len(stops) - 1),
-        least=stops[0].words["text"],
-        most=stops[-1].words["text"],
-    )
     shown = [{**stop.words, "x": x(stop.amount), "cells": stop.cells} for stop in stops]
     delta = "" if budget.delta is None else f", delta {format_number(budget.delta)}"
     drawn = _chart(x, stops, asked, unit)
@@ -106,19 +97,33 @@ def render_plan(rehearsal: Rehearsal, budget: Budget, stops: Sequence[Stop]) -> 
     return page(
         rehearsal.schema.title or "Privacy budget plan",
         (
-            Section("columns", "What could be read, column by column", "Columns", _table(asked)),
+            Section("columns", "What could be read, column by column", "Columns", table_of(asked)),
             Section("chart", "How errors fall with the budget", "Budget", drawn),
             Section("reading", "How to read this", "How to read this", reading),
         ),
         SCRIPTS,
         subtitle=f"A plan for {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors{delta}",
-        top=slider,
+        top=slider_of(stops, asked),
         data=json_block("plan-data", {"stops": shown}),
         footer=el("p", "No sensitive row was read and no budget was spent to make this page."),
     )
 
 
-def _table(asked: Stop) -> Html:
+def slider_of(stops: Sequence[Stop], asked: Stop) -> Html:
+    """A slider over the budgets that were rehearsed."""
+    return fill(
+        "slider.html",
+        **asked.words,
+        symbol="ρ (rho)" if asked.budget.rho else "ε (epsilon)",
+        start=str(stops.index(asked)),
+        last=str(len(stops) - 1),
+        least=stops[0].words["text"],
+        most=stops[-1].words["text"],
+    )
+
+
+def table_of(asked: Stop) -> Html:
+    """What could be read from every column, with cells that the slider changes."""
     head = ("Column", "Verdict", "Mean ±", "Smallest spread that shows", "Correlations ±")
     rows = [
         (

@@ -9,15 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, exp, inf, isnan, log, sqrt
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
+from dpcov.data.dates import days_of_numbers
 from dpcov.data.geometry import Geometry
-from dpcov.data.schema.declared import Boolean, Categorical
+from dpcov.data.schema.declared import Boolean, Categorical, Date
 from dpcov.data.schema.schema import Schema
+from dpcov.data.sources import open_source
 from dpcov.errors import PrivacyWarning, UsageError
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import release
@@ -32,7 +35,7 @@ SPREAD = 1 / 8
 """Assumed spread of a number, as a part of the width of its bounds."""
 
 # Assumed parts of the rows: a yes, and a missing value where those are marked.
-YES, MISSING = 0.3, 0.1
+YES, MISSING = 0.3, 0.02
 # Rows that are made up at most, and numbers in them.
 MOST_ROWS, MOST_CELLS = 10_000, 1_000_000
 # Levels that a long list of them is merged into.
@@ -128,11 +131,11 @@ class Rehearsal:
             columns = dict(self.schema.columns)
             kind = columns.pop(name)
             yield f"without {name}", self._with(columns)
-            if isinstance(kind, Categorical) and len(kind.categories) > FEW_LEVELS + 1:
+            if isinstance(kind, Categorical) and len(kind.levels) > FEW_LEVELS + 1:
                 if self.public is not None:
                     continue
-                few = msgspec.structs.replace(kind, categories=kind.categories[:FEW_LEVELS])
-                said = f"with {FEW_LEVELS} levels of {name} instead of {len(kind.categories)}"
+                few = Categorical(categories=kind.levels[:FEW_LEVELS], missing=kind.missing)
+                said = f"with {FEW_LEVELS} levels of {name} instead of {len(kind.levels)}"
                 yield said, self._with({**self.schema.columns, name: few})
 
     def assumptions(self, planned: "Planned") -> list[str]:
@@ -196,18 +199,28 @@ def made_up(schema: Schema, n_rows: int, spread: float) -> pa.Table:
     for name, kind in schema.features.items():
         values: Any
         if isinstance(kind, Categorical):
-            values = np.array(kind.categories)[rng.integers(len(kind.categories), size=n_rows)]
+            texts = np.array([kind.spelling_of(level) for level in kind.levels])
+            values = texts[rng.integers(len(texts), size=n_rows)]
         elif isinstance(kind, Boolean):
             values = rng.random(n_rows) < YES
         else:
             lower, upper = kind.lower or 0.0, kind.upper or 0.0
             values = rng.normal(lower / 2 + upper / 2, spread * (upper - lower), n_rows)
+            if isinstance(kind, Date):
+                values = days_of_numbers(values, kind.as_, kind.reference).astype("datetime64[D]")
         is_marked = schema.missing_of(name) == "indicator"
         columns[name] = pa.array(values, mask=rng.random(n_rows) < MISSING * is_marked)
     if schema.weights is not None:
         alike = pa.array(np.full(n_rows, (schema.weights.upper or 0.0) / 2))
         columns.setdefault(schema.weights.column, alike)
     return pa.table(columns)
+
+
+def count_rows(public: Path, schema: Schema) -> int:
+    """How many rows a public table has."""
+    first = next(iter(schema.features))
+    source = open_source(public, schema.file)
+    return sum(map(len, source.blocks(2**16, wanted={first: "text"})))
 
 
 def needed_epsilon(budget: Budget, factor: float) -> Fraction | None:

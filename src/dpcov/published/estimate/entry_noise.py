@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from dpcov.published.columns import count_values
 from dpcov.published.estimate.post import find_post
+from dpcov.published.estimate.present import Presence, PresentMoments
 from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array
@@ -72,10 +74,26 @@ class MomentNoise:
     # Where rows were mapped before noise was added: encoded features as combinations of the rows
     # that noise was added to, (p, d).  Only those have these variances.
     features: Array | None = None
+    # Shares of the rows in which pairs of features are present, (p, p); None: all.
+    shares: Array | None = None
 
     def on(self, places: Places) -> "MomentNoise":
         """The same for the features at ``places``, (q,), alone."""
-        return self if self.features is None else replace(self, features=self.features[places])
+        shares = None if self.shares is None else self.shares[np.ix_(places, places)]
+        features = None if self.features is None else self.features[places]
+        return replace(self, features=features, shares=shares)
+
+    def over_present(self, presence: Presence, found: PresentMoments) -> "MomentNoise":
+        """The same where means are over the values that are present, covariances over pairs.
+
+        The noise of the numbers of those rows is left out: it is small beside the rest.
+        """
+        back = np.eye(len(found.mean) + 1)[1:] if self.features is None else self.features
+        rows = np.vstack([np.eye(1, back.shape[1]), back])
+        # Without its mean, which is subtracted where a value is present.
+        mapped = presence.centered(found) @ rows
+        mapped[:, 0] += found.mean
+        return replace(self, features=mapped, shares=found.shares)
 
     def along(self, means: Array) -> tuple[Array, Array]:
         """Products of centered features in coordinates of the noise, (p, p), and intercepts."""
@@ -83,7 +101,17 @@ class MomentNoise:
             return np.eye(len(means)) + np.outer(means, means), -means
         centered = self.features.copy()
         centered[:, 0] -= means
+        if self.shares is not None:
+            centered /= np.sqrt(np.diagonal(self.shares))[:, None]
         return centered @ centered.T, centered[:, 0] * self.has_intercept
+
+    @property
+    def thinning(self) -> tuple[Array | float, Array | float]:
+        """What the noise on means, (p,), and on pairs, (p, p), has beyond that of `along`."""
+        if self.shares is None:
+            return 1.0, 1.0
+        own = np.sqrt(np.diagonal(self.shares))
+        return 1 / own, np.outer(own, own) / self.shares
 
     def of_form(self, square: Array, trace: Array, at_intercept: Array) -> Array:
         """Variance of <F, W> for symmetric F of this squared norm, trace and entry (0, 0)."""
@@ -127,9 +155,10 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
 
 
 def _mean_square(unit: UnitEstimate, manifest: Manifest) -> float:
-    # Of an encoded feature, on average over all.
+    # Of all encoded features together, for each one that is no indicator of missing values.
     features = np.diagonal(unit.matrix)[int(manifest.columns[0].kind == "intercept") :]
-    return max(0.0, float(features.mean()) if len(features) else 0.0) * manifest.norm_bound**2
+    count = max(1, count_values(manifest.columns))
+    return max(0.0, float(features.sum()) / count) * manifest.norm_bound**2
 
 
 def seems_inhabited(part: Part) -> bool:
@@ -168,7 +197,7 @@ def mean_noise(means: Array, noise: MomentNoise) -> Array:
     squares = (np.diagonal(products) + first**2) / 2
     variance = noise.of_form(squares, first, first)
     variance += noise.excess * means**2 * noise.intercept_is_noisy
-    return np.asarray(np.sqrt(variance) / noise.intercept)
+    return np.asarray(np.sqrt(variance) / noise.intercept * noise.thinning[0])
 
 
 def total(weights: Array, noise: MomentNoise) -> MomentNoise:
@@ -176,7 +205,10 @@ def total(weights: Array, noise: MomentNoise) -> MomentNoise:
     features = noise.features
     if features is None:
         features = np.eye(len(weights) + 1)[1:]
-    return replace(noise, features=(weights @ features)[None])
+    # Levels of one column are present together.
+    first = int(np.flatnonzero(weights)[0]) if weights.any() else 0
+    shares = None if noise.shares is None else noise.shares[first : first + 1, first : first + 1]
+    return replace(noise, features=(weights @ features)[None], shares=shares)
 
 
 def variance_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
@@ -198,7 +230,8 @@ def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Arr
     square = (np.outer(own, own) + products**2) / 2 - at_first**2 + (at_first - covariance) ** 2
     variance = noise.of_form(square, products - covariance, at_first - covariance)
     variance += noise.excess * (at_first - covariance) ** 2 * noise.intercept_is_noisy
-    return np.asarray(np.sqrt(variance + noise.excess * np.eye(len(own))) / noise.intercept)
+    deviation = np.sqrt(variance + noise.excess * np.eye(len(own))) / noise.intercept
+    return np.asarray(deviation * noise.thinning[1])
 
 
 def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
@@ -220,7 +253,7 @@ def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Ar
     halves = (r / 2 * precision[:, None]) ** 2
     own_entries = halves + halves.T + at_first**2 * noise.intercept_is_noisy
     deviation: Array = np.sqrt(np.maximum(variance + noise.excess * own_entries, 0.0))
-    deviation /= noise.intercept
+    deviation = deviation / noise.intercept * noise.thinning[1]
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
     return deviation
 
@@ -265,6 +298,8 @@ def _profile(noise: MomentNoise, scales: Array) -> Array:
     if noise.features is None:
         return np.asarray(scales**2)
     seen = noise.features[:, int(noise.has_intercept) :] * scales[:, None]
+    if noise.shares is not None:
+        seen = seen / np.diagonal(noise.shares)[:, None]
     return np.asarray(np.maximum(np.linalg.eigvalsh(seen @ seen.T), 0.0))
 
 
@@ -272,5 +307,6 @@ def _largest_square(noise: MomentNoise, scales: Array, shifts: Array) -> float:
     # Largest eigenvalue of the profile of noise after centering, S (I + m m') S without a map.
     if noise.features is None and not shifts.any():
         return float(np.max(scales**2, initial=0.0))
+    scales = scales * noise.thinning[0]
     products = noise.along(shifts)[0] * np.outer(scales, scales)
     return float(np.linalg.eigvalsh(products)[-1])

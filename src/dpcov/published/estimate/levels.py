@@ -55,6 +55,10 @@ def with_known(covariance: Array, mean: Array, columns: Sequence[EncodedColumn])
         known = levels[:, None] | levels
         block = np.diag(kept[places] * largest[places]) - np.outer(kept[places], kept[places])
         found[np.ix_(places, places)] = np.where(known, block, found[np.ix_(places, places)])
+    for place, column in enumerate(columns):
+        hidden = [i for i, other in enumerate(columns) if other.source in column.together]
+        apart = [i for i in hidden if i != place]
+        found[apart, place] = found[place, apart] = -kept[apart] * kept[place]
     return found
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from math import log, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.errors import UsageError
 from dpcov.privacy.options import plain
@@ -141,17 +142,52 @@ def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
     return centering.assemble(shrunk(beside).matrix)
 
 
+def restricted(
+    unit: UnitEstimate, places: NDArray[np.intp], others: NDArray[np.intp]
+) -> UnitEstimate:
+    """The same for the columns at ``places`` alone; ``others`` are those left out that have rows.
+
+    Traces lose what the others have.
+    """
+    block, parts, joint = np.ix_(places, places), [], unit.joint_trace
+    for part in unit.parts:
+        trace, variance, own = part.trace, part.trace_variance, part.diagonal_variance
+        if trace is not None and variance and len(others):
+            if joint is not None and own and len(unit.parts) == 1:
+                # Two noisy traces of one matrix.
+                share = variance / (variance + own)
+                trace += share * (joint * sqrt(own) - trace)
+                variance *= 1 - share
+            trace -= float(np.diagonal(part.matrix)[others].sum())
+            variance += len(others) * own
+        kept = replace(part, matrix=part.matrix[block], trace=trace, trace_variance=variance)
+        parts.append(_rescaled(kept, len(part.matrix)))
+    return replace(
+        unit,
+        matrix=unit.matrix[block],
+        parts=tuple(parts),
+        joint_trace=None if len(others) else joint,
+    )
+
+
+def _rescaled(part: Part, d: int) -> Part:
+    """A part of a matrix that was (d, d), with a nuclear scale that gives entries their noise."""
+    n, scale = len(part.matrix), part.nuclear_scale
+    if scale is None or n == 0:
+        return part
+    ratio = entry_variances("nuclear", d)[1] / entry_variances("nuclear", n)[1]
+    return replace(part, nuclear_scale=scale * sqrt(ratio))
+
+
 def _compressed(part: Part, centering: Centering) -> Part:
-    d, scale = len(part.matrix), part.nuclear_scale
-    if scale is not None and d > 2:
-        # Compressed noise keeps the variances of its entries, so its scale follows the dimension.
-        scale *= sqrt(entry_variances("nuclear", d)[1] / entry_variances("nuclear", d - 2)[1])
     trace, trace_variance = part.trace, part.trace_variance
     if trace is not None and trace_variance is not None:
         trace -= centering.trace_outside(part.matrix)
         trace_variance += 2 * part.diagonal_variance
-    part = replace(part, trace=trace, trace_variance=trace_variance, nuclear_scale=scale)
-    return replace(part, matrix=centering.compress(part.matrix))
+    # Compressed noise keeps the variances of its entries, so its scale follows the dimension.
+    matrix, d = centering.compress(part.matrix), len(part.matrix)
+    part = replace(part, trace=trace, trace_variance=trace_variance, matrix=matrix)
+    return _rescaled(part, d)
 
 
 POSTS: dict[Post, PostProcessing] = {

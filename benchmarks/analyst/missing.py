@@ -1,0 +1,164 @@
+"""Bias of released numbers, and coverage of intervals, where values are made missing.
+
+Run: python -m benchmarks.analyst.missing [--quick] [--data DIR] [--repetitions N] [--epsilon E]
+     [--lines FILE]
+
+The complete rows of NHANES are the population; tables are drawn from it, and values of all columns
+but age, race and sex are hidden: completely at random, or more often the older a person is.
+Writes the lines, and the table of docs/missing.md from them.
+"""
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from msgspec.structs import replace as changed
+
+import dpcov
+from benchmarks.analyst.__main__ import budget_of
+from benchmarks.analyst.page import DOCS, filled
+from benchmarks.analyst.tables import Table, made, nhanes
+from benchmarks.data import data_directory
+from dpcov import SeededEntropy
+from dpcov.analysis import coefficient_intervals, correlation_intervals, mean_intervals
+
+LINES, PAGE = DOCS / "measured" / "missing.csv", DOCS / "missing.md"
+SETTINGS = ((0.0, "MCAR"), (0.1, "MCAR"), (0.4, "MCAR"), (0.1, "MAR by age"), (0.4, "MAR by age"))
+READINGS = ("pairwise", "at-random", "center")
+KNOWN = ("age", "race", "sex")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """Root mean squares over correlations, and over means in deviations of their columns.
+
+    ``bias`` is that of the average over repetitions, ``noise`` of what is around it.  Intervals
+    are at 95 % for the population: the shares that hold it.
+    """
+
+    share: float
+    how: str
+    reading: str
+    bias: float
+    noise: float
+    mean_bias: float
+    mean_noise: float
+    means: float = np.nan
+    correlations: float = np.nan
+    coefficients: float = np.nan
+
+
+def hidden(frame: pd.DataFrame, share: float, how: str, rng: np.random.Generator) -> pd.DataFrame:
+    """Rows with a share of the values of every column missing."""
+    found, first = frame.copy(), frame.columns[0]
+    ranks = frame["age" if "age" in frame else first].rank(pct=True).to_numpy()
+    chance = share * (2 * ranks if how.startswith("MAR") else np.ones(len(frame)))
+    for name in frame.columns:
+        if name not in (*KNOWN, first):
+            found.loc[rng.random(len(frame)) < chance, name] = np.nan
+    return found
+
+
+def lines(table: Table, epsilon: float, repetitions: int) -> Iterator[Line]:
+    """Every setting, read in every way."""
+    frame, names = table.frame, list(table.frame)
+    truth = frame.corr().to_numpy()[np.triu_indices(len(names), 1)]
+    mean, spread = frame.mean().to_numpy(), frame.std(ddof=0).to_numpy()
+    x = np.column_stack([np.ones(len(frame)), frame[table.features]])
+    slopes = np.linalg.lstsq(x, frame[table.target].to_numpy(), rcond=None)[0]
+    for share, how in SETTINGS:
+        errors: dict[str, list[np.ndarray]] = {reading: [] for reading in READINGS}
+        held: list[list[float]] = []
+        for seed in range(repetitions):
+            rng = np.random.default_rng([seed, 1])
+            sampled = frame.sample(len(frame), replace=True, random_state=seed)
+            rows = hidden(sampled.reset_index(drop=True), share, how, rng)
+            for schema in ("indicator", "center"):
+                release = dpcov.release(
+                    rows,
+                    schema=changed(table.schema(), missing=schema),
+                    budget=budget_of(epsilon),
+                    entropy=SeededEntropy(seed),
+                )
+                for reading in READINGS[:2] if schema == "indicator" else READINGS[2:]:
+                    kind = "pairwise" if reading == "center" else reading
+                    found = release.correlation_matrix(missing=kind)[np.triu_indices(len(names), 1)]
+                    off = (release.mean_vector(missing=kind) - mean) / spread
+                    errors[reading].append(np.concatenate([np.nan_to_num(found) - truth, off]))
+                if schema == "indicator":
+                    fit = coefficient_intervals(release, table.target, table.features)
+                    tables = (
+                        (mean_intervals(release), mean),
+                        (correlation_intervals(release), truth),
+                    )
+                    held.append([_held(*each) for each in (*tables, (fit, slopes))])
+        for reading in READINGS:
+            made_of = np.array(errors[reading])
+            bias, noise = made_of.mean(axis=0), made_of.std(axis=0, ddof=1)
+            # What is left of the noise in an average is no bias.
+            squares = bias**2 - noise**2 / repetitions
+            sizes = [
+                float(np.sqrt(max(0.0, each.mean())))
+                for part in (slice(0, len(truth)), slice(len(truth), None))
+                for each in (squares[part], noise[part] ** 2)
+            ]
+            line = Line(
+                share=share,
+                how=how,
+                reading=reading,
+                **dict(zip(("bias", "noise", "mean_bias", "mean_noise"), sizes, strict=True)),
+            )
+            if reading == "pairwise":
+                kinds = ("means", "correlations", "coefficients")
+                line = replace(line, **dict(zip(kinds, np.mean(held, axis=0), strict=True)))
+            yield line
+
+
+def _held(intervals: dpcov.analysis.IntervalTable, truth: np.ndarray) -> float:
+    return float(np.mean((intervals.lower <= truth) & (truth <= intervals.upper)))
+
+
+def block(found: pd.DataFrame) -> str:
+    """The table of the page."""
+    head = ["missing", "read as", "bias", "noise", "bias of means", "noise of means"]
+    head += ["means held", "correlations held", "coefficients held"]
+    rows = [head, ["---"] * len(head)]
+    for line in found.itertuples():
+        what = f"{line.share:.0%}, {line.how}" if line.share else "none"
+        sizes = (line.bias, line.noise, line.mean_bias, line.mean_noise)
+        kinds = (line.means, line.correlations, line.coefficients)
+        held = ["" if np.isnan(each) else f"{each:.1%}" for each in kinds]
+        rows.append([what, line.reading, *(f"{size:.3f}" for size in sizes), *held])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def main() -> None:
+    """Measure, write the lines, and the table of the page anew."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--data")
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--lines", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    quick = options.quick
+    table = made(1, n_rows=4_000, n_columns=4) if quick else nhanes(data_directory(options.data))
+    names = [field.name for field in fields(Line)]
+    found = []
+    for line in lines(table, options.epsilon, options.repetitions):
+        found.append(vars(line))
+        print(" ".join(f"{name}={vars(line)[name]}" for name in names), flush=True)
+    frame = pd.DataFrame(found, columns=names)
+    frame.to_csv(options.lines or LINES, index=False, float_format="%.5g")
+    if options.lines is None:
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(filled(page, {"missing": block(frame)}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

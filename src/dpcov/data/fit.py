@@ -1,0 +1,276 @@
+"""Say how the rows of a table fit their schema: for the custodian alone.
+
+Contract: what is found counts rows and is **sensitive**; it holds no cell.  The table is read once,
+by the same readers as for a release, a column by itself; memory does not depend on the rows.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpcov.data.readers import Reader, reader_of
+from dpcov.data.schema.declared import Boolean, Categorical, Date, Feature, Numeric
+from dpcov.data.schema.schema import Schema
+from dpcov.data.sources import Block, Source
+from dpcov.data.values import MISSING, UNKNOWN, column_of
+from dpcov.errors import DataError
+
+NOT_PRIVATE = (
+    "FOR THE CUSTODIAN ONLY: this was read from the rows and is not private. Do not publish it. "
+    "Change the schema only for what is plainly wrong (a unit, a spelling, a missing code), and "
+    "from public knowledge: bounds and categories that follow the rows leak them."
+)
+_BLOCK_ROWS = 2**15
+# Distinct cells that cannot be read, after which a column is read no further.
+_ENOUGH = 1000
+# Numbers outside of the bounds that are told apart.
+_TOLD_APART = 10_000
+# Names of columns in a line.
+_SHOWN = 5
+# Parts of the values.
+_MOST, _MANY, _OFTEN = 0.5, 0.05, 0.01
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One way in which a column does not fit; ``rows`` says in how many rows, without a value."""
+
+    what: str
+    rows: int
+    words: str
+
+
+class ColumnFit(msgspec.Struct, frozen=True):
+    """How a column fits its declaration; **sensitive**."""
+
+    name: str
+    type: str
+    usable: bool
+    missing: int
+    findings: tuple[Finding, ...]
+
+
+class TableFit(msgspec.Struct, frozen=True, kw_only=True):
+    """How a table fits its schema; **sensitive**."""
+
+    note: str = NOT_PRIVATE
+    n_rows: int
+    columns: tuple[ColumnFit, ...]
+
+    @property
+    def usable(self) -> bool:
+        """Whether every column can be used."""
+        return all(column.usable for column in self.columns)
+
+    def summary(self) -> str:
+        """One line for every way in which columns do not fit, those of no use first."""
+        told: dict[tuple[bool, str], list[str]] = {}
+        for column in self.columns:
+            for finding in column.findings:
+                told.setdefault((column.usable, finding.words), []).append(column.name)
+        lines = [
+            f"{'look' if usable else 'NO  '}  {_listed(told[usable, words])}: {words}"
+            for usable, words in sorted(told, key=lambda each: each[0])
+        ]
+        fitting = sum(not column.findings for column in self.columns)
+        return "\n".join([*lines, f"{fitting} of {len(self.columns)} columns fit."])
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None = None) -> TableFit:
+    """Read a table once and say how it fits a complete schema without patterns; **sensitive**.
+
+    ``progress`` is called with the number of rows after every block.
+    """
+    schema.require_complete()
+    declared: dict[str, Feature] = dict(schema.features)
+    if schema.weights is not None:
+        declared[schema.weights.column] = Numeric(lower=0.0, upper=schema.weights.upper)
+    columns = [_Column(name, kind, _reader(schema, name)) for name, kind in declared.items()]
+    n_rows = 0
+    # As texts, so that a text among numbers is counted and ends nothing.
+    for block in source.blocks(_BLOCK_ROWS, wanted=dict.fromkeys(declared, "text")):
+        n_rows += len(block)
+        for column in columns:
+            column.add(block)
+        if progress is not None:
+            progress(len(block))
+    return TableFit(n_rows=n_rows, columns=tuple(column.found(n_rows) for column in columns))
+
+
+def _reader(schema: Schema, name: str) -> Reader:
+    # Before the transform, which only takes numbers within the bounds.
+    declared = schema.columns[name]
+    if isinstance(declared, Numeric):
+        columns = {name: msgspec.structs.replace(declared, transform=None)}
+        schema = msgspec.structs.replace(schema, columns=columns, wildcards=False)
+    return reader_of(schema, name)
+
+
+@dataclass
+class _Column:
+    """Counts of one column."""
+
+    name: str
+    declared: Feature
+    reader: Reader
+    missing: int = 0
+    unreadable: int = 0
+    distinct_unreadable: int = 0
+    # Values outside of the bounds or the categories, and on each bound.
+    outside: int = 0
+    at_lower: int = 0
+    at_upper: int = 0
+    n_values: int = 0
+    first: float | None = None
+    varies: bool = False
+    strays: Counter[float] = field(default_factory=Counter)
+
+    @property
+    def given_up(self) -> bool:
+        return self.distinct_unreadable >= _ENOUGH
+
+    def add(self, block: Block) -> None:
+        """Count the cells of a block."""
+        if self.given_up:
+            return
+        column = column_of(block, self.name)
+        try:
+            self._count(self.reader.of(block), np.ones(len(block), dtype=np.int64))
+        except DataError:
+            try:
+                counted = _plain(column).value_counts()
+            except pa.ArrowException:
+                # Lists and the like have no single cells to try.
+                self.unreadable += len(block)
+            else:
+                self._count_distinct(counted.field(0), counted.field(1).to_numpy())
+
+    def _count_distinct(self, values: pa.Array, weights: NDArray[np.int64]) -> None:
+        # Halve what cannot be read until single cells are left.
+        waiting = [(0, len(values))]
+        while waiting and not self.given_up:
+            start, stop = waiting.pop()
+            part = values[start:stop]
+            try:
+                cells = self.reader.of(pa.RecordBatch.from_arrays([part], names=[self.name]))
+            except DataError:
+                if stop - start > 1:
+                    middle = (start + stop) // 2
+                    waiting += [(start, middle), (middle, stop)]
+                else:
+                    self.unreadable += int(weights[start])
+                    self.distinct_unreadable += 1
+            else:
+                self._count(cells, weights[start:stop])
+
+    def _count(self, cells: NDArray[Any], weights: NDArray[np.int64]) -> None:
+        declared = self.declared
+        if isinstance(declared, Categorical):
+            is_missing, outside = cells == MISSING, cells == UNKNOWN
+        else:
+            is_missing = np.isnan(cells)
+            lower, upper = _bounds(declared)
+            at_lower, at_upper = cells == lower, cells == upper
+            outside = (cells < lower) | (cells > upper)
+            if isinstance(declared, Boolean):
+                outside = ~(is_missing | at_lower | at_upper)
+            self.at_lower += int(weights[at_lower].sum())
+            self.at_upper += int(weights[at_upper].sum())
+            self._count_strays(cells[outside], weights[outside])
+        self.missing += int(weights[is_missing].sum())
+        self.outside += int(weights[outside].sum())
+        values = cells[~is_missing]
+        self.n_values += int(weights[~is_missing].sum())
+        if len(values):
+            self.first = float(values[0]) if self.first is None else self.first
+            self.varies |= bool((values != self.first).any())
+
+    def _count_strays(self, cells: NDArray[Any], weights: NDArray[np.int64]) -> None:
+        values, places = np.unique(cells, return_inverse=True)
+        counts = np.bincount(places, weights=weights, minlength=len(values))
+        self.strays.update(dict(zip(values.tolist(), counts.astype(int).tolist(), strict=True)))
+        if len(self.strays) > _TOLD_APART:
+            self.strays = Counter(dict(self.strays.most_common(_TOLD_APART // 2)))
+
+    def found(self, n_rows: int) -> ColumnFit:
+        """What does not fit."""
+        unusable = list(self._unusable(n_rows))
+        findings = unusable or list(self._doubtful(n_rows))
+        kind = str(type(self.declared).__struct_config__.tag)
+        return ColumnFit(self.name, kind, not unusable, self.missing, tuple(findings))
+
+    def _unusable(self, n_rows: int) -> Iterator[Finding]:
+        if self.unreadable:
+            count = f"{'at least ' if self.given_up else ''}{self.unreadable:,} of {n_rows:,} rows"
+            wanted = _WANTED.get(type(self.declared), "a number")
+            words = f"in {count} the cell is not {wanted}. {_CORRECT}"
+            yield Finding("unreadable", self.unreadable, words)
+        elif self.missing == n_rows:
+            yield Finding("missing", n_rows, "all values are missing. Ignore the column.")
+        elif self.outside == self.n_values:
+            what = "categories" if isinstance(self.declared, Categorical) else "bounds"
+            yield Finding(
+                "outside",
+                self.outside,
+                f"no value is within the {what}. Is it another unit, coding or spelling?",
+            )
+
+    def _doubtful(self, n_rows: int) -> Iterator[Finding]:
+        values, declared = self.n_values, self.declared
+        common, next_common = [*sorted(self.strays.values(), reverse=True), 0, 0][:2]
+        if self.missing > _MOST * n_rows:
+            yield self._finding("missing", self.missing, n_rows, "rows are missing.")
+        if not self.varies:
+            yield Finding("constant", values, "one value only: nothing varies. Ignore the column?")
+        elif common > max(_OFTEN * values, 2 * next_common):
+            yield self._finding("code", common, values, _CODE)
+        elif self.outside > _MANY * values:
+            words = _OUTSIDE.get(type(declared), _OUT_OF_BOUNDS)
+            yield self._finding("outside", self.outside, values, words)
+        elif isinstance(declared, Numeric | Date):
+            for side, count in (("lower", self.at_lower), ("upper", self.at_upper)):
+                if count > _MOST * values:
+                    yield self._finding(f"at {side}", count, values, _AT_BOUND.format(side))
+
+    def _finding(self, what: str, count: int, of: int, words: str) -> Finding:
+        return Finding(what, count, f"{count:,} of {of:,} {words}")
+
+
+def _plain(column: Any) -> pa.Array:
+    # Distinct cells by themselves: a dictionary holds those of other rows, too.
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+
+
+_CORRECT = "Declare it categorical, add missing_codes, say how it is written, or correct the data."
+_CODE = (
+    "values are one and the same number outside of the bounds. Is it a missing code? Then add it "
+    "to missing_codes."
+)
+_OUT_OF_BOUNDS = "values are outside of the bounds, and will be moved to them. Is the unit right?"
+_OUTSIDE: dict[type, str] = {
+    Categorical: "values are in no category. Are labels spelled as in the data?",
+    Boolean: "values are neither 0 nor 1.",
+}
+_AT_BOUND = (
+    "values are at the {} bound. That is right where most have just that value (zeros, 100 %); "
+    "otherwise the bound is wrong."
+)
+_WANTED: dict[type, str] = {Date: "a date so written", Boolean: "true or false"}
+
+
+def _bounds(declared: Any) -> tuple[float, float]:
+    if isinstance(declared, Boolean):
+        return 0.0, 1.0
+    return float(declared.lower), float(declared.upper)

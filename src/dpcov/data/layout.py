@@ -1,0 +1,78 @@
+"""Say how a file is laid out: delimiter, encoding, line of names, sheet.
+
+Contract: a layout is public and declared; nothing of it is ever guessed from rows.
+"""
+
+import codecs
+import re
+from typing import Any
+
+from msgspec import Struct
+
+from dpcov.errors import SchemaError
+
+# Encodings in which no character changes the meaning of a later one.
+_ENCODINGS = re.compile(
+    r"utf-8|utf-8-sig|utf-16|utf-16-[lb]e|ascii|iso8859-\d+|cp125\d|cp437|cp8\d\d|mac-\w+|koi8-\w"
+)
+
+
+class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the file of a table is laid out, as declared in a schema's ``[file]``.
+
+    Parameters
+    ----------
+    delimiter : str, optional
+        One ASCII character between cells of text; by the ending of the file if not given.
+    quote : str
+        The quotation mark around cells of text; empty where there is none.
+    encoding : str
+        Of text, and of a statistical file that does not say it: UTF-8, UTF-16 or one of the
+        character sets with a byte for a character, such as ``latin-1`` and ``windows-1252``.
+    header : int
+        The line or the row of the sheet with the names of the columns, counted from 1.
+    part : str
+        The sheet of a workbook or the file of a zip archive, where there are several.
+
+    Raises
+    ------
+    SchemaError
+        If a field cannot be used.
+    """
+
+    delimiter: str | None = None
+    quote: str = '"'
+    encoding: str = "utf-8"
+    header: int = 1
+    part: str = ""
+
+    def __post_init__(self) -> None:
+        for what, sign in (("delimiter", self.delimiter), ("quotation mark", self.quote)):
+            if sign and (len(sign) != 1 or not sign.isascii() or sign in "\n\r"):
+                raise SchemaError(f'The {what} of a file is one ASCII character, such as ";".')
+        if self.delimiter is not None and self.delimiter in (self.quote, ""):
+            raise SchemaError('The delimiter of a file is a character of its own, such as ";".')
+        if type(self.header) is not int or self.header < 1:
+            raise SchemaError("The header of a file is the number of its line of names, from 1.")
+        if not _ENCODINGS.fullmatch(self.codec):
+            raise SchemaError(
+                "The encoding of a file is not known, or its characters depend on each other. Use "
+                'a name such as "utf-8", "utf-16", "latin-1" or "windows-1252", or convert it.'
+            )
+
+    @classmethod
+    def of(cls, **said: Any) -> "FileLayout | None":
+        """A layout of what is said; None if that is nothing beyond the defaults."""
+        layout = cls(**{name: value for name, value in said.items() if value is not None})
+        return None if layout == cls() else layout
+
+    @property
+    def codec(self) -> str:
+        """Python's name of the encoding; empty if there is none."""
+        try:
+            return codecs.lookup(self.encoding).name
+        except (LookupError, TypeError, ValueError):
+            return ""
+
+
+PLAIN = FileLayout()

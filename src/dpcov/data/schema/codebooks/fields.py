@@ -1,0 +1,125 @@
+"""What all codebooks have in common: fields of one column, and how they become a declaration.
+
+Contract: bounds, categories and labels are those that the codebook declares.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Literal
+
+from dpcov.data.cells import MISSING_WORDS, text_of
+from dpcov.data.schema.declared import Boolean, Categorical, Date, Declared, Ignored, Numeric
+
+Holds = Literal["number", "date", "boolean", "text"]
+_LONGEST_SPAN = 200
+BOUNDED = (
+    "Bounds as the codebook declares them. If a program took them from the rows, replace them by "
+    "what anybody may know."
+)
+
+
+@dataclass(kw_only=True)
+class Field:
+    """One column as a codebook describes it."""
+
+    holds: Holds = "text"
+    description: str = ""
+    unit: str = ""
+    lower: Any = None
+    upper: Any = None
+    # Values and what they are called; the same text where there is no label.
+    levels: Mapping[str, str] = field(default_factory=dict)
+    missing_codes: tuple[str, ...] = ()
+    date_format: str = ""
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+    def declared(self) -> Declared:
+        """The declaration of the column; what is not said is left to be filled in."""
+        words = {"description": self.description}
+        if self.note:
+            return Ignored(note=self.note, **words)
+        codes = codes_of(self.missing_codes)
+        more: dict[str, Any] = {**words, "missing_codes": codes or None}
+        if self.levels:
+            levels = {
+                text: label for text, label in self.levels.items() if text not in self.missing_codes
+            }
+            labels = {text: label for text, label in levels.items() if label not in ("", text)}
+            return Categorical(categories=tuple(levels), labels=_distinct(labels), **more)
+        if self.holds == "boolean":
+            return Boolean(**more)
+        if self.holds == "date":
+            lower, upper = year_of(self.lower, 0), year_of(self.upper, 1)
+            return Date(format=self.date_format, lower=lower, upper=upper, **more)
+        if self.holds == "number":
+            lower, upper = number_of(self.lower), number_of(self.upper)
+            return Numeric(lower=lower, upper=upper, unit=self.unit, **self.marks, **more)
+        return Categorical(**more)
+
+
+def _distinct(labels: dict[str, str]) -> dict[str, str]:
+    # Two levels of one name would be two columns of one name.
+    repeated = {label for label in labels.values() if list(labels.values()).count(label) > 1}
+    return {
+        text: f"{label} ({text})" if label in repeated else label for text, label in labels.items()
+    }
+
+
+def words_of(value: Any) -> str:
+    """A text in one language, of what may be a text, a list of texts, or texts by language."""
+    if isinstance(value, Mapping):
+        value = value.get("en") or value.get("@value") or next(iter(value.values()), "")
+    if isinstance(value, list):
+        value = value[0] if value else ""
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def sentence(*parts: str) -> str:
+    """Texts that say something, each once."""
+    return ". ".join(dict.fromkeys(part.rstrip(". ") for part in parts if part.strip()))
+
+
+def texts_of(values: Iterable[object]) -> tuple[str, ...]:
+    """Values as categories are spelled; those of no text are left out."""
+    spelled = (_spelled(value) for value in values)
+    return tuple(dict.fromkeys(text for text in spelled if text))
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return (text_of(value, "codebook") or "").strip()
+
+
+def codes_of(texts: Iterable[str]) -> tuple[str | int, ...]:
+    """Missing codes beside the words that always mean a missing value, numbers as numbers."""
+    codes = (text for text in texts if text not in MISSING_WORDS)
+    return tuple(int(code) if re.fullmatch(r"-?[1-9]\d{0,14}|0", code) else code for code in codes)
+
+
+def codes_of_span(lower: object, upper: object) -> tuple[str, ...]:
+    """The whole numbers between two, where they are few; a file's own span needs no list."""
+    if not isinstance(lower, int | float) or not isinstance(upper, int | float):
+        return ()
+    few = 0 <= upper - lower <= _LONGEST_SPAN
+    return texts_of(range(math.ceil(lower), math.floor(upper) + 1)) if few else ()
+
+
+def number_of(value: object) -> float | None:
+    """A bound; None if it is no number."""
+    try:
+        return None if value is None or isinstance(value, bool) else float(str(value))
+    except ValueError:
+        return None
+
+
+def year_of(value: object, later: int) -> float | None:
+    """The year in which an ISO date lies, or so much later; None if it is no date."""
+    try:
+        return float(date.fromisoformat(str(value)[:10]).year + later)
+    except ValueError:
+        return None

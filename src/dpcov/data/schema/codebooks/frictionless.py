@@ -1,0 +1,87 @@
+"""Read a Frictionless Data Package, Data Resource or Table Schema (versions 1 and 2).
+
+Contract: reads a description only; a file that it names is not opened.
+"""
+
+from typing import Any
+
+from dpcov.data.layout import FileLayout
+from dpcov.data.schema.codebooks.fields import Field, Holds, codes_of, sentence, texts_of, words_of
+from dpcov.data.schema.schema import Schema
+from dpcov.errors import SchemaError
+
+_HOLDS: dict[str, Holds] = {
+    **dict.fromkeys(("integer", "number", "year"), "number"),
+    **dict.fromkeys(("date", "datetime"), "date"),
+    "boolean": "boolean",
+}
+_OTHERS = ("object", "array", "list", "geopoint", "geojson", "duration", "time", "yearmonth")
+
+
+def schema_of(table: dict[str, Any], part: str = "") -> Schema:
+    """Make a draft of the package's only table, or of the one of this name."""
+    resource = _resource(table, part) if "resources" in table else table
+    described = resource.get("schema", resource)
+    if not isinstance(described, dict) or not isinstance(described.get("fields"), list):
+        raise SchemaError("The codebook describes no fields. Give a package with a table schema.")
+    # The standard's own default is an empty cell.
+    missing = codes_of(texts_of(_value(code) for code in described.get("missingValues", ())))
+    title = words_of(resource.get("title")) or words_of(table.get("title"))
+    return Schema(
+        columns={str(each["name"]): _field(each).declared() for each in described["fields"]},
+        title=title,
+        missing_codes=missing,
+        file=_layout(resource),
+    )
+
+
+def _resource(package: dict[str, Any], part: str) -> dict[str, Any]:
+    tables = {str(each.get("name", "")): each for each in package["resources"] if "schema" in each}
+    if part in tables or (not part and len(tables) == 1):
+        return dict(tables[part] if part else next(iter(tables.values())))
+    listed = ", ".join(f"'{name}'" for name in list(tables)[:10])
+    raise SchemaError(f"The package describes the tables {listed or 'none'}. Choose one: --part.")
+
+
+def _field(given: dict[str, Any]) -> Field:
+    rules, kind = given.get("constraints") or {}, given.get("type", "string")
+    values = given.get("categories") or rules.get("enum") or ()
+    levels = {
+        text: words_of(each.get("label")) if isinstance(each, dict) else text
+        for each in values
+        for text in texts_of([_value(each)])
+    }
+    if kind == "boolean" and ("trueValues" in given or "falseValues" in given):
+        truths = texts_of([*given.get("trueValues", ()), *given.get("falseValues", ())])
+        levels = dict(zip(truths, truths, strict=True))
+    written = given.get("format", "default")
+    marks = {"decimal": given.get("decimalChar"), "thousands": given.get("groupChar")}
+    return Field(
+        holds=_HOLDS.get(kind, "text"),
+        description=sentence(words_of(given.get("title")), words_of(given.get("description"))),
+        unit=words_of(given.get("unit")),
+        lower=rules.get("minimum"),
+        upper=rules.get("maximum"),
+        levels=levels if kind != "boolean" or "trueValues" in given else {},
+        missing_codes=texts_of(_value(code) for code in given.get("missingValues", ())),
+        date_format="" if written in ("default", "any") else str(written),
+        marks={name: mark for name, mark in marks.items() if mark is not None},
+        note=f"a {kind}, by the codebook" if kind in _OTHERS else "",
+    )
+
+
+def _value(given: Any) -> Any:
+    return given.get("value") if isinstance(given, dict) else given
+
+
+def _layout(resource: dict[str, Any]) -> FileLayout | None:
+    dialect = resource.get("dialect") or {}
+    if not isinstance(dialect, dict):
+        return None
+    return FileLayout.of(
+        delimiter=dialect.get("delimiter"),
+        quote=dialect.get("quoteChar"),
+        encoding=resource.get("encoding"),
+        header=(dialect.get("headerRows") or [1])[-1],
+        part=dialect.get("sheetName"),
+    )

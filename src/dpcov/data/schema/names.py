@@ -1,0 +1,146 @@
+"""Guess from a column's name what it holds, to propose how to declare it.
+
+Contract: names and the kinds of columns only, never a value.  A guess proposes; the custodian
+decides.  Words are English, German, French and Spanish.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from dpcov.data.schema.declared import Boolean, Categorical, Date, Declared, Ignored
+
+# What is proposed, and why; the reason is written as a comment.
+Proposal = tuple[Declared, str]
+
+_PERSONAL = "{what}, by its name: it says who a person is"
+_TEXT = "free text, by its name"
+_ZIP = "a postal code, by its name: never a number; to use it, declare categorical regions"
+_WEIGHT = (
+    "a survey weight, by its name: if so, name it in [weights]; if it is the weight of a body, "
+    'declare it "numeric"'
+)
+_SEX = (
+    'for example categories = ["female", "male"], or categories = ["1", "2"] with '
+    'labels = {"1" = "male", "2" = "female"}, as the codebook says'
+)
+_DATE = "a date, by its name; bounds are years: for example lower = 1900 and upper = 2030"
+_YEAR = "a year, by its name: for example lower = 1900 and upper = 2030"
+_PERCENT = "a percentage, by its name: if the codebook says so, lower = 0 and upper = 100"
+_TRUTH = "true or false, by its name"
+_CODE = "a code, by its name: list the codes as texts, or ignore it"
+_PLAIN = {
+    "number": "numbers, by their type; codes of categories are categorical",
+    "text": "texts, by their type; ignore what says who a person is, and free text",
+    "boolean": "true or false, by its type",
+}
+_GROUP = "{count} columns of like names: one entry for all that fit the pattern"
+
+_IDS = """id ids uuid guid ssn nhs nino mrn pid key kennung kennziffer identifiant identifiante
+identificador identifier matricule dni nif curp rfc iban passport reisepass"""
+_PEOPLE = """name names firstname lastname surname forename fullname username nachname vorname
+familienname nom prenom nombre nombres apellido apellidos email mail emails correo courriel phone
+telephone telefon telefono tel handy fax address adresse anschrift strasse rue calle
+direccion street domicile domicilio ip url website signature initials"""
+_FREE = """note notes comment comments description remark remarks memo freetext bemerkung
+bemerkungen kommentar kommentare notiz beschreibung remarque remarques commentaire commentaires nota
+notas comentario comentarios observacion observaciones descripcion"""
+_SEXES = "sex gender geschlecht sexe genre sexo genero"
+_ZIPS = "zip zipcode postcode postalcode plz postleitzahl codepostal codigopostal cp"
+_WEIGHTS = "wt wgt wts pweight fweight aweight iweight pwgt fnlwgt weight weights gewichtung poids"
+_DATES = "date dob birthdate birthday datum geburtsdatum geburtstag naissance fecha nacimiento"
+_YEARS = "year yr jahr baujahr annee ano anio yob"
+_PERCENTS = "pct percent percentage perc prozent pourcentage porcentaje"
+_CODES = "code codes codigo kode schluessel"
+_YES_NO = "is has had was ist hat est tiene es"
+# Beside which a number or code is one of a person.
+_OWNERS = """patient person case record account card insurance member subject participant user
+customer client student employee respondent"""
+_NUMBERS = "no nr num number nummer numero"
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def propose(name: str, kind: str, otherwise: Declared) -> Proposal:
+    """Propose a declaration for a column of this name and kind, or ``otherwise``."""
+    words = words_of(name)
+    joined, plain = "".join(words), _PLAIN.get(kind, "")
+    every, last = {joined, *words}, {joined, *words[-1:]}
+    if every & _set(_ZIPS) or {"code", "postal"} <= every or {"codigo", "postal"} <= every:
+        return Ignored(note=_ZIP), ""
+    if _is_identifier(words, joined):
+        return Ignored(note=_PERSONAL.format(what="an identifier")), ""
+    if kind != "boolean" and (every & _set(_PEOPLE) or (kind, joined[-4:]) == ("text", "name")):
+        return Ignored(note=_PERSONAL.format(what="a name or an address")), ""
+    # In German and Spanish the same words are grades, which are numbers.
+    if kind in ("text", "other") and every & _set(_FREE):
+        return Ignored(note=_TEXT), ""
+    if every & _set(_SEXES):
+        return Categorical(), _SEX
+    if kind == "boolean":
+        return otherwise, plain
+    if len(words) > 1 and words[0] in _set(_YES_NO):
+        return Boolean(), _TRUTH
+    if kind == "number" and last & _set(_WEIGHTS):
+        return Ignored(note=_WEIGHT), ""
+    if (every if kind != "number" else last) & _set(_DATES):
+        return Date(), _DATE
+    if kind == "number" and last & _set(_CODES):
+        return Categorical(), _CODE
+    if kind == "number" and every & _set(_YEARS):
+        return otherwise, _YEAR
+    if kind == "number" and (every & _set(_PERCENTS) or "%" in name):
+        return otherwise, _PERCENT
+    return otherwise, plain
+
+
+def _is_identifier(words: list[str], joined: str) -> bool:
+    first_or_last = {joined, *words[:1], *words[-1:]}
+    owned = not _set(_OWNERS).isdisjoint(words) and bool(_set(_NUMBERS) & set(words[-1:]))
+    return (
+        owned
+        or not first_or_last.isdisjoint(_set(_IDS))
+        or (joined.removesuffix("id") in _set(_OWNERS) and joined.endswith("id"))
+    )
+
+
+def _set(words: str) -> set[str]:
+    return set(words.split())
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name in small letters without accents: ``birthDate_2`` has three."""
+    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
+    letters = "".join(each for each in plain if not unicodedata.combining(each))
+    return [word.lower() for word in _WORD.findall(letters)]
+
+
+def grouped(proposals: Mapping[str, Proposal], least: int = 3) -> dict[str, Proposal]:
+    """Propose one pattern for columns that differ in a number only and are declared alike."""
+    stems: dict[tuple[str, type, str], list[str]] = {}
+    for name, (declared, why) in proposals.items():
+        stem = re.sub(r"\d+$", "", name)
+        if stem != name and not isinstance(declared, Ignored):
+            stems.setdefault((stem, type(declared), why), []).append(name)
+    pattern_of: dict[str, str] = {}
+    for (stem, *_), names in stems.items():
+        fitting = (stem + tail for tail in ("*", "[0-9]*") if not set("*?[") & set(stem))
+        pattern = next((each for each in fitting if _only(each, names, proposals)), None)
+        if pattern is not None and len(names) >= least:
+            pattern_of |= dict.fromkeys(names, pattern)
+    counts: dict[str, int] = {}
+    for pattern in pattern_of.values():
+        counts[pattern] = counts.get(pattern, 0) + 1
+    found: dict[str, Proposal] = {}
+    for name, (declared, why) in proposals.items():
+        entry = pattern_of.get(name, name)
+        if entry in counts:
+            told = _GROUP.format(count=counts[entry])
+            why = f"{told}; {why}" if why else told
+        found.setdefault(entry, (declared, why))
+    return found
+
+
+def _only(pattern: str, names: Iterable[str], every: Iterable[str]) -> bool:
+    return pattern.strip("*") != "" and {x for x in every if fnmatchcase(x, pattern)} == set(names)

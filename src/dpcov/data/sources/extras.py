@@ -1,0 +1,19 @@
+"""Import packages that only some files need.
+
+Contract: a package that is not there is told with the extra that brings it.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from dpcov.errors import UsageError
+
+
+def load_extra(module: str, what: str) -> Any:
+    """Import a package of the extra ``files``, or say how to install it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError:
+        pass
+    # Raised outside the handler, so that the import error does not hang on to it.
+    raise UsageError(f"{what} needs {module}: pip install 'dpcov[files]'")

@@ -1,0 +1,111 @@
+"""Read JSON lines: an object a line, whose keys are the columns.
+
+Contract: a line is a row, read by itself; every row has every wanted key, and a cell has the type
+that its line writes.  Other keys are not read.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from dpcov.data.seal import sealed
+from dpcov.data.sources.base import (
+    Block,
+    Kind,
+    ReadAs,
+    Source,
+    check_names,
+    column_of_cells,
+    kind_of_cells,
+)
+from dpcov.data.sources.streams import Opener
+from dpcov.errors import DataError
+
+_BLOCK_BYTES = 1 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_FIRST_ROWS = 1000
+_NUMBER: Any = float | str | bool | None
+_ANY: Any = int | _NUMBER
+
+
+class JsonLinesSource(Source):
+    """A file of JSON lines, also called NDJSON."""
+
+    names_columns = False
+
+    def __init__(self, opener: Opener, name: str) -> None:
+        self.name, self._opener = name, opener
+        self.columns = check_names(tuple(self._first(1)[0]), name)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Look at the types of the first cells."""
+        rows = self._first(_FIRST_ROWS)
+        return {name: kind_of_cells(row.get(name) for row in rows) for name in self.columns}
+
+    def blocks(
+        self, block_rows: int, *, wanted: Mapping[str, ReadAs] | None = None
+    ) -> Iterator[Block]:
+        """Yield blocks of so many rows at most; a schema says which columns are wanted."""
+        if wanted is None:
+            # The keys of one row are no names of columns for all.
+            raise DataError(f"'{self.name}' has no line of column names. Use it with a schema.")
+        yield from super().blocks(block_rows, wanted=wanted)
+
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+        # Names of columns need not be names of Python.
+        names = {f"c{place}": name for place, name in enumerate(wanted)}
+        fields = [
+            (field, _NUMBER if wanted[name] == "number" else _ANY) for field, name in names.items()
+        ]
+        decode = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=names)).decode
+        lines = self._lines()
+        while rows := [msgspec.structs.astuple(decode(x)) for x in islice(lines, block_rows)]:
+            columns = [
+                column_of_cells(cells, name, wanted[name])
+                for name, cells in zip(wanted, zip(*rows, strict=True), strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=list(wanted))
+
+    def _first(self, count: int) -> list[dict[str, Any]]:
+        decode = msgspec.json.Decoder(dict[str, Any]).decode
+        read = sealed(
+            lambda: [decode(line) for line in islice(self._lines(), count)],
+            self.name,
+            lambda error: self._explain(error, ()),
+        )
+        if not read:
+            raise DataError(f"'{self.name}' has no rows. Give it at least one.")
+        return read
+
+    def _lines(self) -> Iterator[bytes]:
+        # Bytes between line breaks, which JSON writes as \\n inside of texts.
+        stream, rest, begins = self._opener(), b"", True
+        while data := bytes(stream.read(_BLOCK_BYTES)):
+            rest = (rest + data).removeprefix(_BYTE_ORDER_MARK) if begins else rest + data
+            *lines, rest = rest.split(b"\n")
+            begins = False
+            yield from map(self._checked, lines)
+            if len(rest) > _BLOCK_BYTES:
+                raise DataError(f"'{self.name}' has a line longer than 1 MiB; it is no JSON lines.")
+        if rest:
+            yield self._checked(rest)
+
+    def _checked(self, line: bytes) -> bytes:
+        if not line.strip():
+            raise DataError(f"'{self.name}' has a blank line. Remove it.")
+        return line
+
+    def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
+        message = str(error)
+        lacking = next((name for name in schema_names if f"required field `{name}`" in message), "")
+        if lacking:
+            return f"not every line has the key '{lacking}'; write null where a value is missing."
+        wrong = next((name for name in schema_names if message.endswith(f"at `$.{name}`")), "")
+        if wrong:
+            return f"column '{wrong}' holds objects or lists, or a number beyond all floats."
+        if isinstance(error, msgspec.MsgspecError):
+            return "not every line is one JSON object of its own; write it as JSON lines."
+        return super()._explain(error, schema_names)

@@ -1,0 +1,113 @@
+"""Read one sheet of a workbook: Excel and OpenDocument.
+
+Contract: a cell is what the workbook stores for it, with the type that it stores.  Rows begin below
+the declared row of names, and a sheet has no blank row among them.  A sheet is held in memory, and
+formats limit it to about a million rows.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dpcov.data.layout import PLAIN, FileLayout
+from dpcov.data.seal import sealed
+from dpcov.data.sources.base import (
+    Block,
+    Kind,
+    ReadAs,
+    Source,
+    check_header,
+    column_of_cells,
+    kind_of_cells,
+)
+from dpcov.data.sources.extras import load_extra
+from dpcov.errors import DataError
+
+ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+_SECONDS_PER_DAY = 86_400
+
+
+class SheetSource(Source):
+    """The sheet that the layout names, or the only one; empty columns have no name and no cells."""
+
+    def __init__(self, path: Path, layout: FileLayout = PLAIN) -> None:
+        self.name = path.name
+        self._path, self._layout = path, layout
+        self._library = load_extra("python_calamine", f"Reading {path.suffix.lower()} files")
+        labels = sealed(lambda: next(self._rows()), path.name, lambda e: self._explain(e, ()))
+        # A note may stand beside the table.
+        self._places = [place for place, label in enumerate(labels) if str(label).strip()]
+        self.columns = check_header([str(labels[place]) for place in self._places], path.name)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Look at the types of the first cells."""
+        rows = sealed(
+            lambda: [self._cells(row) for row in islice(self._rows(), 1, 1000)], self.name
+        )
+        cells = zip(*rows, strict=True) if rows else ((),) * len(self.columns)
+        return {name: kind_of_cells(each) for name, each in zip(self.columns, cells, strict=True)}
+
+    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+        rows = self._rows()
+        next(rows)
+        chosen = [(self.columns.index(name), name, reading) for name, reading in wanted.items()]
+        while some := [self._cells(row) for row in islice(rows, block_rows)]:
+            columns = [
+                column_of_cells([_plain(row[place]) for row in some], name, reading)
+                for place, name, reading in chosen
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=list(wanted))
+
+    def _cells(self, row: list[Any]) -> list[Any]:
+        # The cells below names; a blank row at the end is not in the file, others would be rows.
+        cells = [row[place] for place in self._places]
+        if all(cell == "" for cell in cells):
+            raise DataError(f"'{self.name}' has a blank row. Delete it.")
+        return cells
+
+    def _rows(self) -> Iterator[list[Any]]:
+        # A library of Rust ends on damaged files with what is no `Exception`.
+        try:
+            return (yield from self._read_rows())
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":
+                raise
+        raise DataError(f"'{self.name}' is damaged. Save it again.")
+
+    def _read_rows(self) -> Iterator[list[Any]]:
+        # The row of names and all below, from the first column that holds anything.
+        with self._library.load_workbook(str(self._path)) as book:
+            sheet = book.get_sheet_by_name(self._chosen(book.sheet_names))
+            rows = islice(sheet.iter_rows(), self._layout.header - 1, None)
+            first = next(rows, None)
+            if first is None or not any(str(cell).strip() for cell in first):
+                raise DataError(
+                    f"'{self.name}' has no names in row {self._layout.header} of the sheet. "
+                    "Declare header in the schema's [file] (schema draft: --header)."
+                )
+            yield first
+            yield from rows
+
+    def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
+        if type(error).__name__ == "PasswordError":
+            return "a password protects it; save it without."
+        return super()._explain(error, schema_names)
+
+    def _chosen(self, names: list[str]) -> str:
+        part = self._layout.part
+        if part in names or (not part and len(names) == 1):
+            return part or names[0]
+        listed = ", ".join(f"'{name}'" for name in names[:10])
+        raise DataError(
+            f"'{self.name}' has the sheets {listed}. Choose one by part in the schema's [file] "
+            "(schema draft: --part)."
+        )
+
+
+def _plain(cell: Any) -> object:
+    # A duration is a number of days, as spreadsheets count.
+    return cell.total_seconds() / _SECONDS_PER_DAY if isinstance(cell, timedelta) else cell

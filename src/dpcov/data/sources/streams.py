@@ -1,0 +1,117 @@
+"""Open the bytes of a text file, compressed or not, as UTF-8 from its line of names on.
+
+Contract: memory does not depend on the length of the file, and what the bytes mean follows from
+the ending of the file and the declared layout alone.
+"""
+
+import bz2
+import codecs
+import lzma
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dpcov.data.layout import FileLayout
+from dpcov.data.seal import sealed
+from dpcov.errors import DataError
+
+Opener = Callable[[], Any]
+
+# Where the line of names must be found.
+HEAD_BYTES = 1 << 20
+COMPRESSED = (".gz", ".zst", ".bz2", ".xz", ".zip")
+
+
+def open_bytes(path: Path, layout: FileLayout) -> tuple[Opener, str]:
+    """Return what opens the bytes of a file, and the name whose ending says what they are."""
+    ending, name = path.suffix.lower(), path.name
+    if ending == ".zip":
+        member = sealed(lambda: _member(path, layout.part), name)
+        return lambda: zipfile.ZipFile(path).open(member), member
+    if ending in (".gz", ".zst"):
+        codec = "gzip" if ending == ".gz" else "zstd"
+        return lambda: pa.CompressedInputStream(pa.OSFile(str(path)), codec), path.stem
+    if ending in (".bz2", ".xz"):
+        library: Any = bz2 if ending == ".bz2" else lzma
+        return lambda: library.open(path), path.stem
+    return lambda: pa.OSFile(str(path)), name
+
+
+def _member(path: Path, part: str) -> str:
+    # The file of an archive that was named, or the only one.
+    with zipfile.ZipFile(path) as archive:
+        found = [each for each in archive.infolist() if not each.is_dir()]
+    # What a Mac adds is no table.
+    named = {each.filename: each for each in found if not each.filename.startswith("__MACOSX/")}
+    if part and part not in named:
+        raise DataError(f"'{path.name}' has no file '{part}'. Correct part in the schema's [file].")
+    if not part and len(named) != 1:
+        listed = ", ".join(f"'{name}'" for name in list(named)[:10])
+        raise DataError(
+            f"'{path.name}' holds {len(named)} files: {listed or 'none'}. Choose one by part in "
+            "the schema's [file] (schema draft: --part)."
+        )
+    name = part or next(iter(named))
+    if named[name].flag_bits & 1:
+        raise DataError(f"'{path.name}' is encrypted. Unpack it first.")
+    return name
+
+
+def open_text(opener: Opener, layout: FileLayout, name: str) -> Any:
+    """Open a stream of UTF-8 that begins with the line of names."""
+    stream = opener()
+    if layout.codec not in ("utf-8", "ascii"):
+        stream = _Transcoded(stream, layout.codec)
+    return stream if layout.header == 1 else Replayed(_after(stream, layout.header, name), stream)
+
+
+def head_of(stream: Any) -> bytes:
+    """Read the beginning of a stream, within which the line of names must end."""
+    head = b""
+    while len(head) < HEAD_BYTES and (more := bytes(stream.read(HEAD_BYTES - len(head)))):
+        head += more
+    return head
+
+
+def _after(stream: Any, header: int, name: str) -> bytes:
+    # Skip the lines before the one of names; return what was read of it and after it.
+    lines = head_of(stream).split(b"\n", header - 1)
+    if len(lines) < header:
+        raise DataError(
+            f"'{name}' has no line {header}, where the schema's [file] says that the column names "
+            "are. Correct header."
+        )
+    return lines[-1]
+
+
+class _Transcoded:
+    """Text in another encoding, as UTF-8."""
+
+    def __init__(self, stream: Any, codec: str) -> None:
+        self._stream, self._decoder = stream, codecs.getincrementaldecoder(codec)("strict")
+        self._ready = b""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes; none at the end."""
+        data = b" "
+        while data and not self._ready:
+            # A byte becomes three at most.
+            data = bytes(self._stream.read(max(1, size // 3)))
+            self._ready = self._decoder.decode(data, final=not data).encode()
+        read, self._ready = self._ready[:size], self._ready[size:]
+        return read
+
+
+class Replayed:
+    """The head that was already read, then the rest of the stream."""
+
+    def __init__(self, head: bytes, rest: Any) -> None:
+        self._head, self._rest = memoryview(head), rest
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes; none at the end."""
+        data, self._head = self._head[:size], self._head[size:]
+        return bytes(data) or bytes(self._rest.read(size))

@@ -1,0 +1,282 @@
+"""Addresses of the desk, and what they do.
+
+Contract: what changes anything is posted with the version of the page it was typed on, so that a
+second tab never undoes what the first one did.
+"""
+
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
+from starlette.routing import Route
+
+from dpcov.data.sources import Query
+from dpcov.desk import pages
+from dpcov.desk.frame import frame
+from dpcov.desk.release_page import release as release_page
+from dpcov.desk.work import STEPS, Work, count_of
+from dpcov.errors import DpcovError
+from dpcov.report.html import asset, el
+
+Handler = Callable[[Request], Awaitable[Response]]
+# Of a form: more than the largest schema.
+_FIELDS, _PART = 100_000, 16 * 2**20
+
+
+class Desk:
+    """All tables that are open, and the pages about them."""
+
+    def __init__(self, folder: Path, token: str) -> None:
+        self.folder, self.base = folder, f"/{token}"
+        self.works: dict[str, Work] = {}
+        self._lock = threading.Lock()
+
+    def app(self) -> Starlette:
+        """The ASGI application, without its guard."""
+        one = f"{self.base}/{{work}}"
+        return Starlette(
+            routes=[
+                Route(f"{self.base}/", self.start),
+                Route(f"{self.base}/style.css", self.style),
+                Route(f"{self.base}/desk.js", self.script),
+                Route(f"{self.base}/open", self.open, methods=["POST"]),
+                Route(f"{self.base}/query", self.query, methods=["POST"]),
+                *(Route(f"{one}/{step}", self.page(step)) for step in STEPS),
+                *(
+                    Route(f"{one}/{step}", self.posted(step), methods=["POST"])
+                    for step in (
+                        "columns",
+                        "text",
+                        "people",
+                        "rehearse",
+                        "budget",
+                        "account",
+                        "begin",
+                        "stop",
+                    )
+                ),
+                Route(f"{one}/news", self.news),
+                Route(f"{one}/files/{{what}}", self.file),
+            ]
+        )
+
+    # --- pages -------------------------------------------------------------------------------
+
+    async def start(self, request: Request) -> Response:
+        """Choose a table."""
+        return HTMLResponse(pages.start(self.base, self.folder, works=self.works.values()))
+
+    async def style(self, request: Request) -> Response:
+        """The style of all pages."""
+        text = asset("style.css") + _own("desk.css")
+        return Response(text, media_type="text/css")
+
+    async def script(self, request: Request) -> Response:
+        """The comfort of all pages."""
+        return Response(_own("desk.js"), media_type="text/javascript")
+
+    def page(self, step: str) -> Handler:
+        """Show a step."""
+
+        async def show(request: Request) -> Response:
+            work = self._work(request)
+            if work is None:
+                return self._gone()
+            work.typed = {}
+            return await self._show(step, work)
+
+        return show
+
+    async def _show(self, step: str, work: Work, problems: list[str] | None = None) -> Response:
+        page = _PAGES[step]
+        made = await run_in_threadpool(page, self.base, work, problems or [])
+        return HTMLResponse(made, status_code=422 if problems else 200)
+
+    async def news(self, request: Request) -> Response:
+        """How far the work in the background is."""
+        work = self._work(request)
+        if work is None or work.job is None:
+            return JSONResponse({"running": False})
+        job = work.job
+        told = {"running": job.running, "done": job.done, "total": job.total, "told": job.told}
+        return JSONResponse(told)
+
+    async def file(self, request: Request) -> Response:
+        """A file that was written, or the script."""
+        work, what = self._work(request), request.path_params["what"]
+        if work is not None and what == "script":
+            name = f"{work.stem}-release.sh"
+            headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+            return PlainTextResponse(work.script(), headers=headers)
+        if work is None or what not in work.files or not work.files[what].exists():
+            return self._gone()
+        path = work.files[what]
+        if what == "report":
+            # The page brings a policy of its own, by the hashes of its style and script.
+            headers = {"Content-Security-Policy": "frame-ancestors 'none'"}
+            return HTMLResponse(path.read_bytes(), headers=headers)
+        return FileResponse(path, filename=path.name)
+
+    # --- what is posted ----------------------------------------------------------------------
+
+    async def open(self, request: Request) -> Response:
+        """Open a file."""
+        given = await _form(request)
+        return await self._opened(
+            lambda: Work.open(_text(given, "data"), self.folder, _text(given, "schema"))
+        )
+
+    async def query(self, request: Request) -> Response:
+        """Open a database."""
+        given = await _form(request)
+        return await self._opened(
+            lambda: Work.open(Query(_text(given, "sql"), db=_text(given, "db")), self.folder)
+        )
+
+    async def _opened(self, make: Callable[[], Work]) -> Response:
+        try:
+            work = await run_in_threadpool(make)
+        except DpcovError as error:
+            page = pages.start(self.base, self.folder, str(error).splitlines(), self.works.values())
+            return HTMLResponse(page, status_code=422)
+        self.works[work.name] = work
+        return self._to(work, "columns")
+
+    def posted(self, what: str) -> Handler:
+        """Do what a form asks for, unless another tab was first."""
+        do: Callable[[Work, FormData], tuple[str, list[str]]] = _DEEDS[what]
+
+        async def act(request: Request) -> Response:
+            work, given = self._work(request), await _form(request)
+            if work is None:
+                return self._gone()
+            here, work.typed = _HERE.get(what, what), {}
+            try:
+                with self._lock:
+                    if what != "stop" and _text(given, "version") != str(work.version):
+                        return self._stale(work, here)
+                    going, problems = await run_in_threadpool(do, work, given)
+                    work.version += 1
+            except DpcovError as error:
+                problems = str(error).splitlines()
+            if not problems:
+                return self._to(work, going)
+            work.typed = {key: text for key, text in given.items() if isinstance(text, str)}
+            return await self._show(here, work, problems)
+
+        return act
+
+    # --- helpers -----------------------------------------------------------------------------
+
+    def _work(self, request: Request) -> Work | None:
+        return self.works.get(request.path_params["work"])
+
+    def _to(self, work: Work, step: str) -> Response:
+        return RedirectResponse(f"{self.base}/{work.name}/{step}", status_code=303)
+
+    def _gone(self) -> Response:
+        link = el("a", "Begin again", href=f"{self.base}/")
+        page = frame(
+            self.base, "Nothing is open here", el("p", "The desk was started anew. ", link)
+        )
+        return HTMLResponse(page, status_code=404)
+
+    def _stale(self, work: Work, step: str) -> Response:
+        link = el("a", "Show what is there now", href=f"{self.base}/{work.name}/{step}")
+        told = el("p", "This table was changed in another tab. Nothing was changed here. ", link)
+        return HTMLResponse(frame(self.base, "Changed in another tab", told), status_code=409)
+
+
+def _columns(work: Work, given: FormData) -> tuple[str, list[str]]:
+    names, typed = list(work.schema.columns), dict[str, dict[str, str]]()
+    for key, value in given.items():
+        place, dot, what = key.partition(".")
+        if dot and place.isdecimal() and int(place) < len(names):
+            typed.setdefault(names[int(place)], {})[what] = str(value)
+    problems = work.declare(typed)
+    return "people", problems or work.schema.problems()
+
+
+def _schema_text(work: Work, given: FormData) -> tuple[str, list[str]]:
+    work.write_schema(_text(given, "toml"))
+    return "columns", []
+
+
+def _people(work: Work, given: FormData) -> tuple[str, list[str]]:
+    work.decide_people(
+        *(_text(given, key) for key in ("neighbors", "rows_per_person", "rows", "title", "by"))
+    )
+    return "budget", work.missing()["people"]
+
+
+def _rehearse(work: Work, given: FormData) -> tuple[str, list[str]]:
+    work.expected_rows = count_of(_text(given, "expected_rows"), "The number of rows")
+    work.decide_budget(_text(given, "epsilon"), _text(given, "delta"))
+    work.public = _text(given, "public").strip()
+    work.rehearse()
+    return "budget", []
+
+
+def _budget(work: Work, given: FormData) -> tuple[str, list[str]]:
+    work.decide_budget(_text(given, "chosen"), _text(given, "delta"))
+    return "account", []
+
+
+def _account(work: Work, given: FormData) -> tuple[str, list[str]]:
+    keys = ("ledger", "dataset", "total_epsilon", "total_delta")
+    work.decide_account(*(_text(given, key) for key in keys))
+    return "release", []
+
+
+def _begin(work: Work, given: FormData) -> tuple[str, list[str]]:
+    work.begin(overwrite=_text(given, "overwrite") == "yes")
+    return "release", []
+
+
+def _stop(work: Work, given: FormData) -> tuple[str, list[str]]:
+    return work.stop(), []
+
+
+_DEEDS: dict[str, Callable[[Work, FormData], tuple[str, list[str]]]] = {
+    "columns": _columns,
+    "text": _schema_text,
+    "people": _people,
+    "rehearse": _rehearse,
+    "budget": _budget,
+    "account": _account,
+    "begin": _begin,
+    "stop": _stop,
+}
+_PAGES: dict[str, Callable[..., bytes]] = {
+    "columns": pages.columns,
+    "people": pages.people,
+    "budget": pages.budget,
+    "account": pages.account,
+    "release": release_page,
+}
+_HERE = {"text": "columns", "rehearse": "budget", "begin": "release", "stop": "release"}
+
+
+async def _form(request: Request) -> FormData:
+    return await request.form(max_fields=_FIELDS, max_files=0, max_part_size=_PART)
+
+
+def _text(given: FormData, key: str) -> str:
+    value = given.get(key, "")
+    return value if isinstance(value, str) else ""
+
+
+def _own(name: str) -> str:
+    return Path(__file__).with_name("assets").joinpath(name).read_text(encoding="utf-8")

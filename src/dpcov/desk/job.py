@@ -1,0 +1,86 @@
+"""Work in the background, with a number of steps done, that can be stopped.
+
+Contract: a job that is stopped or fails leaves what the command would leave: before the charge
+nothing, after it a spent budget, and the message says which.
+"""
+
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpcov.errors import DpcovError
+
+Tell = Callable[[int, int | None], None]
+
+
+class StoppedError(DpcovError):
+    """The person stopped the work."""
+
+
+@dataclass
+class Job:
+    """One piece of work in a thread of its own.
+
+    Parameters
+    ----------
+    what : str
+        For the person who waits.
+    run : callable
+        Gets a function that is told steps done and steps in all (None where not known).
+    """
+
+    what: str
+    run: Callable[[Tell], Any]
+    done: int = 0
+    total: int | None = None
+    result: Any = None
+    problem: str = ""
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> "Job":
+        """Begin; returns itself."""
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+        return self
+
+    @property
+    def running(self) -> bool:
+        """Whether it has neither ended nor failed."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def told(self) -> str:
+        """How far it is, in words."""
+        if self.total:
+            return f"{self.done} of {self.total}"
+        return f"{self.done:,} rows read" if self.done else "At work"
+
+    def stop(self) -> None:
+        """Ask it to end at the next step."""
+        self._stop.set()
+
+    def wait(self) -> None:
+        """Until it has ended."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _tell(self, done: int, total: int | None = None) -> None:
+        if self._stop.is_set():
+            raise StoppedError("Stopped.")
+        self.done, self.total = done, total
+
+    def _work(self) -> None:
+        try:
+            self._tell(0)
+            self.result = self.run(self._tell)
+        except DpcovError as error:
+            self.problem = "\n".join([str(error), *getattr(error, "__notes__", ())])
+        except Exception as error:
+            # Type and place only: the text of an unforeseen exception may quote a row.
+            *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+            place = f"{type(error).__name__} at {Path(frame.f_code.co_filename).name}:{line}"
+            self.problem = f"Internal error ({place}). Please report these words."

@@ -1,0 +1,45 @@
+"""Listen on the loopback address until the person stops it."""
+
+import socket
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from dpcov.desk.app import Desk
+from dpcov.desk.guard import HOST, Guard, new_token
+from dpcov.errors import UsageError
+from dpcov.files import reason_of
+
+
+def serve(folder: Path, port: int, *, show: Callable[[str], object], browse: bool) -> None:
+    """Serve the desk of a folder, and return when it is interrupted."""
+    listening = listen(port)
+    port, token = listening.getsockname()[1], new_token()
+    server = server_of(folder, token, port)
+    address = f"http://{HOST}:{port}/{token}/"
+    show(f"The desk is open: {address}\nStop it with Ctrl-C.")
+    if browse:
+        webbrowser.open(address)
+    server.run(sockets=[listening])
+
+
+def listen(port: int) -> socket.socket:
+    """A socket that only this machine reaches."""
+    listening = socket.socket()
+    try:
+        listening.bind((HOST, port))
+    except OSError as error:
+        raise UsageError(
+            f"Port {port} cannot be used: {reason_of(error)}. Leave out --port."
+        ) from None
+    return listening
+
+
+def server_of(folder: Path, token: str, port: int) -> uvicorn.Server:
+    """The server of a desk; addresses are kept out of its log, since they hold the token."""
+    app = Guard(Desk(folder, token).app(), token, port)
+    return uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    )

@@ -1,0 +1,381 @@
+"""What a person has decided at the desk so far, and the command lines that say the same.
+
+Contract: holds public decisions and names; no value of a row.  What is done is done through the
+library's doors, which refuse what the command line refuses.
+"""
+
+import secrets
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+from dpcov.data.schema.declared import Categorical, Declared, Numeric
+from dpcov.data.schema.draft import draft
+from dpcov.data.schema.schema import Schema
+from dpcov.data.sources import Query, Source, open_source
+from dpcov.desk.job import Job, Tell
+from dpcov.errors import DpcovError, SchemaError, UsageError
+from dpcov.files import write_file
+from dpcov.pipeline.plan.page import Stop, sweep
+from dpcov.pipeline.plan.rehearsal import Rehearsal, count_rows
+from dpcov.pipeline.table import release
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import Neighbors, check_neighbors
+from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.published.release import Release
+from dpcov.report import render_release
+
+KINDS: Mapping[str, type[Any]] = {
+    str(kind.__struct_config__.tag): kind for kind in get_args(Declared)
+}
+STEPS = ("columns", "people", "budget", "account", "release")
+
+
+@dataclass
+class Work:
+    """One table on its way.
+
+    Parameters
+    ----------
+    data : str or Query
+        The file, or the statement and its database.
+    folder : Path
+        Where files are written.
+    schema : Schema
+        As far as it is filled in.
+    """
+
+    data: str | Query
+    folder: Path
+    schema: Schema
+    name: str = field(default_factory=lambda: secrets.token_hex(4))
+    version: int = 0
+    neighbors: Neighbors = "replace-one"
+    rows: int | None = None
+    by: str = ""
+    public: str = ""
+    epsilon: str = "1"
+    delta: str = "1e-6"
+    ledger: str = "ledger.sqlite"
+    dataset: str = ""
+    total_epsilon: str = ""
+    total_delta: str = ""
+    expected_rows: int = 0
+    stops: list[Stop] = field(default_factory=list)
+    job: Job | None = None
+    step: str = ""
+    made: Release | None = None
+    typed: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, data: str | Query, folder: Path, codebook: str = "") -> "Work":
+        """Read names and types of a table, or a schema that exists."""
+        source = open_source(data if isinstance(data, Query) else folder / data)
+        schema = Schema.from_toml(folder / codebook) if codebook else draft(source)
+        _check_names(schema, source)
+        return cls(data=data, folder=folder, schema=schema)
+
+    @property
+    def stem(self) -> str:
+        """First part of the names of all files that are written."""
+        return "table" if isinstance(self.data, Query) else Path(self.data).name.split(".")[0]
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """What a release writes."""
+        endings = {"schema": "toml", "release": "dpcov", "report": "html"}
+        return {what: self.folder / f"{self.stem}.{end}" for what, end in endings.items()}
+
+    @property
+    def budget(self) -> Budget:
+        """What the release may cost."""
+        return Budget(epsilon=self.epsilon, delta=self.delta or None)
+
+    @property
+    def account(self) -> str:
+        """Name of the people in the ledger."""
+        return self.dataset or self.stem
+
+    # --- what is decided ---------------------------------------------------------------------
+
+    def declare(self, given: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """Take over what was typed of columns; what cannot be read is listed and left as it was."""
+        columns, problems = dict(self.schema.columns), list[str]()
+        for name, fields in given.items():
+            try:
+                columns[name] = declared(columns[name], fields)
+            except (DpcovError, msgspec.ValidationError) as error:
+                problems.append(f"Column '{name}': {error}")
+        self.schema = msgspec.structs.replace(self.schema, columns=columns)
+        return problems
+
+    def write_schema(self, text: str) -> None:
+        """Take over a schema as text."""
+        schema = Schema.loads(text)
+        _check_names(schema, self.source())
+        self.schema = schema
+
+    def source(self) -> Source:
+        """The table; nothing but names and types is read of it here."""
+        return open_source(self.data if isinstance(self.data, Query) else self.folder / self.data)
+
+    @property
+    def groupings(self) -> list[str]:
+        """Columns whose categories may have a matrix each."""
+        columns = self.schema.columns.items()
+        return [name for name, each in columns if isinstance(each, Categorical)]
+
+    def decide_people(
+        self, neighbors: str, rows_per_person: str, rows: str, title: str, by: str
+    ) -> None:
+        """Who is protected, what is public about their number, and groups of them."""
+        if by and by not in self.groupings:
+            raise UsageError("Groups are those of a categorical column.")
+        per_person, count = count_of(rows_per_person, "Rows per person"), None
+        if rows.strip():
+            count = count_of(rows, "The number of rows")
+        self.neighbors, self.rows, self.by = check_neighbors(neighbors), count, by
+        self.schema = msgspec.structs.replace(
+            self.schema, rows_per_person=per_person, title=title.strip()
+        )
+
+    def decide_budget(self, epsilon: str, delta: str) -> None:
+        """What the release may cost."""
+        Budget(epsilon=epsilon, delta=delta or None)
+        self.epsilon, self.delta = epsilon.strip(), delta.strip()
+
+    def decide_account(self, ledger: str, dataset: str, epsilon: str, delta: str) -> None:
+        """Where the budget is charged; with a total the account is opened when it is released."""
+        if not ledger.strip() or not dataset.strip():
+            raise UsageError("Name the ledger and the dataset.")
+        self.ledger, self.dataset = ledger.strip(), dataset.strip()
+        self.total_epsilon, self.total_delta = epsilon.strip(), delta.strip()
+        if self.left() is None:
+            if not self.total_epsilon:
+                raise UsageError(
+                    "This account does not exist yet. Say what all releases about these people "
+                    "together may cost."
+                )
+            self.total()
+
+    def total(self) -> Budget:
+        """What all releases about these people may cost."""
+        return Budget(epsilon=self.total_epsilon, delta=self.total_delta or None)
+
+    def left(self) -> str | None:
+        """What the account has left, in words; None where there is none yet."""
+        if not self._ledger_exists():
+            return None
+        book = Ledger(self.ledger_place)
+        if self.account not in {each.name for each in book.datasets()}:
+            return None
+        return book.remaining(self.account).in_words
+
+    def _ledger_exists(self) -> bool:
+        return "://" in self.ledger or (self.folder / self.ledger).exists()
+
+    @property
+    def ledger_place(self) -> str:
+        """Where the ledger is."""
+        return self.ledger if "://" in self.ledger else str(self.folder / self.ledger)
+
+    # --- what is done ------------------------------------------------------------------------
+
+    def missing(self) -> dict[str, list[str]]:
+        """What every step still lacks."""
+        lacks = {step: list[str]() for step in STEPS}
+        lacks["columns"] = self.schema.problems()
+        if self.neighbors == "add-remove-one" and self.rows is not None:
+            lacks["people"] = ["The number of rows is private here; leave it out."]
+        return lacks
+
+    def rehearse(self) -> None:
+        """Find out what could be read at many budgets; opens no table."""
+        if self.rows is None and not self.expected_rows:
+            raise UsageError("Say roughly how many rows the table has.")
+        self.schema.require_complete()
+        public, n_public = None, 0
+        if self.public:
+            public = self.folder / self.public
+            n_public = count_rows(public, self.schema)
+        rehearsal = Rehearsal(
+            schema=self.schema,
+            n_rows=self.rows or self.expected_rows,
+            public=public,
+            n_public=n_public,
+            neighbors=self.neighbors,
+            options={"by": self.by} if self.by else {},
+        )
+        budget = self.budget
+
+        def run(tell: Tell) -> list[Stop]:
+            self.stops = sweep(rehearsal, budget, tell)
+            return self.stops
+
+        self._start("budget", Job("Rehearsing the release at several budgets", run))
+
+    def begin(self, overwrite: bool = False) -> None:
+        """Write the schema, open the account where it is new, release, and write the report."""
+        self.schema.require_complete()
+        if self.job is not None and self.job.running:
+            if self.step == "release":
+                raise UsageError("It is being released already.")
+            self.stop()
+        files, read = self.files, self.source()
+        _check_names(self.schema, read)
+        for path in files.values():
+            if path.exists() and not overwrite:
+                raise UsageError(f"{path.name} exists. Allow to write over it, or move it away.")
+        if self.left() is None:
+            total = self.total()
+            Ledger(self.ledger_place).create(self.account, total, self.neighbors)
+        self.schema.save(files["schema"])
+        data = self.data if isinstance(self.data, Query) else str(self.folder / self.data)
+
+        def run(tell: Tell) -> Release:
+            count = 0
+
+            def rows_read(rows: int) -> None:
+                nonlocal count
+                count += rows
+                # How many there are is private where their number is.
+                tell(count if self.neighbors == "replace-one" else 0, None)
+
+            made = release(
+                data,
+                schema=self.schema,
+                budget=self.budget,
+                neighbors=self.neighbors,
+                n_rows=self.rows if self.neighbors == "replace-one" else None,
+                by=self.by or None,
+                ledger=self.ledger_place,
+                dataset=self.account,
+                output=files["release"],
+                overwrite=overwrite,
+                progress=rows_read,
+            )
+            page = render_release(made, file_name=files["release"].name)
+            write_file(files["report"], page, overwrite=overwrite)
+            self.made = made
+            return made
+
+        self.made = None
+        self._start("release", Job("Releasing", run))
+
+    def _start(self, step: str, job: Job) -> None:
+        self.job, self.step = job.start(), step
+
+    def stop(self) -> str:
+        """End what goes on, and name the step that it belongs to."""
+        if self.job is not None:
+            self.job.stop()
+            self.job.wait()
+        return self.step or "columns"
+
+    # --- the same as commands ----------------------------------------------------------------
+
+    def commands(self, step: str) -> list[str]:
+        """The command lines of a step."""
+        toml, out = self.files["schema"].name, self.files["release"].name
+        table = self._table()
+        terms = f"--epsilon {shlex.quote(self.epsilon)}"
+        terms += f" --delta {shlex.quote(self.delta)}" if self.delta else ""
+        relation = "" if self.neighbors == "replace-one" else f" --neighbors {self.neighbors}"
+        account = f"{shlex.quote(self.ledger)} --dataset {shlex.quote(self.account)}"
+        known = self.rows if self.neighbors == "replace-one" else None
+        rows = f" --rows {known}" if known else ""
+        rows += f" --by {q(self.by)}" if self.by else ""
+        public = f" --table {q(self.public)}" if self.public else ""
+        written = {
+            "columns": [
+                f"dpcov schema draft {table} -o {q(toml)}",
+                f"dpcov schema check {q(toml)}",
+            ],
+            "people": [f"dpcov schema check {q(toml)}"],
+            "budget": [
+                f"dpcov plan --schema {q(toml)} --rows {self.rows or self.expected_rows or 'N'} "
+                f"{terms}{relation}{public}"
+            ],
+            "account": [f"dpcov ledger show {account}"],
+            "release": [
+                f"dpcov release {table} --schema {q(toml)} {terms}{relation}{rows} \\\n"
+                f"    --ledger {account} -o {q(out)}",
+                f"dpcov doctor {q(out)}",
+                f"dpcov report {q(out)} -o {q(self.files['report'].name)}",
+            ],
+        }
+        if self.total_epsilon:
+            total = f"--epsilon {q(self.total_epsilon)}"
+            total += f" --delta {q(self.total_delta)}" if self.total_delta else ""
+            written["account"].insert(0, f"dpcov ledger create {account} {total}{relation}")
+        return written[step]
+
+    def script(self) -> str:
+        """A shell script that does all of it again."""
+        schema = self.schema.dumps()
+        lines = ["#!/bin/sh", "set -e", f"cat > {q(self.files['schema'].name)} <<'SCHEMA'"]
+        lines += [schema.rstrip("\n"), "SCHEMA"]
+        if self.total_epsilon:
+            lines.append(self.commands("account")[0])
+        return "\n".join([*lines, *self.commands("release"), ""])
+
+    def _table(self) -> str:
+        if isinstance(self.data, str):
+            return q(self.data)
+        return f"--sql {q(self.data.sql)} --db-env DPCOV_DB"
+
+
+q = shlex.quote
+
+
+def count_of(text: str, what: str) -> int:
+    """A whole number that was typed, 1 or more."""
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise UsageError(f"{what} is a whole number, 1 or more.")
+    return int(text)
+
+
+def _check_names(schema: Schema, source: Source) -> None:
+    if absent := [name for name in schema.features if name not in source.columns]:
+        shown = ", ".join(absent[:10])
+        raise SchemaError(f"The table lacks {len(absent)} columns of the schema: {shown}.")
+
+
+def declared(now: Any, fields: Mapping[str, str]) -> Any:
+    """A column as typed; what the page does not ask for stays as it was."""
+    kind = KINDS[fields.get("type", str(now.__struct_config__.tag))]
+    kept = {
+        name: value
+        for name, value in msgspec.structs.asdict(now).items()
+        if name in kind.__struct_fields__
+    }
+    typed = {name: text.strip() for name, text in fields.items() if name in kind.__struct_fields__}
+    return kind(**kept | dict(_values(typed)))
+
+
+def _values(typed: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    for name, text in typed.items():
+        if name in ("lower", "upper"):
+            yield name, _number(text) if text else None
+        elif name in ("categories", "missing_codes"):
+            yield name, tuple(part.strip() for part in text.splitlines() if part.strip())
+        else:
+            yield name, text
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError("a bound is a number, such as 90 or 0.5.") from None
+
+
+def is_unfilled(column: Any) -> bool:
+    """Whether bounds or categories are still to be filled in."""
+    if isinstance(column, Numeric):
+        return column.lower is None or column.upper is None
+    return isinstance(column, Categorical) and not column.categories

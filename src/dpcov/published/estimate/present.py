@@ -1,0 +1,181 @@
+"""Moments over the values that are present, from a second moment with indicators of the missing.
+
+Contract: public numbers only, deterministic.  A missing value is encoded as zero, and so is its
+product with everything else.  Derived in docs/missing.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.linalg.symmetric import Array, eigh
+
+Places = NDArray[np.intp]
+
+LEAST_SHARE = 0.005
+"""Part of the rows that is taken to be present at least: noise may hide that any is."""
+
+
+NEARLY_ALL = 0.97
+"""Features that so large a part of the rows has stand in for the missing values of others."""
+
+_LEAST_VALUE, _MOST_TAKEN = 1e-3, 0.9
+
+
+MissingAs = Literal["pairwise", "at-random"]
+"""Over the values that are present, pair by pair; or what the rows would have with all values."""
+
+
+class PresentMoments(NamedTuple):
+    """Of p features, pair by pair, in encoded units.
+
+    ``shares`` (p, p) of rows in which both are present; ``means`` (p, p) of the feature of the row
+    over those rows, over all its own ones on the diagonal; ``covariance`` (p, p).
+    """
+
+    shares: Array
+    means: Array
+    covariance: Array
+
+    @property
+    def mean(self) -> Array:
+        """Of every feature over the rows in which it is present, (p,)."""
+        return np.asarray(np.diagonal(self.means))
+
+    def moment(self) -> Array:
+        """Second moment beside an intercept of one, with these means and covariances."""
+        row = np.append(1.0, self.mean)
+        found = np.outer(row, row)
+        found[1:, 1:] += self.covariance
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Presence:
+    """Which indicator says that a feature is missing: its place, (p,), -1 where none does.
+
+    ``units`` (p,) is what an indicator is multiplied by to be one: its half range; ``marks`` (m,)
+    are the places of all indicators.
+    """
+
+    indicators: Places
+    units: Array
+    marks: Places
+
+    @classmethod
+    def of(cls, columns: Sequence[EncodedColumn]) -> Self | None:
+        """That of the features of a release; None where nothing is marked as missing."""
+        speaks = {
+            source: place
+            for place, column in enumerate(columns)
+            if column.kind == "missing"
+            for source in column.missing_of
+        }
+        if not speaks:
+            return None
+        places = [-1 if c.kind == "missing" else speaks.get(c.source, -1) for c in columns]
+        indicators = np.array(places, dtype=np.intp)
+        half_ranges = np.array([column.half_range for column in columns])
+        units = np.where(indicators >= 0, half_ranges[indicators], 0.0)
+        return cls(indicators, units, np.array(sorted(set(speaks.values())), dtype=np.intp))
+
+    def without(self, hidden: Places) -> Self:
+        """The same where the indicators at these places are taken for zero."""
+        kept = ~np.isin(self.indicators, hidden)
+        units = np.where(kept, self.units, 0.0)
+        return replace(self, indicators=np.where(kept, self.indicators, -1), units=units)
+
+    @property
+    def rows(self) -> Array:
+        """One where a feature is present and zero elsewhere, of an encoded row: (p, p + 1)."""
+        found = np.eye(1, len(self.units) + 1) + np.zeros((len(self.units), 1))
+        marked = np.flatnonzero(self.indicators >= 0)
+        found[marked, 1 + self.indicators[marked]] -= self.units[marked]
+        return found
+
+    def known(self, moment: Array) -> Array:
+        """A second moment, (p + 1, p + 1), with what holds for indicators whatever the data."""
+        found = moment.copy()
+        marked = np.flatnonzero(self.indicators >= 0)
+        own, units = 1 + self.indicators[marked], self.units[marked]
+        # Its square is itself, in its unit; nothing is present where it is one.
+        found[own, own] = found[0, own] / units
+        found[1 + marked, own] = found[own, 1 + marked] = 0.0
+        return found
+
+    def moments(self, moment: Array) -> PresentMoments:
+        """Pairwise moments from a second moment with an intercept of one, (p + 1, p + 1)."""
+        moment, rows = self.known(moment), self.rows
+        shares = rows @ moment @ rows.T
+        own = np.clip(np.diagonal(shares), LEAST_SHARE, 1.0)
+        # What two shares leave for both.
+        least = np.maximum(own[:, None] + own - 1.0, LEAST_SHARE)
+        shares = np.clip(shares, least, np.minimum(own[:, None], own))
+        np.fill_diagonal(shares, own)
+        means = moment[1:] @ rows.T / shares
+        return PresentMoments(shares, means, moment[1:, 1:] / shares - means * means.T)
+
+    def complete(self, found: PresentMoments) -> Places:
+        """Features with a spread that nearly all rows have, indicators apart."""
+        has = (np.diagonal(found.shares) >= NEARLY_ALL) & (np.diagonal(found.covariance) > 0)
+        return np.setdiff1d(np.flatnonzero(has), self.marks)
+
+    def at_random(self, found: PresentMoments, edge: float) -> PresentMoments:
+        """What the rows would have without missing values, if those are missing at random.
+
+        Features that nearly all rows have predict the others linearly; whether a value is missing
+        may depend on those, whose law is normal (docs/missing.md).  Directions of them with less
+        variance than ``edge``, relative to their own variances, are left out.
+        """
+        present, whole = np.diagonal(found.shares), found.covariance
+        complete = self.complete(found)
+        rest = np.flatnonzero(present < NEARLY_ALL)
+        if not len(complete) or not len(rest):
+            return found
+        spreads = np.sqrt(np.diagonal(whole)[complete])
+        inside = whole[np.ix_(complete, complete)] / np.outer(spreads, spreads)
+        values, vectors = eigh(inside)
+        kept = values > max(edge, _LEAST_VALUE)
+        # Principal components of the complete features, of variance one.
+        axes = (vectors[:, kept] / np.sqrt(values[kept])).T / spreads
+        mean, slopes, taken = found.mean.copy(), [], []
+        for place in rest:
+            # The components' means and spread differ where the value is present.
+            shift = axes @ (found.means[complete, place] - found.mean[complete])
+            missing = 1.0 - present[place]
+            part = min(float(shift @ shift) / missing * present[place], _MOST_TAKEN)
+            unit = shift / max(float(np.linalg.norm(shift)), np.finfo(np.float64).tiny)
+            along = axes @ whole[complete, place]
+            slope = along + unit * (unit @ along) * (part / (1.0 - part))
+            mean[place] -= slope @ shift
+            slopes.append(slope)
+            taken.append(np.sqrt(part) * unit)
+        covariance, b, t = whole.copy(), np.array(slopes), np.array(taken)
+        # What selection took of the components' covariance, seen through both slopes.
+        own = np.einsum("ik,ik->i", b, t)
+        through = (b @ t.T) * own
+        same = self.indicators[rest][:, None] == self.indicators[rest]
+        lost = through + through.T
+        covariance[np.ix_(rest, rest)] += np.where(same, lost / 2, lost)
+        crossed = axes @ whole[:, complete].T
+        covariance[np.ix_(rest, complete)] += (b - (axes @ whole[np.ix_(complete, rest)]).T) @ (
+            crossed[:, complete]
+        )
+        covariance[np.ix_(complete, rest)] = covariance[np.ix_(rest, complete)].T
+        means = found.means.copy()
+        np.fill_diagonal(means, mean)
+        return found._replace(means=means, covariance=covariance)
+
+    def centered(self, found: PresentMoments) -> Array:
+        """Features minus their means where present, else zero, of an encoded row: (p, p + 1)."""
+        return np.eye(len(self.units) + 1)[1:] - found.mean[:, None] * self.rows
+
+    def stretched(self, found: PresentMoments) -> Array:
+        """The map T, (p + 1, p + 1), with T M T' nearly the moment over what is present."""
+        row = self.centered(found) / np.diagonal(found.shares)[:, None]
+        row[:, 0] += found.mean
+        return np.vstack([np.eye(1, len(row) + 1), row])

@@ -1,0 +1,291 @@
+"""Codebooks become drafts: labels, declared ranges and missing codes, never a statistic of rows."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import dpcov
+from dpcov.cli.main import app
+from dpcov.data.schema.codebooks import read_codebook
+from dpcov.data.schema.codebooks.fields import BOUNDED
+from dpcov.data.schema.draft import describe
+from dpcov.data.sources import open_source
+from dpcov.errors import SchemaError
+
+FILES = Path(__file__).with_name("files")
+
+PACKAGE = {
+    "title": "Health 2026",
+    "resources": [
+        {
+            "name": "people",
+            "path": "people.csv",
+            "encoding": "iso-8859-1",
+            "dialect": {"delimiter": ";"},
+            "schema": {
+                "missingValues": ["", "-9", "refused"],
+                "fields": [
+                    {"name": "age", "type": "integer", "title": "Age", "description": "In years."}
+                    | {"constraints": {"minimum": 0, "maximum": 110}},
+                    {"name": "sex", "type": "string", "constraints": {"enum": ["f", "m"]}},
+                    {"name": "site", "type": "integer"}
+                    | {
+                        "categories": [
+                            {"value": 1, "label": "North"},
+                            {"value": 2, "label": "South"},
+                        ]
+                    },
+                    {"name": "wage", "type": "number", "decimalChar": ",", "groupChar": "."},
+                    {"name": "smokes", "type": "boolean"},
+                    {
+                        "name": "ill",
+                        "type": "boolean",
+                        "trueValues": ["ja"],
+                        "falseValues": ["nein"],
+                    },
+                    {"name": "visit", "type": "date", "format": "%d.%m.%Y"}
+                    | {"constraints": {"minimum": "2020-01-01", "maximum": "2024-12-31"}},
+                    {"name": "place", "type": "geopoint"},
+                ],
+            },
+        },
+        {"name": "notes", "path": "notes.txt"},
+    ],
+}
+PEOPLE = {
+    "age": dpcov.Numeric(lower=0, upper=110, description="Age. In years"),
+    "sex": dpcov.Categorical(categories=("f", "m")),
+    "site": dpcov.Categorical(categories=("1", "2"), labels={"1": "North", "2": "South"}),
+    "wage": dpcov.Numeric(decimal=",", thousands="."),
+    "smokes": dpcov.Boolean(),
+    "ill": dpcov.Categorical(categories=("ja", "nein")),
+    "visit": dpcov.Date(format="%d.%m.%Y", lower=2020, upper=2025),
+    "place": dpcov.Ignored(note="a geopoint, by the codebook"),
+}
+
+
+def written(tmp_path, content, name="codebook.json"):
+    path = tmp_path / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_a_frictionless_package(tmp_path):
+    read = read_codebook(written(tmp_path, PACKAGE))
+    assert dict(read.columns) == PEOPLE
+    assert read.title == "Health 2026"
+    assert read.missing_codes == (-9, "refused")
+    assert read.file == dpcov.FileLayout(delimiter=";", encoding="iso-8859-1")
+    assert dpcov.Schema.loads(read.dumps()) == read
+    alone = read_codebook(written(tmp_path, PACKAGE["resources"][0]["schema"]))
+    assert alone.columns == read.columns
+
+
+def test_a_table_schema_that_pandas_wrote():
+    read = read_codebook(FILES / "table-schema.json")
+    assert read.columns["city"].categories == ("Bern", "Bern; old", "Köln", "Málaga", "Zürich")
+    assert read.columns["height"] == dpcov.Numeric()
+    assert read.columns["born"] == dpcov.Date()
+
+
+def test_one_of_several_tables_is_chosen(tmp_path):
+    schema = PACKAGE["resources"][0]["schema"]
+    tables = [{"name": name, "schema": schema} for name in ("one", "two")]
+    path = written(tmp_path, {"resources": tables})
+    with pytest.raises(SchemaError, match=r"'one', 'two'\. Choose one: --part"):
+        read_codebook(path)
+    assert read_codebook(path, dpcov.FileLayout(part="two")).columns == PEOPLE
+
+
+CSVW = {
+    "@context": ["http://www.w3.org/ns/csvw", {"@language": "en"}],
+    "url": "people.csv",
+    "dc:title": "People",
+    "dialect": {"delimiter": "\t", "encoding": "windows-1252", "skipRows": 2},
+    "null": ["", "NULL", "999"],
+    "tableSchema": {
+        "columns": [
+            {"name": "age", "titles": {"en": "Age at entry"}, "dc:description": "Years"}
+            | {"datatype": {"base": "integer", "minimum": "0", "maximum": "120"}},
+            {"name": "wage", "datatype": {"base": "decimal", "format": {"decimalChar": ","}}},
+            {"name": "day", "datatype": {"base": "date", "format": "dd.MM.yyyy"}},
+            {"name": "when", "datatype": "dateTime"},
+            {"name": "ok", "datatype": {"base": "boolean", "format": "Y|N"}},
+            {"name": "area", "datatype": "string", "null": "??"},
+            {"name": "extra", "virtual": True},
+        ]
+    },
+}
+
+
+def test_csvw(tmp_path):
+    read = read_codebook(written(tmp_path, CSVW))
+    codes = (999,)
+    assert dict(read.columns) == {
+        "Age at entry": dpcov.Numeric(lower=0, upper=120, description="Years", missing_codes=codes),
+        "wage": dpcov.Numeric(decimal=",", missing_codes=codes),
+        "day": dpcov.Date(format="%d.%m.%Y", missing_codes=codes),
+        "when": dpcov.Date(missing_codes=codes),
+        "ok": dpcov.Categorical(categories=("Y", "N"), missing_codes=codes),
+        "area": dpcov.Categorical(missing_codes=("??",)),
+    }
+    assert read.title == "People"
+    assert read.file == dpcov.FileLayout(delimiter="\t", encoding="windows-1252", header=3)
+
+
+def test_csvw_for_differential_privacy(tmp_path):
+    """The terms of CSVW-EO (CSVW-SAFE): with and without the prefix of the vocabulary."""
+    for prefix in ("", "csvw-eo:", "csvw-safe:"):
+        partitions = [
+            {f"{prefix}predicate": {f"{prefix}partitionValue": kind}}
+            for kind in ("Adelie", "Gentoo")
+        ]
+        table = {
+            "@context": ["http://www.w3.org/ns/csvw", "csvw-eo-context.jsonld"],
+            "@type": "Table",
+            f"{prefix}maxContributions": 3,
+            f"{prefix}publicLength": 344,
+            "tableSchema": {
+                "columns": [
+                    {"name": "penguin", "datatype": "positiveInteger", f"{prefix}privacyId": True},
+                    {
+                        "name": "island",
+                        "datatype": "string",
+                        f"{prefix}keyValues": ["Biscoe", "Dream"],
+                    },
+                    {"name": "species", "datatype": "string", f"{prefix}partitions": partitions},
+                    {"name": "mass", "datatype": "double", "minimum": 2000.0, "maximum": 7000.0},
+                    {"name": "male", "datatype": "boolean", f"{prefix}keyValues": [False, True]},
+                ]
+            },
+        }
+        read = read_codebook(written(tmp_path, table, "penguins.json-ld"))
+        assert dict(read.columns) == {
+            "penguin": dpcov.Ignored(note="identifies a person, by the codebook"),
+            "island": dpcov.Categorical(categories=("Biscoe", "Dream")),
+            "species": dpcov.Categorical(categories=("Adelie", "Gentoo")),
+            "mass": dpcov.Numeric(lower=2000, upper=7000),
+            "male": dpcov.Boolean(),
+        }
+        assert read.rows_per_person == 3
+
+
+DDI = """<?xml version="1.0" encoding="UTF-8"?>
+<codeBook xmlns="ddi:codebook:2_5" version="2.5">
+  <stdyDscr><citation><titlStmt><titl>Survey of  people</titl></titlStmt></citation></stdyDscr>
+  <dataDscr>
+    <var ID="V1" name="age" intrvl="contin" measUnit="years">
+      <labl>Age</labl>
+      <valrng><range min="15" max="99"/></valrng>
+      <invalrng><range min="-3" max="-1"/><item VALUE="999"/></invalrng>
+      <qstn><qstnLit>How old are you?</qstnLit></qstn>
+      <sumStat type="min">17</sumStat><sumStat type="max">61234</sumStat>
+      <catgry missing="Y"><catValu>-9</catValu><labl>not asked</labl></catgry>
+      <varFormat type="numeric"/>
+    </var>
+    <var ID="V2" name="sex" intrvl="discrete">
+      <labl>Sex</labl>
+      <catgry><catValu>1</catValu><labl>male</labl><catStat type="freq">61234</catStat></catgry>
+      <catgry><catValu>2</catValu><labl>female</labl></catgry>
+      <catgry missing="Y"><catValu>9</catValu><labl>refused</labl></catgry>
+      <varFormat type="numeric"/>
+    </var>
+    <var ID="V3" name="town"><varFormat type="character"/></var>
+    <var ID="V4" name="day"><varFormat type="numeric" category="date"/></var>
+  </dataDscr>
+</codeBook>
+"""
+
+
+def test_ddi(tmp_path):
+    read = read_codebook(written(tmp_path, DDI, "survey.xml"))
+    assert read.title == "Survey of people"
+    assert dict(read.columns) == {
+        "age": dpcov.Numeric(
+            lower=15,
+            upper=99,
+            unit="years",
+            description="Age. How old are you?",
+            missing_codes=(999, -3, -2, -1, -9),
+        ),
+        "sex": dpcov.Categorical(
+            categories=("1", "2"),
+            labels={"1": "male", "2": "female"},
+            description="Sex",
+            missing_codes=(9,),
+        ),
+        "town": dpcov.Categorical(),
+        "day": dpcov.Date(),
+    }
+    # Statistics of rows are not read.
+    assert "61234" not in describe(None, read).dumps()
+
+
+def test_entities_and_other_files_are_refused(tmp_path):
+    bomb = DDI.replace("<codeBook", '<!DOCTYPE x [<!ENTITY a "aaaa">]>\n<codeBook', 1)
+    with pytest.raises(SchemaError, match="document type"):
+        read_codebook(written(tmp_path, bomb, "bomb.xml"))
+    for name, content in {
+        "a.xml": "<codeBook>",
+        "b.xml": "<codeBook/>",
+        "c.json": "[1]",
+        "d.json": '{"x": 1}',
+        "e.json": '{"fields": [{"type": "integer"}]}',
+        "f.json": '{"tableSchema": {"columns": [7]}}',
+        "g.json": "{" * 5000,
+        "h.csv": "a,b",
+    }.items():
+        with pytest.raises(SchemaError):
+            read_codebook(written(tmp_path, content, name))
+
+
+def test_the_dictionary_of_spss_and_stata():
+    read = read_codebook(FILES / "awkward.sav")
+    sex = dpcov.Categorical(
+        categories=("1", "2"),
+        labels={"1": "male", "2": "female"},
+        missing_codes=(9,),
+        description="Sex of the respondent",
+    )
+    assert read.columns["sex"] == sex
+    age = dpcov.Numeric(description="Age in completed years", missing_codes=(-9,))
+    assert read.columns["age"] == age
+    assert read.columns["born"] == dpcov.Date(description="Date of birth")
+    assert read_codebook(FILES / "awkward.zsav").columns["sex"] == sex
+    stata = read_codebook(FILES / "awkward.dta").columns
+    assert stata["sex"].labels == {"1": "male", "2": "female", "9": "refused"}
+    assert stata["born"] == dpcov.Date(description="Date of birth")
+    assert read_codebook(FILES / "awkward.sas7bdat").columns["born"].as_ == "year"
+
+
+def test_a_draft_of_a_table_with_a_codebook(tmp_path):
+    source = open_source(FILES / "awkward.csv")
+    made = describe(source, read_codebook(FILES / "awkward.sav"))
+    assert list(made.schema.columns) == list(source.columns)
+    assert made.schema.columns["sex"].labels == {"1": "male", "2": "female"}
+    # A name says more than a dictionary without labels.
+    assert isinstance(made.schema.columns["id"], dpcov.Ignored)
+    assert made.schema.columns["height"].description == "Height in meters"
+    assert made.absent == ()
+    bounded = describe(
+        open_source(FILES / "awkward.csv"), read_codebook(written(tmp_path, PACKAGE))
+    )
+    assert bounded.comments["age"] == BOUNDED
+    assert set(bounded.absent) == set(PEOPLE) - {"age", "sex"}
+
+
+def test_the_command(tmp_path):
+    path, output = written(tmp_path, PACKAGE), tmp_path / "schema.toml"
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, [str(each) for each in arguments])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    run("schema", "draft", "--codebook", path, "-o", output)
+    assert dict(dpcov.Schema.from_toml(output).columns) == PEOPLE
+    text = run("schema", "draft", FILES / "awkward.csv", "--codebook", path, "--delimiter", ",")
+    assert "The table lacks 6 columns of the codebook" in text
+    assert 'delimiter = ","' in text

@@ -1,0 +1,165 @@
+"""What a draft proposes follows from names and types, and it says why."""
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dpcov import Schema
+from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric
+from dpcov.data.schema.draft import draft, draft_text
+from dpcov.data.schema.names import propose, words_of
+from dpcov.data.sources import open_source
+
+IGNORED = [
+    "id",
+    "ID",
+    "patient_id",
+    "patientId",
+    "userid",
+    "case_no",
+    "uuid",
+    "ssn",
+    "Patient_Number",
+    "email",
+    "phone",
+    "name",
+    "first_name",
+    "Nachname",
+    "vorname",
+    "prénom",
+    "apellidos",
+    "Adresse",
+    "dirección",
+    "street",
+    "zip",
+    "zip_code",
+    "PLZ",
+    "postleitzahl",
+    "code_postal",
+    "codigo_postal",
+    "telefono",
+    "Telefon",
+]
+FREE = ["note", "comments", "description", "Bemerkung", "commentaire", "observaciones", "free_text"]
+SEXES = ["sex", "gender", "Geschlecht", "sexe", "sexo", "SEX"]
+DATES = [
+    "date",
+    "birth_date",
+    "dob",
+    "admission_date",
+    "Geburtsdatum",
+    "fecha_nacimiento",
+    "date_naissance",
+]
+TRUTHS = ["is_ill", "has_children", "IsMarried", "ist_krank"]
+WEIGHTS = ["weight", "pweight", "PWGT", "sample_wt", "fnlwgt", "gewichtung", "poids"]
+HINTS = {
+    "year": "1900",
+    "Baujahr": "1900",
+    "yr_built": "1900",
+    "pctUrban": "lower = 0 and upper = 100",
+    "share_percent": "lower = 0 and upper = 100",
+    "Prozent": "lower = 0 and upper = 100",
+}
+PLAIN = [
+    "age",
+    "income",
+    "covid_tests",
+    "acid",
+    "paid",
+    "valid",
+    "weight_kg",
+    "mobile_use",
+    "state_tax",
+    "kids",
+    "width",
+    "days",
+    "grid",
+    "humidity",
+    "filename_length",
+    "yearly_visits_rate",
+    "updates",
+    "candidates",
+]
+
+
+def kind_of(name, kind):
+    otherwise = {"number": Numeric(), "text": Categorical(), "boolean": Boolean()}[kind]
+    return propose(name, kind, otherwise)
+
+
+@pytest.mark.parametrize("kind", ["number", "text"])
+@pytest.mark.parametrize("name", [*IGNORED, *FREE])
+def test_who_a_person_is_and_free_text_are_ignored(name, kind):
+    declared, _ = kind_of(name, kind)
+    if name in FREE and kind == "number":
+        assert declared == Numeric()  # Spanish and German grades are called so
+    else:
+        assert isinstance(declared, Ignored) and declared.note
+
+
+@pytest.mark.parametrize(
+    ("names", "kinds", "expected", "words"),
+    [
+        (SEXES, ("number", "text"), Categorical(), "female"),
+        (DATES, ("text",), Date(), "a date, by its name"),
+        (TRUTHS, ("number", "text"), Boolean(), "true or false"),
+    ],
+)
+def test_names_say_more_than_types(names, kinds, expected, words):
+    for name in names:
+        for kind in kinds:
+            declared, why = kind_of(name, kind)
+            assert declared == expected and words in why, (name, kind)
+
+
+def test_weights_of_surveys_are_noticed():
+    for name in WEIGHTS:
+        declared, _ = kind_of(name, "number")
+        assert isinstance(declared, Ignored) and "[weights]" in declared.note, name
+
+
+def test_public_bounds_are_proposed_as_comments_only():
+    for name, words in HINTS.items():
+        declared, why = kind_of(name, "number")
+        assert declared == Numeric() and words in why, name
+
+
+def test_other_names_keep_their_types():
+    for name in PLAIN:
+        assert kind_of(name, "number")[0] == Numeric(), name
+        assert kind_of(name, "boolean")[0] == Boolean(), name
+
+
+def test_names_are_split_into_words():
+    assert words_of("birthDate_2") == ["birth", "date", "2"]
+    assert words_of("Größe-IDNr PLZ") == ["grosse", "id", "nr", "plz"]
+
+
+def test_columns_of_like_names_become_one_pattern():
+    names = ["PAY_1", "PAY_2", "PAY_3", *(f"PAY_AMT{n}" for n in range(1, 7)), "Q1", "Q2", "x9"]
+    source = open_source(pd.DataFrame({name: [1.5] for name in names}))
+    drafted = draft(source)
+    assert list(drafted.columns) == ["PAY_[0-9]*", "PAY_AMT*", "Q1", "Q2", "x9"]
+    assert set(drafted.resolve(names).columns) == set(names)
+    assert "# 6 columns of like names" in draft_text(source)
+    mixed = open_source(pd.DataFrame({"Q1": [1.5], "Q2": ["x"], "Q3": [1.5], "Q4": [True]}))
+    assert list(draft(mixed).columns) == ["Q1", "Q2", "Q3", "Q4"]
+    array = open_source([[1.0, 2.0, 3.0, 4.0]])
+    assert list(draft(array).resolve(array.columns).columns) == ["x0", "x1", "x2", "x3"]
+    odd = open_source(pa.table({name: [1.5] for name in ("a[1]", "b?1", "b?2", "b?3")}))
+    assert not draft(odd).patterns
+    assert list(draft(odd).columns) == ["a[1]", "b?1", "b?2", "b?3"]
+
+
+def test_every_column_says_why_and_no_value_is_told(tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "id,age,zip,sex,visit_date,pct_fat,remarks,ward\n"
+        "SENTINEL_7391,73911937.25,7391,F,2020-07-31,7391,SENTINEL,SENTINEL\n"
+    )
+    text = draft_text(open_source(tmp_path / "a.csv"))
+    assert not any(value in text for value in ("SENTINEL", "7391", "2020-07", '"F"'))
+    parts = text.split("\n\n")[2:]
+    assert len(parts) == 8
+    assert all(part.startswith("# ") or "note = " in part for part in parts)
+    assert Schema.loads(text) == draft(open_source(tmp_path / "a.csv"))

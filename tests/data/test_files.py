@@ -1,0 +1,258 @@
+"""Files that other programs wrote: see tests/data/files/README.md for how each was made."""
+
+import datetime
+import sys
+import zipfile
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dpcov
+from dpcov.cli.main import app
+from dpcov.data.gather import table_moments
+from dpcov.data.moments import MomentsSpec
+from dpcov.data.sources import open_source
+from dpcov.data.sources.statistical import StatisticalSource
+from dpcov.errors import DataError, SchemaError, UsageError
+
+pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+pytest.importorskip("python_calamine", reason="needs dpcov[files]")
+
+FILES = Path(__file__).with_name("files")
+CITIES = ("Zürich", "Köln", "Bern", "Málaga", "Bern; old")
+SCHEMA = dpcov.Schema(
+    columns={
+        "age": dpcov.Numeric(lower=0, upper=100, missing_codes=(-9,)),
+        "sex": dpcov.Categorical(categories=("1", "2"), missing_codes=(9,)),
+        "city": dpcov.Categorical(categories=CITIES),
+        "height": dpcov.Numeric(lower=1, upper=2.3),
+        "change": dpcov.Numeric(lower=-100, upper=1000),
+        "born": dpcov.Date(as_="age", reference=datetime.date(2026, 1, 1), lower=0, upper=100),
+    },
+    missing="indicator",
+)
+LAYOUTS = {
+    "awkward.csv.bz2": {},
+    "awkward.csv.xz": {},
+    "zipped.csv.zip": {},
+    "semicolons-latin1.csv": {"delimiter": ";", "encoding": "latin-1"},
+    "utf16-tabs.txt": {"delimiter": "\t", "encoding": "utf-16"},
+    "awkward.jsonl": {},
+    "awkward.sav": {},
+    "awkward.zsav": {},
+    "awkward.dta": {},
+    "pandas.dta": {},
+    "foreign-latin1.dta": {"encoding": "windows-1252"},
+    "awkward.xpt": {},
+    "awkward.sas7bdat": {},
+    "titled.xlsx": {"header": 3},
+    "two-sheets.xlsx": {"part": "Daten"},
+    "awkward.ods": {},
+    "awkward.xls": {},
+}
+STATISTICAL = [name for name in LAYOUTS if name.endswith(("sav", "dta", "xpt", "sas7bdat"))]
+
+
+def schema_for(name):
+    """The schema of all files; what differs is how a file is laid out and writes decimals."""
+    decimal = "," if name == "semicolons-latin1.csv" else "."
+    file = dpcov.FileLayout(**LAYOUTS.get(name, {}))
+    return msgspec.structs.replace(SCHEMA, file=file, decimal=decimal)
+
+
+def moments(name):
+    return table_moments(FILES / name, schema_for(name), MomentsSpec(shells=2), threads=1)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_table_means_the_same_in_every_format(name):
+    assert moments(name) == moments("awkward.csv")
+
+
+def test_the_csv_means_what_it_says():
+    gathered = moments("awkward.csv")
+    assert gathered.n_rows == 12
+    second = gathered.second_moment()
+    names = [column.name for column in SCHEMA.encoded_columns]
+    means = dict(zip(names, second[0] * 12, strict=True))
+    # Of age, two cells have the code -9 and one is empty; of sex, one has the code 9.
+    missing = {"age": 3, "sex": 2, "city": 2, "height": 1, "change": 1, "born": 2}
+    for column, count in missing.items():
+        assert means[f"{column} (missing)"] == pytest.approx(count, abs=1e-4)
+    assert means["city=Köln"] == pytest.approx(3, abs=1e-4)
+    ages = np.array([34, 51, 28, 63, 40, 19, 77, 55, 46])
+    assert means["age"] == pytest.approx(((ages - 50) / 50).sum(), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", STATISTICAL)
+def test_rows_of_a_statistical_file_mean_the_same_however_many_are_read(name):
+    def cells(step):
+        source = open_source(FILES / name, schema_for(name).file)
+        assert isinstance(source, StatisticalSource)
+        source.step = step
+        wanted = dict.fromkeys(SCHEMA.columns, "text")
+        return [row for block in source.blocks(5, wanted=wanted) for row in block.to_pylist()]
+
+    assert len(cells(12)) == 12
+    for step in (1, 5, 13):
+        assert cells(step) == cells(12)
+
+
+def test_formats_of_dates_and_missing_values_are_the_dictionarys():
+    read = next(open_source(FILES / "awkward.sav").blocks(99, wanted={"age": "number"}))
+    # Declared missing: -99 to -1.
+    assert read.column("age").to_pylist()[:5] == [34.0, 51.0, None, 28.0, None]
+    read = next(open_source(FILES / "awkward.dta").blocks(99, wanted={"age": "number"}))
+    assert read.column("age").to_pylist()[:5] == [34.0, 51.0, -9.0, 28.0, None]
+
+
+# The six files that a steward really has, each drafted and released by one command.
+AWKWARD = {
+    "semicolons-latin1.csv": ("--delimiter", ";", "--encoding", "latin-1"),
+    "utf16-tabs.txt": ("--delimiter", "tab", "--encoding", "utf-16"),
+    "awkward.sav": (),
+    "awkward.dta": (),
+    "awkward.sas7bdat": (),
+    "titled.xlsx": ("--header", "3"),
+    "zipped.csv.zip": (),
+}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_each_awkward_file_is_drafted_and_released_by_one_command(name, tmp_path):
+    draft, schema = tmp_path / "draft.toml", tmp_path / "schema.toml"
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, [str(each) for each in arguments])
+        assert result.exit_code == 0, result.output
+
+    run("schema", "draft", FILES / name, *AWKWARD[name], "-o", draft)
+    drafted = dpcov.Schema.from_toml(draft)
+    layout = LAYOUTS[name]
+    assert drafted.file == (dpcov.FileLayout(**layout) if layout else None)
+    assert list(drafted.columns)[1:] == list(SCHEMA.columns)
+    for value in ("Zürich", "1.825", "1,825", "1990", "1234"):
+        assert value not in draft.read_text(encoding="utf-8")
+    # What the custodian fills in; the layout stays as drafted.
+    msgspec.structs.replace(schema_for(name), file=drafted.file).save(schema)
+    released = tmp_path / "made.dpcov"
+    options = ("--rho", "1", "--no-ledger", "--geometry", "schema", "-o", released)
+    run("release", FILES / name, "--schema", schema, *options)
+    made = dpcov.load(released)
+    assert made.n_rows == 12
+    assert "city=Köln" in made.feature_names
+
+
+def refused(name, error, words, **layout):
+    with pytest.raises(error, match=words) as caught:
+        source = open_source(name, dpcov.FileLayout(**layout))
+        list(source.blocks(9, wanted=dict.fromkeys(source.columns, "text")))
+    told = str(caught.value)
+    assert "rich" not in told
+    assert "Bern" not in told
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_what_has_to_be_declared_is_asked_for(tmp_path):
+    refused(FILES / "semicolons-latin1.csv", DataError, 'Declare delimiter = ";"')
+    refused(FILES / "semicolons-latin1.csv", DataError, "declare its encoding", delimiter=";")
+    refused(FILES / "utf16-tabs.txt", DataError, "Declare delimiter")
+    refused(FILES / "utf16-tabs.txt", DataError, "declare", delimiter="\t")
+    refused(FILES / "titled.xlsx", DataError, "no names in row 2", header=2)
+    refused(FILES / "titled.xlsx", DataError, "no names in row 99", header=99)
+    refused(FILES / "titled.xlsx", DataError, "holds numbers where column names", header=4)
+    refused(FILES / "two-sheets.xlsx", DataError, "'Read me', 'Daten'. Choose one by part")
+    refused(FILES / "awkward.csv", DataError, "no line 99", header=99)
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("a.csv", "x,y\n1,2\n")
+        archive.writestr("b.csv", "x,y\n3,4\n")
+    refused(tmp_path / "two.zip", DataError, "holds 2 files: 'a.csv', 'b.csv'. Choose one by part")
+    refused(tmp_path / "two.zip", DataError, "no file 'c.csv'", part="c.csv")
+    source = open_source(tmp_path / "two.zip", dpcov.FileLayout(part="b.csv"))
+    assert next(source.blocks(9)).column("x").to_pylist() == [3.0]
+
+
+def test_damaged_files_are_refused_in_plain_words(tmp_path):
+    for name in LAYOUTS:
+        content = (FILES / name).read_bytes()
+        if name.endswith((".jsonl", ".csv", ".txt")):
+            continue
+        (tmp_path / name).write_bytes(content[: len(content) // 2])
+        with pytest.raises(DataError) as caught:
+            moments(tmp_path / name)
+        assert "rich" not in str(caught.value)
+
+
+def test_a_panic_of_a_library_is_refused(monkeypatch):
+    class PanicException(BaseException):
+        """As libraries of Rust raise it."""
+
+    def panics(path):
+        raise PanicException("zebra")
+
+    monkeypatch.setattr("python_calamine.load_workbook", panics)
+    with pytest.raises(DataError, match="is damaged") as caught:
+        open_source(FILES / "awkward.xls")
+    assert caught.value.__context__ is None
+
+
+def test_json_lines_have_every_wanted_key(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": 1, "b": "zebra"}\n{"b": "zebra"}\n')
+    source = open_source(path)
+    with pytest.raises(DataError, match="not every line has the key 'a'; write null"):
+        list(source.blocks(9, wanted={"a": "number"}))
+    with pytest.raises(DataError, match="Use it with a schema"):
+        list(source.blocks(9))
+    pattern = dpcov.Schema(columns={"a*": dpcov.Numeric(lower=0, upper=1)})
+    with pytest.raises(UsageError, match="those of its first row"):
+        dpcov.release(path, schema=pattern, budget=dpcov.Budget(rho=1))
+    path.write_text('{"a": [1], "b": 2}\n')
+    with pytest.raises(DataError, match="column 'a' holds objects or lists"):
+        list(open_source(path).blocks(9, wanted={"a": "number"}))
+
+
+@pytest.mark.parametrize("name", ["awkward.sav", "awkward.ods"])
+def test_a_missing_package_is_told_with_its_extra(name, monkeypatch):
+    for module in ("pyreadstat", "python_calamine"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=r"pip install 'dpcov\[files\]'"):
+        open_source(FILES / name)
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        ({"encoding": "iso2022_jp"}, "encoding"),
+        ({"encoding": "utf-7"}, "encoding"),
+        ({"encoding": "nonsense"}, "encoding"),
+        ({"delimiter": ";;"}, "delimiter"),
+        ({"delimiter": '"'}, "delimiter"),
+        ({"delimiter": ""}, "delimiter"),
+        ({"quote": "''"}, "quotation mark"),
+        ({"header": 0}, "header"),
+    ],
+)
+def test_layouts_that_cannot_be_used_are_refused(layout, words):
+    with pytest.raises(SchemaError, match=words):
+        dpcov.FileLayout(**layout)
+
+
+def test_a_layout_is_written_and_read_with_its_schema():
+    file = dpcov.FileLayout(delimiter="\t", quote="", encoding="utf-16", header=2, part="a b")
+    schema = msgspec.structs.replace(SCHEMA, file=file)
+    assert dpcov.Schema.loads(schema.dumps()) == schema
+    assert "[file]" not in schema.meaning
+    assert schema.meaning == SCHEMA.dumps()
+
+
+def test_text_without_quotation_marks(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text('a|b\n5"|x\n6|"\n')
+    layout = dpcov.FileLayout(delimiter="|", quote="")
+    read = next(open_source(path, layout).blocks(9, wanted={"a": "text", "b": "text"}))
+    assert read.to_pydict() == {"a": ['5"', "6"], "b": ["x", '"']}

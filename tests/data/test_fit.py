@@ -1,0 +1,183 @@
+"""What the custodian is told about a table that does not fit, without any cell."""
+
+import io
+import sqlite3
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from dpcov import Boolean, Categorical, Date, Ignored, Numeric, Query, Schema, Weights
+from dpcov.data import fit as fit_module
+from dpcov.data.fit import NOT_PRIVATE, fit
+from dpcov.data.sources import delimited, open_source
+from dpcov.errors import SchemaError
+
+N = 100
+UNIT = Numeric(lower=0, upper=10)
+SEX = Categorical(categories=("F", "M"))
+# Cells (repeated), how they are declared, what is found (in how many of 100 rows) and the verdict.
+CASES = {
+    "fine": (["1", "2.5", "", "7"], UNIT, {}, True),
+    "text among numbers": (["1", "2", "zebra", "lion"], UNIT, {"unreadable": 50}, False),
+    "all missing": (["", "NA"], UNIT, {"missing": 100}, False),
+    "nothing within": (["11", "-3"], UNIT, {"outside": 100}, False),
+    "another coding": (["1", "2"], SEX, {"outside": 100}, False),
+    "some labels": (["F", "M", "male", ""], SEX, {"outside": 25}, True),
+    "labels": (["F", "M", ""], SEX, {}, True),
+    "a code": (["1", "2", "3", "999"], UNIT, {"code": 25}, True),
+    "a declared code": (
+        ["1", "2", "3", "999"],
+        Numeric(lower=0, upper=10, missing_codes=(999,)),
+        {},
+        True,
+    ),
+    "outside, but no code": ([str(n) for n in range(N)], UNIT, {"outside": 89}, True),
+    "zeros": (["0", "0", "0", "5"], UNIT, {"at lower": 75}, True),
+    "constant": (["5"], UNIT, {"constant": 100}, True),
+    "mostly missing": (["1", "2", "", "", ""], UNIT, {"missing": 60}, True),
+    "no truth": (["yes", "no", "maybe", ""], Boolean(), {"unreadable": 25}, False),
+    "neither 0 nor 1": (["0", "1", "2", "3"], Boolean(), {"outside": 50}, True),
+    "truth": (["yes", "0", ""], Boolean(), {}, True),
+    "decimal comma": (["1,5", "2,5"], Numeric(lower=0, upper=10, decimal=","), {}, True),
+    "transform": (["1", "9", "3", "4"], Numeric(lower=0, upper=10, transform="log1p"), {}, True),
+    "transform far": (
+        ["1", "99"],
+        Numeric(lower=0, upper=10, transform="sqrt"),
+        {"code": 50},
+        True,
+    ),
+    "dates": (["2020-01-02", "2021-05-01"], Date(lower=2000, upper=2030), {}, True),
+    "no dates": (
+        ["2020-01-02", "someday"],
+        Date(lower=2000, upper=2030),
+        {"unreadable": 50},
+        False,
+    ),
+    "others count": (
+        ["a", "b"],
+        Categorical(categories=("x",), other="rest"),
+        {"constant": 100},
+        True,
+    ),
+}
+
+
+def cells_of(case):
+    return (case[0] * N)[:N]
+
+
+def as_csv(cells, folder):
+    path = folder / "t.csv"
+    path.write_text("\n".join(["a,b", *(f'"{cell}",1' for cell in cells), ""]))
+    return path
+
+
+def as_parquet(cells, folder):
+    pa.parquet.write_table(pa.table({"a": cells}), folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+def as_sqlite(cells, folder):
+    with sqlite3.connect(folder / "t.db") as connection:
+        connection.execute("CREATE TABLE t (a)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(cell,) for cell in cells])
+    return Query("SELECT a FROM t", db=f"sqlite:///{folder}/t.db")
+
+
+WAYS = {
+    "csv": as_csv,
+    "parquet": as_parquet,
+    "sqlite": as_sqlite,
+    "pandas": lambda cells, _: pd.DataFrame({"a": pd.Series(cells, dtype=object)}),
+    "standard input": lambda cells, folder: delimited.from_stream(
+        io.BytesIO(as_csv(cells, folder).read_bytes()), "standard input"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_does_not_fit_is_counted(case, way, tmp_path):
+    cells, (_, declared, expected, usable) = cells_of(case), case
+    found = fit(open_source(way(cells, tmp_path)), Schema(columns={"a": declared}))
+    (column,) = found.columns
+    assert (found.n_rows, found.usable, column.usable) == (N, usable, usable)
+    assert {finding.what: finding.rows for finding in column.findings} == expected
+
+
+@pytest.mark.parametrize("size", [1, 7, 40, 1000])
+def test_blocks_change_nothing(size, tmp_path, monkeypatch):
+    columns = {f"c{place}": cells_of(case) for place, case in enumerate(CASES.values())}
+    schema = Schema(columns={f"c{p}": case[1] for p, case in enumerate(CASES.values())})
+    whole = fit(open_source(pa.table(columns)), schema)
+    monkeypatch.setattr(fit_module, "_BLOCK_ROWS", size)
+    rows = []
+    assert fit(open_source(pa.table(columns)), schema, rows.append) == whole
+    assert sum(rows) == N and max(rows) <= size
+
+
+def test_numbers_of_their_own_types_and_weights():
+    table = pa.table(
+        {
+            "a": np.linspace(0, 9, N),
+            "b": pa.array([True, False] * 50),
+            "w": np.arange(N) - 10.0,
+            "t": ["text"] * N,
+        }
+    )
+    schema = Schema(
+        columns={"a": UNIT, "b": Boolean(), "w": Ignored(), "t": Ignored()},
+        weights=Weights(column="w", upper=50),
+    )
+    found = {column.name: column for column in fit(open_source(table), schema).columns}
+    assert set(found) == {"a", "b", "w"}
+    assert not found["a"].findings and not found["b"].findings
+    assert found["w"].usable
+    matrix = fit(open_source(np.full((9, 2), 3.0)), Schema(columns={"x0": UNIT, "x1": UNIT}))
+    assert [c.findings[0].what for c in matrix.columns] == ["constant", "constant"]
+
+
+def test_a_column_without_numbers_or_texts_cannot_be_used():
+    table = pa.table({"a": [[1], [2, 3]], "b": pa.array([1, 2], pa.date32())})
+    found = fit(open_source(table), Schema(columns={"a": UNIT, "b": UNIT}))
+    assert [(c.usable, c.findings[0].rows) for c in found.columns] == [(False, 2), (False, 2)]
+
+
+def test_a_column_of_many_texts_is_given_up_soon(monkeypatch):
+    monkeypatch.setattr(fit_module, "_ENOUGH", 20)
+    table = pa.table({"a": [f"zebra{n}" for n in range(5000)], "b": ["1", "2"] * 2500})
+    found = fit(open_source(table), Schema(columns={"a": UNIT, "b": UNIT}))
+    assert found.columns[0].findings[0].rows == 20
+    assert "in at least 20 of 5,000 rows" in found.summary() and found.columns[1].usable
+
+
+def test_stray_numbers_are_told_apart_in_bounded_memory(monkeypatch):
+    monkeypatch.setattr(fit_module, "_TOLD_APART", 50)
+    monkeypatch.setattr(fit_module, "_BLOCK_ROWS", 100)
+    strays = np.where(np.arange(3000) % 10 == 0, 999.5, 20.0 + np.arange(3000))
+    found = fit(
+        open_source(pa.table({"a": np.r_[strays, np.linspace(0, 9, 3000)]})),
+        Schema(columns={"a": UNIT}),
+    )
+    assert {f.what: f.rows for f in found.columns[0].findings}["code"] == 300
+
+
+def test_no_cell_is_told_and_the_note_is_there():
+    schema = Schema(columns={f"c{p}": case[1] for p, case in enumerate(CASES.values())})
+    table = pa.table({f"c{p}": cells_of(case) for p, case in enumerate(CASES.values())})
+    found = fit(open_source(table), schema)
+    told = found.summary() + msgspec.json.encode(found).decode()
+    for cell in ("zebra", "lion", "999", "maybe", "someday", "male", "2020"):
+        assert cell not in told.replace(NOT_PRIVATE, "")
+    assert msgspec.json.decode(msgspec.json.encode(found))["note"] == NOT_PRIVATE
+    assert "NOT" not in found.summary() and "not private" in NOT_PRIVATE
+
+
+def test_only_a_complete_schema_without_patterns_is_compared():
+    for columns in ({"a": Numeric()}, {"a*": UNIT}):
+        with pytest.raises(SchemaError, match="cannot be used yet"):
+            fit(open_source(pa.table({"a": [1.0]})), Schema(columns=columns))

@@ -1,0 +1,97 @@
+"""Rows that are read several times: a copy is kept where it has room, and nothing else changes."""
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from dpcov.data.engines import TableEncoding
+from dpcov.data.gather import Gathering
+from dpcov.data.moments import MomentsSpec
+from dpcov.data.questions import MomentsQuestion
+from dpcov.data.schema.declared import Categorical, Numeric
+from dpcov.data.schema.schema import Schema
+from dpcov.data.sources import open_source
+from dpcov.data.sources.kept import KeptSource
+from dpcov.errors import DataError, UsageError
+
+ROWS = 1000
+TABLE = pa.table(
+    {"size": [float(row % 7) for row in range(ROWS)], "kind": ["a", "b"] * (ROWS // 2)}
+)
+SCHEMA = Schema(
+    columns={"size": Numeric(lower=0, upper=6), "kind": Categorical(categories=("a", "b"))}
+)
+WANTED = {"size": "number", "kind": "text"}
+QUESTIONS = [MomentsQuestion(spec=MomentsSpec(shells=shells), watched=True) for shells in (1, 4, 9)]
+
+
+@pytest.fixture
+def path(tmp_path):
+    pa.csv.write_csv(TABLE, tmp_path / "t.csv")
+    return tmp_path / "t.csv"
+
+
+def kept(path, memory):
+    return KeptSource(open_source(path), memory)
+
+
+def rows_of(source):
+    return [row for block in source.blocks(100, wanted=WANTED) for row in block.to_pylist()]
+
+
+@pytest.mark.parametrize(("memory", "reads"), [(2**20, 1), (2**10, 2)])
+def test_a_file_that_fits_is_read_once(path, memory, reads, monkeypatch):
+    source = kept(path, memory)
+    opened, blocks = [], type(source._source).blocks
+    monkeypatch.setattr(
+        type(source._source),
+        "blocks",
+        lambda self, *args, **options: opened.append(1) or blocks(self, *args, **options),
+    )
+    assert rows_of(source) == rows_of(source) == TABLE.to_pylist()
+    assert len(opened) == reads
+    assert source.columns == ("size", "kind")
+    assert source.kinds() == {"size": "number", "kind": "text"}
+
+
+def test_no_copy_is_begun_again_where_it_did_not_fit(path):
+    source = kept(path, 2**10)
+    for _ in range(2):
+        rows_of(source)
+        assert source._held is None
+
+
+def test_what_was_read_in_part_is_read_again(path):
+    source = kept(path, 2**20)
+    next(iter(source.blocks(100, wanted=WANTED)))
+    assert rows_of(source) == TABLE.to_pylist()
+
+
+def test_a_stream_that_does_not_fit_is_refused():
+    source = kept(TABLE.to_reader(), ROWS * 64)
+    with pytest.raises(UsageError, match="Save it to a file"):
+        rows_of(source)
+    source = kept(TABLE.to_reader(), ROWS * 2 * 64)
+    assert rows_of(source) == rows_of(source) == TABLE.to_pylist()
+
+
+@pytest.mark.parametrize("memory", [None, 0.02])
+def test_answers_do_not_depend_on_the_copy(path, memory):
+    gathering = Gathering(threads=2, memory_limit=memory)
+    ask = gathering.ask(path, TableEncoding(schema=SCHEMA), again=True)
+    for question in QUESTIONS:
+        assert ask(question) == gathering.moments(path, TableEncoding(schema=SCHEMA), question)
+
+
+def test_a_file_that_is_not_kept_may_not_change(path):
+    gathering = Gathering(threads=1, memory_limit=0.02)
+    ask = gathering.ask(path, TableEncoding(schema=SCHEMA), again=True)
+    ask(QUESTIONS[0])
+    pa.csv.write_csv(TABLE[1:], path)
+    # The copy is what was asked before.
+    assert ask(QUESTIONS[1]).n_rows == ROWS
+    ask = Gathering(threads=1).ask(path, TableEncoding(schema=SCHEMA))
+    ask(QUESTIONS[0])
+    pa.csv.write_csv(TABLE, path)
+    with pytest.raises(DataError, match="changed"):
+        ask(QUESTIONS[1])

@@ -1,0 +1,74 @@
+"""A desk that listens on a free port of this machine, and people who ask it."""
+
+import http.client
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pyarrow.csv
+import pytest
+
+from tests.docs.test_blocks import patients
+
+TOKEN = "a-token-that-the-test-knows"
+
+
+@dataclass
+class Running:
+    """Where a desk listens."""
+
+    folder: Path
+    port: int
+    base: str = f"/{TOKEN}"
+
+    @property
+    def host(self):
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def address(self):
+        return f"http://{self.host}{self.base}/"
+
+    def ask(self, path="/", method="GET", body=None, base=None, **headers):
+        """Status, headers and text of an answer; headers are spelled with underscores."""
+        sent = {"Host": self.host} | {key.replace("_", "-"): text for key, text in headers.items()}
+        if method == "POST":
+            sent.setdefault("Content-Type", "application/x-www-form-urlencoded")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.putrequest(method, (self.base if base is None else base) + path, skip_host=True)
+        data = urlencode(body or {}).encode()
+        for key, text in (sent | {"Content-Length": str(len(data))}).items():
+            connection.putheader(key, text)
+        connection.endheaders(data)
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read().decode()
+
+    def post(self, path, **body):
+        """As a browser posts a form of the desk's own page."""
+        return self.ask(
+            path, "POST", body, Origin=f"http://{self.host}", Sec_Fetch_Site="same-origin"
+        )
+
+
+def start(folder):
+    serve = pytest.importorskip("dpcov.desk.serve")
+    listening = serve.listen(0)
+    port = listening.getsockname()[1]
+    server = serve.server_of(folder, TOKEN, port)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    return server, thread, Running(folder, port)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """A desk in a folder with one table."""
+    pyarrow.csv.write_csv(patients(2000, 0), tmp_path / "patients.csv")
+    server, thread, running = start(tmp_path)
+    yield running
+    server.should_exit = True
+    thread.join(20)

@@ -1,0 +1,74 @@
+"""Nobody but the person who started the desk gets an answer from it."""
+
+import re
+import socket
+
+import pytest
+
+
+def opened(desk):
+    _, headers, _ = desk.post("/open", data="patients.csv", schema="")
+    return headers["location"].removesuffix("/columns").removeprefix(desk.base)
+
+
+def test_the_page_is_there_for_who_knows_the_token(desk):
+    status, headers, text = desk.ask()
+    assert status == 200 and "Choose a table" in text
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["cache-control"] == "no-store" and headers["x-frame-options"] == "DENY"
+
+
+@pytest.mark.parametrize("base", ["", "/wrong", "/a-token-that-the-test-know", "//"])
+def test_an_address_without_the_token_gets_nothing(desk, base):
+    status, _, text = desk.ask("/", base=base)
+    assert status == 404 and "table" not in text.lower() and desk.base not in text
+
+
+def test_a_name_that_was_pointed_at_this_machine_gets_nothing(desk):
+    """DNS rebinding: the browser believes to talk to another host."""
+    status, _, text = desk.ask("/", Host=f"evil.example:{desk.port}")
+    assert status == 404 and text == "Not found"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {},
+        {"Origin": "ours", "Sec_Fetch_Site": "cross-site"},
+        {"Origin": "ours", "Sec_Fetch_Site": "same-site"},
+    ],
+)
+def test_a_form_of_another_page_does_nothing(desk, headers):
+    given = {
+        key: f"http://{desk.host}" if text == "ours" else text for key, text in headers.items()
+    }
+    status, _, _ = desk.ask("/open", "POST", {"data": "patients.csv", "schema": ""}, **given)
+    assert status == 403
+    assert "patients.csv</bdi>" not in desk.ask()[2]
+
+
+def test_what_another_page_embeds_is_refused(desk):
+    assert desk.ask("/style.css", Sec_Fetch_Site="cross-site")[0] == 403
+
+
+def test_only_this_machine_can_connect(desk):
+    others = [each[4][0] for each in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
+    for address in {each for each in others if not each.startswith("127.")}:
+        with pytest.raises(OSError), socket.create_connection((address, desk.port), timeout=1):
+            pass
+
+
+def test_no_page_loads_anything_from_elsewhere(desk):
+    work = opened(desk)
+    for path in ("/", *(f"{work}/{step}" for step in ("columns", "people", "budget", "account"))):
+        _, _, text = desk.ask(path)
+        addresses = re.findall(r'(?:src|href|action)="([^"]*)"', text)
+        assert all(each.startswith((desk.base, "#", "data:,")) for each in addresses)
+
+
+def test_a_work_that_is_not_there_says_so(desk):
+    status, _, text = desk.ask("/abc/columns")
+    assert status == 404 and "Begin again" in text

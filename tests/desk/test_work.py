@@ -1,0 +1,230 @@
+"""What is decided at the desk is what the command line does."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import dpcov
+from dpcov import Boolean, Categorical, Ledger, Numeric, Schema
+from dpcov.errors import DpcovError
+from tests.desk.test_guard import opened
+
+Work = pytest.importorskip("dpcov.desk.work").Work
+
+NAMES = ("age", "dose", "pressure", "recovery", "smoker", "ward")
+TYPED = {
+    **{f"{place}.type": "numeric" for place in range(4)},
+    **{f"{place}.lower": "0" for place in range(4)},
+    **{f"{place}.upper": "300" for place in range(4)},
+    "4.type": "boolean",
+    "5.type": "categorical",
+    "5.categories": "north\nsouth",
+}
+
+
+def version_of(desk, path):
+    text = desk.ask(path)[2]
+    return text.split('name="version" value="')[1].split('"')[0]
+
+
+def send(desk, work, step, page=None, **fields):
+    fields["version"] = version_of(desk, f"{work}/{page or step}")
+    return desk.post(f"{work}/{step}", **fields)
+
+
+def until_done(desk, work):
+    end = time.monotonic() + 120
+    while '"running":true' in desk.ask(f"{work}/news")[2]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def ready(desk):
+    """A table for which everything is decided."""
+    work = opened(desk)
+    assert send(desk, work, "columns", **TYPED)[0] == 303
+    who = {
+        "neighbors": "replace-one",
+        "rows_per_person": "1",
+        "rows": "",
+        "title": "patients",
+        "by": "",
+    }
+    assert send(desk, work, "people", **who)[0] == 303
+    assert send(desk, work, "budget", chosen="1", delta="1e-6")[0] == 303
+    account = {"ledger": "ledger.sqlite", "dataset": "people"}
+    assert send(desk, work, "account", total_epsilon="4", total_delta="1e-5", **account)[0] == 303
+    return work
+
+
+def test_nothing_is_written_before_the_release(desk, ready):
+    assert sorted(path.name for path in desk.folder.iterdir()) == ["patients.csv"]
+
+
+def test_a_release_writes_what_its_commands_would_write(desk, ready, tmp_path_factory):
+    assert send(desk, ready, "begin", "release")[0] == 303
+    until_done(desk, ready)
+    page = desk.ask(f"{ready}/release")[2]
+    made = dpcov.Release.load(desk.folder / "patients.dpcov")
+    assert made.fingerprint in page and "columns can be used" in page
+    assert made.manifest.spent.dataset == "people"
+    written = {"patients.csv", "patients.toml", "patients.dpcov", "patients.html", "ledger.sqlite"}
+    assert {path.name for path in desk.folder.iterdir()} == written
+    status, headers, report = desk.ask(f"{ready}/files/report")
+    assert status == 200 and "frame-ancestors" in headers["content-security-policy"]
+    assert made.fingerprint in report
+
+    again = tmp_path_factory.mktemp("again")
+    (again / "patients.csv").write_bytes((desk.folder / "patients.csv").read_bytes())
+    (again / "run.sh").write_text(desk.ask(f"{ready}/files/script")[2])
+    places = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | {"PATH": places}
+    subprocess.run(["sh", "run.sh"], cwd=again, check=True, env=environment, timeout=200)
+    assert {path.name for path in again.iterdir()} == written | {"run.sh"}
+    other = dpcov.Release.load(again / "patients.dpcov")
+    assert other.manifest.schema_toml == made.manifest.schema_toml
+    assert other.guarantee == made.guarantee and other.manifest.n_rows == made.manifest.n_rows
+
+
+def test_a_release_that_is_stopped_before_it_is_charged_spends_nothing(desk, ready, monkeypatch):
+    import dpcov.desk.work as module
+
+    def slow(*arguments, progress, **terms):
+        for _ in range(2000):
+            progress(10)
+            time.sleep(0.01)
+        raise AssertionError("it was not stopped")
+
+    monkeypatch.setattr(module, "release", slow)
+    assert send(desk, ready, "begin", "release")[0] == 303
+    page = desk.ask(f"{ready}/release")[2]
+    assert "<progress" in page and "You may close this page" in page
+    assert desk.post(f"{ready}/stop")[0] == 303
+    page = desk.ask(f"{ready}/release")[2]
+    assert "Stopped." in page and "It was not released" in page
+    assert not (desk.folder / "patients.dpcov").exists()
+    assert list(Ledger(str(desk.folder / "ledger.sqlite")).entries("people")) == []
+
+
+def test_a_second_tab_undoes_nothing(desk, ready):
+    old = version_of(desk, f"{ready}/budget")
+    assert send(desk, ready, "budget", chosen="2", delta="1e-6")[0] == 303
+    status, _, text = desk.post(f"{ready}/budget", chosen="3", delta="1e-6", version=old)
+    assert status == 409 and "another tab" in text
+    assert 'value="2"' in desk.ask(f"{ready}/budget")[2]
+
+
+def test_two_tables_are_open_side_by_side(desk, ready):
+    other = opened(desk)
+    assert other != ready
+    assert send(
+        desk, other, "people", neighbors="add-remove-one", rows_per_person="3", rows="", title=""
+    )
+    assert "replace-one" in desk.ask(f"{ready}/release")[2]
+
+
+@pytest.mark.parametrize(
+    ("step", "page", "fields", "said"),
+    [
+        ("columns", None, {"0.lower": "x", "0.upper": "1"}, "Column &#x27;age&#x27;"),
+        ("columns", None, {"0.lower": "9", "0.upper": "1"}, "lower is above upper"),
+        ("text", "columns", {"toml": "x = ["}, "not valid TOML"),
+        ("people", None, {"neighbors": "replace-one", "rows_per_person": "0"}, "whole number"),
+        ("people", None, {"neighbors": "nobody", "rows_per_person": "1"}, "neighbors"),
+        ("budget", None, {"chosen": "-1", "delta": ""}, "epsilon"),
+        ("rehearse", "budget", {"expected_rows": "many", "epsilon": "1"}, "whole number"),
+        ("account", None, {"ledger": "", "dataset": ""}, "Name the ledger"),
+        ("account", None, {"ledger": "other.sqlite", "dataset": "x"}, "does not exist yet"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_refused_and_changes_nothing(desk, ready, step, page, fields, said):
+    status, _, text = send(desk, ready, step, page, **fields)
+    assert status == 422 and said in text and 'role="alert"' in text
+    # What was typed is still there, to be corrected.
+    written = [typed for key, typed in fields.items() if key != "neighbors"]
+    assert all(f">\n{typed}<" in text or f'"{typed}"' in text for typed in written)
+    assert sorted(path.name for path in desk.folder.iterdir()) == ["patients.csv"]
+
+
+@pytest.mark.parametrize("name", ["absent.csv", "", "..", "patients.docx"])
+def test_a_table_that_cannot_be_opened_says_why(desk, name):
+    status, _, text = desk.post("/open", data=name, schema="")
+    assert status == 422 and 'role="alert"' in text
+
+
+def test_a_file_that_is_there_is_not_written_over_unasked(desk, ready):
+    (desk.folder / "patients.html").write_text("mine")
+    status, _, text = send(desk, ready, "begin", "release")
+    assert status == 422 and "patients.html exists" in text
+    assert (desk.folder / "patients.html").read_text() == "mine"
+    assert not (desk.folder / "ledger.sqlite").exists()
+
+
+def test_an_overdrawn_account_is_refused_like_on_the_command_line(desk, ready):
+    Ledger(str(desk.folder / "ledger.sqlite")).create(
+        "people", dpcov.Budget(epsilon="0.5", delta="1e-5"), "replace-one"
+    )
+    assert send(desk, ready, "begin", "release")[0] == 303
+    until_done(desk, ready)
+    assert "It was not released" in desk.ask(f"{ready}/release")[2]
+    assert not (desk.folder / "patients.dpcov").exists()
+
+
+def test_no_value_of_a_row_is_on_any_page(desk, ready):
+    sentinel = "Zyxwvut-987654"
+    rows = (desk.folder / "patients.csv").read_text().splitlines()
+    (desk.folder / "secret.csv").write_text(
+        "\n".join([rows[0], *rows[1:50], f"{sentinel},1,1,1,x,y"])
+    )
+    _, headers, _ = desk.post("/open", data="secret.csv", schema="")
+    work = headers["location"].removesuffix("/columns").removeprefix(desk.base)
+    send(desk, work, "columns", **TYPED)
+    send(
+        desk, work, "account", ledger="l.sqlite", dataset="s", total_epsilon="1", total_delta="1e-6"
+    )
+    send(desk, work, "begin", "release")
+    until_done(desk, work)
+    pages = [
+        desk.ask(f"{work}/{step}")[2]
+        for step in ("columns", "people", "budget", "account", "release")
+    ]
+    assert "It was not released" in pages[-1]
+    assert not any(sentinel in page for page in pages)
+
+
+def test_the_schema_as_text_is_the_schema(desk, ready):
+    columns = {name: Numeric(lower=0, upper=300) for name in NAMES[:4]}
+    columns |= {"smoker": Boolean(), "ward": Categorical(categories=("north", "south"))}
+    made = Schema(columns=columns, title="as text")
+    assert send(desk, ready, "text", "columns", toml=made.dumps())[0] == 303
+    assert "as text" in desk.ask(f"{ready}/people")[2]
+
+
+def test_what_the_page_does_not_ask_for_stays(tmp_path):
+    from dpcov.desk.work import declared
+
+    now = Numeric(lower=0, upper=1, missing="indicator")
+    assert declared(now, {"upper": "2"}) == Numeric(lower=0, upper=2, missing="indicator")
+    assert declared(now, {"type": "ignored", "upper": "2"}).__class__.__name__ == "Ignored"
+    with pytest.raises(DpcovError, match="a bound is a number"):
+        declared(now, {"lower": "five"})
+
+
+def test_groups_and_public_rows_are_those_of_the_commands(desk, ready):
+    who = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "2000", "title": ""}
+    assert send(desk, ready, "people", by="age", **who)[0] == 422
+    assert send(desk, ready, "people", by="ward", **who)[0] == 303
+    terms = {"expected_rows": "2000", "epsilon": "1", "delta": "1e-6", "public": "patients.csv"}
+    assert send(desk, ready, "rehearse", "budget", **terms)[0] == 303
+    text = desk.ask(f"{ready}/budget")[2]
+    assert "--table patients.csv" in text and "suspicion about one person" in text
+    assert "--rows 2000 --by ward" in desk.ask(f"{ready}/release")[2]
+    assert send(desk, ready, "begin", "release")[0] == 303
+    until_done(desk, ready)
+    made = dpcov.Release.load(desk.folder / "patients.dpcov")
+    assert made.group_names[:2] == ("north", "south")
