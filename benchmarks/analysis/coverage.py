@@ -9,8 +9,8 @@ replacement and released; truth is what the population's exact moments give. Cov
 over all quantities of one kind and all repetitions, ``least`` that of the quantity that is covered
 least often, named beside it. Widths are medians relative to the width that the same method gives to
 the exact moments of one sample: 1 is no price for privacy, inf an interval without limits.
-``--quick`` is a short form (seconds); ``--table`` prints files written by ``--out`` as one table of
-the documentation, so that populations can be measured one at a time.
+``--quick`` is a short form (seconds); ``--table`` makes the tables of docs/measured/inference.md
+from files written by ``--out``, so that populations can be measured one at a time.
 """
 
 import argparse
@@ -33,6 +33,7 @@ from benchmarks.analysis.populations import (
     skewed,
 )
 from benchmarks.data import MissingTable, data_directory
+from benchmarks.measured import store
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis.features import coding_of, without_references
 from dpcov.analysis.intervals.coefficients import coefficient_lines
@@ -257,18 +258,20 @@ def study(
         )
 
 
-def markdown(rows: Sequence[Row]) -> Iterator[str]:
-    """The table of docs/inference.md: one line a setting; coverage (least of one quantity) *naive*,
-    width."""
+def tables(rows: Sequence[Row]) -> dict[str, list[list[str]]]:
+    """Coverage (least of one quantity), that of naive intervals, and widths: a line a setting."""
     kinds = list(dict.fromkeys(row.kind for row in rows))
-    yield f"| population | n | budget | {' | '.join(kinds)} |"
-    yield "| --- " * (3 + len(kinds)) + "|"
-    settings: dict[tuple[str, ...], dict[str, str]] = {}
+    settings: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
-        setting = (_name(row), f"{row.n:,}", _budget(row))
-        settings.setdefault(setting, {})[row.kind] = _cell(row)
-    for setting, cells in settings.items():
-        yield "| " + " | ".join([*setting, *(cells[kind] for kind in kinds)]) + " |"
+        settings.setdefault((_name(row), f"{row.n:,}", _budget(row)), {})[row.kind] = row
+    texts = {"coverage": _covered, "naive": lambda row: f"{100 * row.naive:.0f}", "width": _width}
+    return {
+        f"inference-{name}.csv": [
+            ["population", "n", "budget", *kinds],
+            *([*setting, *(text(by[kind]) for kind in kinds)] for setting, by in settings.items()),
+        ]
+        for name, text in texts.items()
+    }
 
 
 def _name(row: Row) -> str:
@@ -284,9 +287,12 @@ def _budget(row: Row) -> str:
     return f"{'ρ' if kind == 'zCDP' else 'ε'} = {amount}"
 
 
-def _cell(row: Row) -> str:
-    width = f"{row.width:.2g}" if row.width < 99 else f"{row.width:.0f}".replace("inf", "∞")
-    return f"{100 * row.coverage:.0f} ({100 * row.least:.0f}) *{100 * row.naive:.0f}*, {width}"
+def _covered(row: Row) -> str:
+    return f"{100 * row.coverage:.0f} ({100 * row.least:.0f})"
+
+
+def _width(row: Row) -> str:
+    return f"{row.width:.2g}" if row.width < 99 else f"{row.width:.0f}".replace("inf", "∞")
 
 
 def _saved(path: Path) -> Iterator[Row]:
@@ -313,11 +319,13 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--out", type=Path, help="write the rows as CSV")
     parser.add_argument(
-        "--table", type=Path, nargs="+", help="print CSV files of earlier runs as one table"
+        "--table", type=Path, nargs="+", help="write the tables of the page from earlier runs"
     )
     arguments = parser.parse_args()
     if arguments.table:
-        print(*markdown([row for path in arguments.table for row in _saved(path)]), sep="\n")
+        rows = [row for path in arguments.table for row in _saved(path)]
+        for name, lines in tables(rows).items():
+            store(name, lines)
         return
     rows = []
     for row in study(
@@ -331,7 +339,6 @@ def main() -> None:
             " | ".join(f"{v:.3g}" if isinstance(v, float) else str(v) for v in astuple(row)),
             flush=True,
         )
-    print(*markdown(rows), sep="\n")
     if arguments.out is not None:
         with arguments.out.open("w", newline="") as file:
             writer = csv.writer(file)

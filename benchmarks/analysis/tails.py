@@ -19,6 +19,7 @@ import pandas as pd
 
 from benchmarks.analysis.populations import Population, adult, measurements, populations
 from benchmarks.data import MissingTable, data_directory
+from benchmarks.measured import table
 from dpcov import Numeric
 from dpcov.analysis.intervals import law as fourth_moments
 from dpcov.published.columns import EncodedColumn
@@ -76,18 +77,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="directory of the public tables")
     chosen = list(tables(data_directory(parser.parse_args().data)))
     normal = next(iter(populations(Path())))()
-    print(
-        "| share at the bound | columns | covered below 90 % | below 80 % | median | normal "
-        "columns |"
-    )
-    print("| --- " * 6 + "|")
+    head = ["share w", "columns", "covered below 90 %", "below 80 %", "median"]
+    lines = [[*head, "normal columns within 6 σ"]]
     for share in SHARES:
         found = np.concatenate([coverages(population, share) for population in chosen])
-        print(
-            f"| {share:g} | {len(found)} | {np.mean(found < 0.9):.0%} | "
-            f"{np.mean(found < 0.8):.0%} | "
-            f"{np.median(found):.1%} | {np.mean(coverages(normal, share)):.1%} |"
-        )
+        parts = [f"{np.mean(found < 0.9):.0%}", f"{np.mean(found < 0.8):.0%}"]
+        parts += [f"{np.median(found):.1%}", f"{np.mean(coverages(normal, share)):.1%}"]
+        texts = [part.replace("%", " %") for part in parts]
+        lines.append([f"{share:g}", str(len(found)), *texts])
+    print(table(lines))
 
 
 if __name__ == "__main__":

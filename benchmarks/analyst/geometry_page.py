@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.analyst.page import DOCS, WORST_R2, filled
+from benchmarks.analyst.page import DOCS, WORST_R2
+from benchmarks.measured import filled
 
 LINES, PAGE = DOCS / "measured" / "geometry.csv", DOCS / "geometry.md"
 ENOUGH_ROWS = ("nhanes", "credit", "adult", "made-1", "made-2", "made-3")

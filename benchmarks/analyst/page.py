@@ -7,7 +7,6 @@ Numbers are medians over repetitions. Nothing on the page but these blocks holds
 """
 
 import argparse
-import re
 from pathlib import Path
 
 import matplotlib
@@ -18,6 +17,7 @@ from matplotlib.ticker import NullLocator
 
 from benchmarks.analyst.contest import ONCE
 from benchmarks.gallery import EXACT, FIGURES, MUTED, PRIVATE, STYLE, saved
+from benchmarks.measured import filled
 
 DOCS = FIGURES.parent
 LINES = DOCS / "measured" / "rivals.csv"
@@ -81,8 +81,13 @@ def shown(found: pd.DataFrame, methods: list[str], *, best: str) -> str:
             _number(value, round(value - judged[key], 3) == 0 and name not in ONCE)
             for name, value in line.items()
         ]
-        lines.append([*(f"{part:g}" if isinstance(part, float) else part for part in key), *texts])
+        lines.append([*map(_part, key), *texts])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _part(part: float | str) -> str:
+    """Of a cell's name; long names of columns may break at underscores."""
+    return f"{part:g}" if isinstance(part, float) else part.replace("_", "_<wbr>")
 
 
 def _number(value: float, bold: bool) -> str:
@@ -169,18 +174,6 @@ def blocks(lines: pd.DataFrame) -> dict[str, str]:
         "times": times(lines),
         "repetitions": repetitions(lines),
     }
-
-
-def filled(page: str, blocks: dict[str, str]) -> str:
-    """The page with its blocks written anew."""
-    for name, text in blocks.items():
-        pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        page, count = re.subn(
-            pattern, lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page, flags=re.DOTALL
-        )
-        if count != 1:
-            raise SystemExit(f"The page needs one block {name!r} instead of {count}.")
-    return page
 
 
 def _dots(axes: Axes, found: pd.DataFrame, names: list[str], label: str) -> None:

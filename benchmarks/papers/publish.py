@@ -1,9 +1,10 @@
 """Keep full runs of figures with the documentation: curves, verdicts, drawings, and the page.
 
-    python -m benchmarks.papers.publish DIR [DIR ...]
+    python -m benchmarks.papers.publish DIR [DIR ...] [--quick]
 
-DIR is what ``python -m benchmarks.papers FIGURE --out DIR`` has written.  Figures that were kept
-before stay, unless a DIR holds them.  Without DIR the page alone is written anew.
+DIR is what ``python -m benchmarks.papers FIGURE --out DIR`` has written; ``--quick`` says that it was
+a quick run.  Figures that were kept before stay, unless a DIR holds them; a quick run never takes the
+place of a full one.  Without DIR the page alone is written anew.
 """
 
 import argparse
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.analyst.page import filled
 from benchmarks.gallery import FIGURES
+from benchmarks.measured import filled
 from benchmarks.papers.catalog import FIGURES as CATALOG
 
 DOCS = FIGURES.parent
@@ -25,6 +26,7 @@ PAGE = DOCS / "papers.md"
 POINT = ["figure", "panel", "curve", "metric", "x"]
 VERDICTS = {"confirmed": "confirmed", "failed": "failed", "not measured": "not checked"}
 DIGITS = 5
+FULL, QUICK = "full", "quick"
 
 
 def curves_of(results: pd.DataFrame) -> pd.DataFrame:
@@ -39,12 +41,17 @@ def curves_of(results: pd.DataFrame) -> pd.DataFrame:
     return found.fillna(0.0).reset_index()
 
 
-def keep(folders: Iterable[Path]) -> None:
+def keep(folders: Iterable[Path], run: str) -> None:
     """Take over what finished runs wrote."""
     for folder in folders:
         curves = curves_of(pd.read_parquet(folder / "results.parquet"))
+        claims = pd.read_csv(folder / "claims.csv").assign(run=run)
+        if run == QUICK and CLAIMS.exists():
+            known = pd.read_csv(CLAIMS)
+            full = set(known.loc[known["run"] == FULL, "figure"])
+            curves, claims = (x[~x["figure"].isin(full)] for x in (curves, claims))
         _replace(CURVES, curves)
-        _replace(CLAIMS, pd.read_csv(folder / "claims.csv"))
+        _replace(CLAIMS, claims)
         DRAWINGS.mkdir(parents=True, exist_ok=True)
         for name in curves["figure"].unique():
             shutil.copyfile(folder / f"{name}.svg", DRAWINGS / f"{name}.svg")
@@ -53,7 +60,7 @@ def keep(folders: Iterable[Path]) -> None:
 def _replace(path: Path, new: pd.DataFrame) -> None:
     if path.exists():
         old = pd.read_csv(path)
-        new = pd.concat([old[~old["figure"].isin(new["figure"])], new])
+        new = pd.concat([old[~old["figure"].isin(set(new["figure"]))], new])
     order = {name: place for place, name in enumerate(CATALOG)}
     new = new.sort_values("figure", key=lambda names: names.map(order), kind="stable")
     new.to_csv(path, index=False, float_format=f"%.{DIGITS}g")
@@ -69,22 +76,21 @@ def blocks(curves: pd.DataFrame, claims: pd.DataFrame) -> dict[str, str]:
 
 def _figures(curves: pd.DataFrame, claims: pd.DataFrame) -> str:
     lines = [
-        "| figure | points | repetitions | processor hours | confirmed | failed | not measured |",
+        "| figure | run | points | repetitions | confirmed | failed | not measured |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name in CATALOG:
         found, verdicts = curves[curves["figure"] == name], claims[claims["figure"] == name]
         if found.empty:
-            lines.append(f"| {name} | not run in full | | | | | |")
+            lines.append(f"| {name} | not kept | | | | | |")
             continue
         few, many = found["repetitions"].min(), found["repetitions"].max()
-        hours = (found["seconds"] * found["repetitions"]).sum() / 3600
         counts = [(verdicts["verdict"] == word).sum() for word in VERDICTS.values()]
         cells = [
             f"[{name}](figures/papers/{name}.svg)",
+            verdicts["run"].iloc[0],
             len(found),
             few if few == many else f"{few} to {many}",
-            f"{hours:.2g}",
             *counts,
         ]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
@@ -104,7 +110,9 @@ def _claims(found: pd.DataFrame) -> str:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="*", type=Path, metavar="DIR")
-    keep(parser.parse_args(arguments).folders)
+    parser.add_argument("--quick", action="store_true", help="the runs were quick ones")
+    chosen = parser.parse_args(arguments)
+    keep(chosen.folders, QUICK if chosen.quick else FULL)
     page = PAGE.read_text(encoding="utf-8")
     found = blocks(pd.read_csv(CURVES), pd.read_csv(CLAIMS))
     PAGE.write_text(filled(page, found), encoding="utf-8")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dpcov
-from benchmarks.analysis.coverage import LITTLE, Sampled, markdown, measure
+from benchmarks.analysis.coverage import LITTLE, Sampled, measure, tables
 from benchmarks.analysis.populations import binary, gaussian, measurements
 from benchmarks.analysis.ridge import compare
 from benchmarks.analysis.tails import coverages
@@ -34,7 +34,8 @@ def test_every_kind_of_interval_is_measured():
     rows = list(measure(Sampled(binary()), 500, LITTLE, repetitions=2))
     assert len({row.kind for row in rows}) == 7
     assert all(0 <= row.least <= row.coverage <= 1 and row.width > 0 for row in rows)
-    assert len(list(markdown(rows))) > 2
+    for lines in tables(rows).values():
+        assert [len(line) for line in lines] == [10, 10]
 
 
 def test_a_larger_share_of_outliers_covers_more_and_the_bounds_cover_all():

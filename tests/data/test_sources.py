@@ -157,7 +157,7 @@ def test_files_of_matrices(tmp_path, name):
 
 
 def test_pandas_columns_that_are_numbers_and_integers_of_all_widths():
-    schema = Schema(columns={"0": Boolean(), "1": Boolean()})
+    schema = Schema(columns={"0": Boolean(), "1": Boolean()}, missing="never")
     assert encoded(pd.DataFrame([[1, 0], [0, 1]]), schema).shape == (2, 3)
     for dtype in (np.uint8, np.int64, np.float32, bool):
         (block,) = open_source(np.eye(3, dtype=dtype)).blocks(9)

@@ -74,7 +74,7 @@ def test_a_file_without_its_line_of_names_is_refused(tmp_path):
 
 def test_names_that_hold_such_signs_are_names():
     odd = {"weight [kg]": ONE, "ok?": TWO}
-    schema = Schema(columns=odd)
+    schema = Schema(columns=odd, missing="never")
     found = schema.resolve(["ok?", "weight [kg]", "okay"])
     assert found.columns == odd and list(found.columns) == list(odd) and not found.wildcards
     assert "wildcards = false" in found.dumps() and Schema.loads(found.dumps()) == found

@@ -1,5 +1,6 @@
 """What is decided at the desk is what the command line does."""
 
+import json
 import os
 import subprocess
 import sys
@@ -228,3 +229,38 @@ def test_groups_and_public_rows_are_those_of_the_commands(desk, ready):
     until_done(desk, ready)
     made = dpcov.Release.load(desk.folder / "patients.dpcov")
     assert made.group_names[:2] == ("north", "south")
+
+
+def test_a_european_file_is_opened_by_its_layout_and_a_codebook(desk):
+    rows = "größe;ward;code\n1,5;north;999\n2,5;süd;3\n"
+    (desk.folder / "west.csv").write_bytes(rows.encode("latin-1"))
+    book = {"fields": [{"name": "code", "type": "integer", "description": "A code"}]}
+    book["fields"][0]["constraints"] = {"minimum": 0, "maximum": 10}
+    (desk.folder / "book.json").write_text(json.dumps(book))
+    layout = {"delimiter": ";", "encoding": "latin-1"}
+    status, headers, text = desk.post("/open", data="west.csv", schema="book.json", **layout)
+    assert status == 303, text
+    work = headers["location"].removesuffix("/columns").removeprefix(desk.base)
+    page = desk.ask(f"{work}/columns")[2]
+    assert "größe" in page and "A code" in page and 'value="10"' in page
+    assert "--codebook book.json --delimiter &#x27;;&#x27; --encoding latin-1" in page
+    # What the codebook describes comes first.
+    typed = {"1.type": "numeric", "1.lower": "0", "1.upper": "9", "1.unit": "m"}
+    typed |= {"2.categories": "north\nsüd", "0.missing_codes": "999, unknown"}
+    assert send(desk, work, "columns", **typed)[0] == 303
+    assert "unit = &quot;m&quot;" in (text := desk.ask(f"{work}/columns")[2])
+    assert "missing_codes = [999, &quot;unknown&quot;]" in text
+
+
+def test_how_the_rows_fit_is_told_to_the_person_alone(desk, ready):
+    assert send(desk, ready, "columns", **(TYPED | {"0.upper": "5"}))[0] == 303
+    assert send(desk, ready, "check", "columns")[0] == 303
+    until_done(desk, ready)
+    text = desk.ask(f"{ready}/columns")[2]
+    assert "FOR THE CUSTODIAN ONLY" in text and "age:" in text
+    assert not any(
+        "FOR THE CUSTODIAN" in desk.ask(f"{ready}/{step}")[2] for step in ("people", "release")
+    )
+    assert send(desk, ready, "columns", **TYPED)[0] == 303
+    assert "FOR THE CUSTODIAN" not in desk.ask(f"{ready}/columns")[2]
+    assert sorted(path.name for path in desk.folder.iterdir()) == ["patients.csv"]

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
 
-from benchmarks import gallery, tutorials
+from benchmarks import drawings, gallery, tutorials
 from benchmarks.analyst import page
 from benchmarks.data import MissingTable
 
@@ -18,14 +18,24 @@ PAGES = gallery.FIGURES.parent
 LARGEST = 60_000
 
 
+def shown(page):
+    return re.findall(r"\(figures/([\w-]+)\.svg\)", page.read_text(encoding="utf-8"))
+
+
 def test_every_figure_has_a_drawing_and_every_drawing_is_shown():
-    drawings = {"gallery.md": gallery.DRAWINGS, page.PAGE.name: page.DRAWN}
-    assert {figure.stem for figure in FIGURES} == {
-        name for each in drawings.values() for name in each
-    }
-    for name, drawn in drawings.items():
-        text = (PAGES / name).read_text(encoding="utf-8")
-        assert set(re.findall(r"\(figures/([\w-]+)\.svg\)", text)) == set(drawn)
+    drawn = {"gallery.md": gallery.DRAWINGS, page.PAGE.name: page.DRAWN}
+    names = [name for each in (*drawn.values(), drawings.DRAWINGS) for name in each]
+    assert sorted(figure.stem for figure in FIGURES) == sorted(names)
+    for name, each in drawn.items():
+        assert set(shown(PAGES / name)) == set(each)
+    explained = [name for each in PAGES.glob("*.md") for name in shown(each)]
+    assert set(drawings.DRAWINGS) <= set(explained)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "intervals-coverage", "audit"])
+def test_a_picture_shows_what_the_files_of_results_say(name):
+    figure = drawings.FIGURES / f"{name}.svg"
+    assert drawings.draw(name) == figure.read_bytes(), "python -m benchmarks.drawings"
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)

@@ -120,7 +120,7 @@ def test_what_noise_hides_is_said_in_the_columns_own_unit():
     assert lost.verdict == "lost"
     assert "too few rows" in lost.cause
     assert 10 < lost.smallest < 200
-    wide = released("hospital", 0, geometry="schema")
+    wide = released("hospital", 0, n_rows=5000, geometry="schema")
     assert "bounds are too wide" in columns(wide, "temperature")[0].cause
 
 

@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from dpcov.data.sources import Query
 from dpcov.desk import pages
+from dpcov.desk.columns_page import columns as columns_page
 from dpcov.desk.frame import frame
 from dpcov.desk.release_page import release as release_page
 from dpcov.desk.work import STEPS, Work, count_of
@@ -59,6 +60,7 @@ class Desk:
                     for step in (
                         "columns",
                         "text",
+                        "check",
                         "people",
                         "rehearse",
                         "budget",
@@ -135,7 +137,15 @@ class Desk:
         """Open a file."""
         given = await _form(request)
         return await self._opened(
-            lambda: Work.open(_text(given, "data"), self.folder, _text(given, "schema"))
+            lambda: Work.open(
+                _text(given, "data"),
+                self.folder,
+                _text(given, "schema"),
+                delimiter=_text(given, "delimiter"),
+                encoding=_text(given, "encoding"),
+                header=count_of(_text(given, "header") or "1", "The line of names"),
+                part=_text(given, "part"),
+            )
         )
 
     async def query(self, request: Request) -> Response:
@@ -214,6 +224,11 @@ def _schema_text(work: Work, given: FormData) -> tuple[str, list[str]]:
     return "columns", []
 
 
+def _check(work: Work, given: FormData) -> tuple[str, list[str]]:
+    work.check()
+    return "columns", []
+
+
 def _people(work: Work, given: FormData) -> tuple[str, list[str]]:
     work.decide_people(
         *(_text(given, key) for key in ("neighbors", "rows_per_person", "rows", "title", "by"))
@@ -252,6 +267,7 @@ def _stop(work: Work, given: FormData) -> tuple[str, list[str]]:
 _DEEDS: dict[str, Callable[[Work, FormData], tuple[str, list[str]]]] = {
     "columns": _columns,
     "text": _schema_text,
+    "check": _check,
     "people": _people,
     "rehearse": _rehearse,
     "budget": _budget,
@@ -260,13 +276,19 @@ _DEEDS: dict[str, Callable[[Work, FormData], tuple[str, list[str]]]] = {
     "stop": _stop,
 }
 _PAGES: dict[str, Callable[..., bytes]] = {
-    "columns": pages.columns,
+    "columns": columns_page,
     "people": pages.people,
     "budget": pages.budget,
     "account": pages.account,
     "release": release_page,
 }
-_HERE = {"text": "columns", "rehearse": "budget", "begin": "release", "stop": "release"}
+_HERE = {
+    "text": "columns",
+    "check": "columns",
+    "rehearse": "budget",
+    "begin": "release",
+    "stop": "release",
+}
 
 
 async def _form(request: Request) -> FormData:

@@ -3,26 +3,26 @@
 Contract: they show names and public decisions, never a value of a row.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from dpcov.data.sources import is_table
 from dpcov.desk.frame import choice, field, form, frame, problems_box, same_as, subtitle, waiting
-from dpcov.desk.work import KINDS, Work, is_unfilled
+from dpcov.desk.work import Work
 from dpcov.pipeline.plan.page import slider_of, table_of
 from dpcov.privacy.meaning import certainty_in_words
-from dpcov.report.html import Child, Html, details, el, json_block, name_of, note
+from dpcov.report.html import Child, details, el, json_block, name_of, note
 
-SUFFIXES = (".csv", ".tsv", ".parquet", ".npy", ".gz", ".zst")
+CODEBOOKS = (".toml", ".json", ".xml", ".sav", ".dta", ".sas7bdat", ".xpt")
 
 
 def start(
     base: str, folder: Path, problems: Sequence[str] = (), works: Iterable[Work] = ()
 ) -> bytes:
     """Choose a table."""
-    files = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
-    schemas = sorted(path.name for path in folder.glob("*.toml"))
+    files = sorted(path.name for path in folder.iterdir() if is_table(path))
+    schemas = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in CODEBOOKS)
     listed = el("datalist", [el("option", value=name) for name in files], id="files")
     books = el("datalist", [el("option", value=name) for name in schemas], id="schemas")
     from_file = form(
@@ -37,13 +37,20 @@ def start(
         ),
         listed,
         field(
-            "Schema, if there is one",
+            "Schema or codebook, if there is one",
             "schema",
-            hint="A schema file that was written before.",
+            hint="A schema (.toml), a Data Package, CSVW, DDI, or a file of SPSS, Stata or SAS.",
             list="schemas",
             autocomplete="off",
         ),
         books,
+        details(
+            "How the file is laid out, where it is unusual",
+            field("Delimiter", "delimiter", hint="Such as ; between cells."),
+            field("Encoding", "encoding", hint="Such as latin-1 or utf-16; UTF-8 if left out."),
+            field("Line of names", "header", hint="Counted from 1.", inputmode="numeric"),
+            field("Sheet, or file within a zip", "part"),
+        ),
         button="Open the file",
     )
     from_base = el(
@@ -80,184 +87,6 @@ def start(
         from_file,
         from_base,
         el("section", el("h2", "Tables that are open"), el("ul", going)) if going else None,
-    )
-
-
-def columns(base: str, work: Work, problems: Sequence[str] = ()) -> bytes:
-    """What is public about every column."""
-    lacks = work.schema.problems()
-    told = (
-        f"{len(lacks)} things are still to be filled in." if lacks else "Every column is declared."
-    )
-    rows = [
-        _column(place, name, each, work.typed)
-        for place, (name, each) in enumerate(work.schema.columns.items())
-    ]
-    bulk = el(
-        "fieldset",
-        el("legend", "Fill in many at once"),
-        field(
-            "Names",
-            "bulk-names",
-            hint="A name with * for any letters, such as BILL_AMT*",
-            placeholder="*",
-        ),
-        choice("Type", "bulk-type", {"": "as it is"} | {kind: kind for kind in KINDS}, ""),
-        field("Lower", "bulk-lower", inputmode="decimal"),
-        field("Upper", "bulk-upper", inputmode="decimal"),
-        el("p", el("button", "Fill in", type="button", id="bulk")),
-        class_="bulk",
-        id="bulk-fields",
-        hidden=True,
-    )
-    grid = el(
-        "table",
-        el(
-            "caption",
-            "Bounds and categories come from public knowledge (a questionnaire, a law, physics), "
-            "never from the rows.",
-        ),
-        el(
-            "thead",
-            el(
-                "tr",
-                [
-                    el("th", head, scope="col")
-                    for head in (
-                        "Column",
-                        "Type",
-                        "Lower",
-                        "Upper",
-                        "Categories, one a line",
-                        "State",
-                    )
-                ],
-            ),
-        ),
-        el("tbody", rows),
-        class_="form-table",
-        id="columns-table",
-    )
-    search = el(
-        "p",
-        el("label", "Show columns whose name has", for_="search"),
-        el("input", id="search", type="search"),
-        class_="field",
-        id="search-field",
-        hidden=True,
-    )
-    text = el(
-        "details",
-        el("summary", "The schema as text"),
-        form(
-            f"{base}/{work.name}/text",
-            el(
-                "p",
-                el("label", "Schema (TOML)", for_="toml"),
-                el(
-                    "textarea",
-                    "\n" + work.typed.get("toml", work.schema.dumps()),
-                    id="toml",
-                    name="toml",
-                    rows=24,
-                    spellcheck="false",
-                ),
-                class_="field",
-            ),
-            button="Take this text",
-            version=work.version,
-        ),
-    )
-    return frame(
-        base,
-        "Columns",
-        problems_box(problems),
-        el("p", told, class_="lead", id="told"),
-        details(
-            "What bounds and categories do",
-            el(
-                "p",
-                "A value beyond a bound is moved to it, so bounds that are too narrow make means "
-                "and correlations wrong, and nobody can see by how much. Bounds that are too wide "
-                "cost little: the release finds the scale by itself. A text that is not among the "
-                "categories counts as none of them.",
-            ),
-        ),
-        bulk,
-        search,
-        form(
-            f"{base}/{work.name}/columns",
-            el("div", grid, class_="scroll", tabindex="0", role="region", aria_label="Columns"),
-            button="Save and go on",
-            version=work.version,
-        ),
-        text,
-        same_as(work.commands("columns")),
-        work=work,
-        step="columns",
-    )
-
-
-def _column(place: int, name: str, column: Any, typed: Mapping[str, str]) -> Html:
-    kind = typed.get(f"{place}.type", str(column.__struct_config__.tag))
-    unfilled = is_unfilled(column)
-    options = [el("option", each, value=each, selected=each == kind) for each in KINDS]
-
-    def cell(what: str, label: str, value: Any) -> Html:
-        written = (
-            "" if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
-        )
-        written = typed.get(f"{place}.{what}", written)
-        shown = what in KINDS[kind].__struct_fields__
-        return el(
-            "td",
-            el(
-                "input",
-                name=f"{place}.{what}",
-                value=written,
-                aria_label=f"{label} of {name}",
-                inputmode="decimal",
-                size="8",
-                hidden=not shown,
-                data_field=what,
-            ),
-        )
-
-    listed = typed.get(f"{place}.categories", "\n".join(getattr(column, "categories", ())))
-    why = getattr(column, "note", "") or getattr(column, "description", "")
-    return el(
-        "tr",
-        el("th", name_of(name), note(why) if why else None, scope="row"),
-        el(
-            "td",
-            el(
-                "select",
-                options,
-                name=f"{place}.type",
-                aria_label=f"Type of {name}",
-                data_field="type",
-            ),
-        ),
-        cell("lower", "Lower bound", getattr(column, "lower", None)),
-        cell("upper", "Upper bound", getattr(column, "upper", None)),
-        el(
-            "td",
-            el(
-                "textarea",
-                "\n" + listed,
-                name=f"{place}.categories",
-                aria_label=f"Categories of {name}",
-                rows=min(6, max(2, listed.count("\n") + 1)),
-                hidden=kind != "categorical",
-                data_field="categories",
-            ),
-        ),
-        el(
-            "td",
-            el("span", "fill in" if unfilled else "ready", class_="todo" if unfilled else "ready"),
-        ),
-        data_name=name,
-        data_unfilled=unfilled,
     )
 
 

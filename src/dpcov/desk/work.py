@@ -13,9 +13,13 @@ from typing import Any, get_args
 
 import msgspec
 
-from dpcov.data.schema.declared import Categorical, Declared, Numeric
-from dpcov.data.schema.draft import draft
+from dpcov.data.fit import TableFit, fit
+from dpcov.data.layout import FileLayout
+from dpcov.data.schema.codebooks import read_codebook
+from dpcov.data.schema.declared import Categorical, Date, Declared, Numeric
+from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
+from dpcov.data.schema.wildcards import assign
 from dpcov.data.sources import Query, Source, open_source
 from dpcov.desk.job import Job, Tell
 from dpcov.errors import DpcovError, SchemaError, UsageError
@@ -70,14 +74,39 @@ class Work:
     step: str = ""
     made: Release | None = None
     typed: dict[str, str] = field(default_factory=dict)
+    # Why columns are proposed as they are; and the codebook or schema that was given.
+    notes: dict[str, str] = field(default_factory=dict)
+    described: str = ""
+    # How the rows fit the schema: sensitive, for the person at the desk alone.
+    fitted: TableFit | None = None
 
     @classmethod
-    def open(cls, data: str | Query, folder: Path, codebook: str = "") -> "Work":
-        """Read names and types of a table, or a schema that exists."""
-        source = open_source(data if isinstance(data, Query) else folder / data)
-        schema = Schema.from_toml(folder / codebook) if codebook else draft(source)
+    def open(
+        cls, data: str | Query, folder: Path, described: str = "", **layout: str | int | None
+    ) -> "Work":
+        """Read names and types of a table.
+
+        ``described`` is a schema that exists, or a codebook; ``layout`` the fields of a
+        `FileLayout`.
+        """
+        stated = FileLayout.of(**{key: value for key, value in layout.items() if value})
+        path = folder / described
+        is_schema = path.suffix == ".toml"
+        known = None
+        if described:
+            known = Schema.from_toml(path) if is_schema else read_codebook(path, stated)
+        found = stated or (known.file if known else None)
+        source = open_source(data if isinstance(data, Query) else folder / data, found)
+        if known is not None and is_schema:
+            schema, why = msgspec.structs.replace(known, file=found), dict[str, str]()
+        else:
+            made = describe(source, known, stated)
+            schema, why = made.schema, made.comments
+        entries = assign(schema.columns, source.columns) if schema.patterns else {}
+        schema = schema.resolve(source.columns)
         _check_names(schema, source)
-        return cls(data=data, folder=folder, schema=schema)
+        notes = {name: why.get(entries.get(name, name), "") for name in schema.columns}
+        return cls(data=data, folder=folder, schema=schema, notes=notes, described=described)
 
     @property
     def stem(self) -> str:
@@ -110,18 +139,38 @@ class Work:
                 columns[name] = declared(columns[name], fields)
             except (DpcovError, msgspec.ValidationError) as error:
                 problems.append(f"Column '{name}': {error}")
-        self.schema = msgspec.structs.replace(self.schema, columns=columns)
+        self.schema, self.fitted = msgspec.structs.replace(self.schema, columns=columns), None
         return problems
 
     def write_schema(self, text: str) -> None:
         """Take over a schema as text."""
-        schema = Schema.loads(text)
-        _check_names(schema, self.source())
-        self.schema = schema
+        source = self.source()
+        schema = Schema.loads(text).resolve(source.columns)
+        _check_names(schema, source)
+        self.schema, self.fitted = schema, None
 
     def source(self) -> Source:
         """The table; nothing but names and types is read of it here."""
-        return open_source(self.data if isinstance(self.data, Query) else self.folder / self.data)
+        data = self.data if isinstance(self.data, Query) else self.folder / self.data
+        return open_source(data, self.schema.file)
+
+    def check(self) -> None:
+        """Find out how the rows fit the schema."""
+        schema, source = self.schema, self.source()
+        schema.require_complete()
+
+        def run(tell: Tell) -> TableFit:
+            count = 0
+
+            def rows_read(rows: int) -> None:
+                nonlocal count
+                count += rows
+                tell(count, None)
+
+            self.fitted = fit(source, schema, rows_read)
+            return self.fitted
+
+        self._start("columns", Job("Reading the table", run))
 
     @property
     def groupings(self) -> list[str]:
@@ -292,8 +341,8 @@ class Work:
         public = f" --table {q(self.public)}" if self.public else ""
         written = {
             "columns": [
-                f"dpcov schema draft {table} -o {q(toml)}",
-                f"dpcov schema check {q(toml)}",
+                f"dpcov schema draft {table}{self._described()} -o {q(toml)}",
+                f"dpcov schema check {q(toml)} {self._checked()}",
             ],
             "people": [f"dpcov schema check {q(toml)}"],
             "budget": [
@@ -322,6 +371,21 @@ class Work:
         if self.total_epsilon:
             lines.append(self.commands("account")[0])
         return "\n".join([*lines, *self.commands("release"), ""])
+
+    def _described(self) -> str:
+        layout, known = self.schema.file, self.described
+        said = [] if known.endswith(".toml") or not known else [f"--codebook {q(known)}"]
+        if layout is not None:
+            fields = {"delimiter": layout.delimiter, "encoding": layout.encoding}
+            fields |= {"header": str(layout.header), "part": layout.part}
+            plain = msgspec.structs.asdict(FileLayout())
+            said += [
+                f"--{key} {q(str(x))}" for key, x in fields.items() if str(x) != str(plain[key])
+            ]
+        return "".join(f" {part}" for part in said)
+
+    def _checked(self) -> str:
+        return f"--data {self._table()}" if isinstance(self.data, str) else self._table()
 
     def _table(self) -> str:
         if isinstance(self.data, str):
@@ -361,8 +425,11 @@ def _values(typed: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     for name, text in typed.items():
         if name in ("lower", "upper"):
             yield name, _number(text) if text else None
-        elif name in ("categories", "missing_codes"):
+        elif name == "categories":
             yield name, tuple(part.strip() for part in text.splitlines() if part.strip())
+        elif name == "missing_codes":
+            parts = [part.strip() for part in text.split(",") if part.strip()]
+            yield name, tuple(_code(part) for part in parts) or None
         else:
             yield name, text
 
@@ -374,8 +441,15 @@ def _number(text: str) -> float:
         raise UsageError("a bound is a number, such as 90 or 0.5.") from None
 
 
+def _code(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def is_unfilled(column: Any) -> bool:
     """Whether bounds or categories are still to be filled in."""
-    if isinstance(column, Numeric):
+    if isinstance(column, Numeric | Date):
         return column.lower is None or column.upper is None
-    return isinstance(column, Categorical) and not column.categories
+    return isinstance(column, Categorical) and not column.levels

@@ -31,11 +31,12 @@ from dpcov.data.schema.schema import Schema
 from dpcov.errors import DataError, UsageError
 
 SCHEMA = Schema(
+    missing="never",
     columns={
         "kind": Categorical(categories=("a", "b")),
         "size": Numeric(lower=0, upper=10),
         "ok": Boolean(),
-    }
+    },
 )
 TABLE = pa.table(
     {

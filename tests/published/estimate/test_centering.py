@@ -68,7 +68,7 @@ def table(name):
     upper = np.where(upper > lower, upper, lower + 1)
     bounds = zip(lower.tolist(), upper.tolist(), strict=True)
     columns = {f"x{i}": Numeric(lower=a, upper=b) for i, (a, b) in enumerate(bounds)}
-    schema = Schema(columns=columns)
+    schema = Schema(columns=columns, missing="never")
     half = (upper - lower) / 2
     return rows, schema, np.outer(half, half), np.cov(rows.T, bias=True) / np.outer(half, half)
 

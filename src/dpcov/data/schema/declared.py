@@ -343,7 +343,10 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """How missing values of a feature are encoded.
 
         Without an intercept indicators tell nothing of means: only columns that ask for one get it.
+        A row without a weight counts for nothing, so the weights need none.
         """
+        if self.weights is not None and self.weights.column == name:
+            return "never"
         own: Missing | None = getattr(self.columns[name], "missing", None)
         return own or (self.missing if self.intercept is True else "center")
 

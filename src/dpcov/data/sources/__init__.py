@@ -88,6 +88,17 @@ def _open_file(path: Path, layout: FileLayout) -> Source:
     return delimited.DelimitedSource(opened, name=path.name, delimiter=delimiter, layout=layout)
 
 
+def is_table(path: Path) -> bool:
+    """Whether the ending of a file names a format that can be read."""
+    endings = [ending.lower() for ending in path.suffixes]
+    if endings and endings[-1] in COMPRESSED:
+        endings.pop()
+        # What is in a zip archive need not show in its name.
+        if not endings:
+            return path.suffix.lower() == ".zip"
+    return bool(endings) and endings[-1] in {*_FORMATS, *_DELIMITERS, *_JSON_LINES}
+
+
 def _check_file(path: Path) -> None:
     try:
         if path.is_dir():

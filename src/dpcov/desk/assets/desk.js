@@ -5,6 +5,7 @@
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const find = (id) => document.getElementById(id);
   const needs = { numeric: ["lower", "upper"], date: ["lower", "upper"], categorical: ["categories"] };
+  const takes = { numeric: ["unit", "missing_codes"], date: ["missing_codes"], boolean: ["missing_codes"], categorical: ["missing_codes"] };
 
   find("problems")?.focus();
 
@@ -14,7 +15,8 @@
     const refresh = (row) => {
       const kind = value(row, "type").value;
       const wanted = needs[kind] ?? [];
-      for (const name of ["lower", "upper", "categories"]) value(row, name).hidden = !wanted.includes(name);
+      const shown = [...wanted, ...(takes[kind] ?? [])];
+      for (const name of ["lower", "upper", "unit", "categories", "missing_codes"]) value(row, name).hidden = !shown.includes(name);
       const todo = wanted.some((name) => value(row, name).value.trim() === "");
       const state = row.querySelector(".todo, .ready");
       state.textContent = todo ? "fill in" : kind === "ignored" ? "not read" : "ready";
