@@ -2,9 +2,9 @@
 
     python -m benchmarks.papers.publish DIR [DIR ...] [--quick]
 
-DIR is what ``python -m benchmarks.papers FIGURE --out DIR`` has written; ``--quick`` says that it was
-a quick run.  Figures that were kept before stay, unless a DIR holds them; a quick run never takes the
-place of a full one.  Without DIR the page alone is written anew.
+DIR is what ``python -m benchmarks.papers FIGURE --out DIR`` has written; ``--quick`` says that it
+was a quick run.  Figures that were kept before stay, unless a DIR holds them; a quick run never
+takes the place of a full one.  Without DIR the page alone is written anew.
 """
 
 import argparse

@@ -54,6 +54,17 @@ def table(scale=1.0, n=N):
 
 
 TABLE = table()
+# The same with marks of missing values, of which some are missing.
+MARKED = dpcov.Schema(columns=SCHEMA.columns)
+HOLES = pa.table(
+    {
+        name: pa.array(column.to_numpy(), mask=np.arange(N) % 11 == place)
+        for place, (name, column) in enumerate(zip(NAMES, TABLE.columns, strict=True))
+    }
+)
+with_and_without_marks = pytest.mark.parametrize(
+    "rows", [{}, {"data": HOLES, "schema": MARKED}], ids=["complete", "marked"]
+)
 every_case = pytest.mark.parametrize(
     ("neighbors", "kind"),
     [(neighbors, kind) for neighbors in NEIGHBORS for kind in BUDGETS],
@@ -98,10 +109,11 @@ def test_a_budget_too_small_to_split_costs_nothing(neighbors, kind, ledger_for):
 
 
 @every_case
-def test_the_whole_is_charged_once_and_before_any_draw(neighbors, kind, ledger_for):
+@with_and_without_marks
+def test_the_whole_is_charged_once_and_before_any_draw(neighbors, kind, rows, ledger_for):
     ledger = ledger_for(neighbors, kind)
     spy = EntropySpy(ledger)
-    made = release(neighbors, kind, ledger=ledger, dataset="people", entropy=spy)
+    made = release(neighbors, kind, ledger=ledger, dataset="people", entropy=spy, **rows)
     assert was_surveyed(made) and made.is_private
     assert spy.seen and all(states == ["drawn"] for states in spy.seen)
     (entry,) = ledger.entries("people")
@@ -150,8 +162,9 @@ def test_more_rows_of_one_person_mean_more_noise(neighbors, kind):
 
 
 @every_case
-def test_releases_are_saved_and_read_back_equal(neighbors, kind, tmp_path):
-    made = release(neighbors, kind)
+@with_and_without_marks
+def test_releases_are_saved_and_read_back_equal(neighbors, kind, rows, tmp_path):
+    made = release(neighbors, kind, **rows)
     made.save(tmp_path / "made.dpcov")
     loaded = dpcov.load(tmp_path / "made.dpcov")
     assert loaded == made
