@@ -15,6 +15,9 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 pyplot.switch_backend("Agg")
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:Glyph:UserWarning")
+
+
 @pytest.fixture(autouse=True)
 def closed():
     yield
