@@ -65,8 +65,12 @@ def write_script(
     post : Post, optional
         Post-processing, as in :meth:`dpcov.Release.covariance`.
 
-    Raises UsageError for a target that is not there or a number of rows that is not known, and
-    ReleaseError without an intercept.
+    Raises
+    ------
+    UsageError
+        For a target that is not there, or a number of rows that is not known.
+    ReleaseError
+        Without an intercept.
     """
     program = plain("to", to, Program)
     text = _text(release, program, target, post)
