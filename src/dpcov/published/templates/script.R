@@ -47,7 +47,8 @@ cat("R squared:", format(fit$$r.squared, digits = 4), "\n")
 used <- c(x, y)
 S <- dpcov$$covariance[used, used]
 clear <- all(diag(S) > 0) && min(eigen(cov2cor(S), symmetric = TRUE)$$values) > 1e-8
-clear <- clear && dpcov$$n.rows > length(used) + 1
+# Of more than 60 variables lavaan takes its time: name those of interest in x.
+clear <- clear && dpcov$$n.rows > length(used) + 1 && length(used) <= 60
 has <- function(package) clear && requireNamespace(package, quietly = TRUE)
 
 if (has("lavaan")) {
