@@ -52,7 +52,10 @@ def heat_map(directory: Path) -> Figure:
     left, right = figure.subplots(1, 2, sharey=True)
     short = [name.removeprefix("mean ") for name in made.feature_names]
     exact = np.corrcoef(page["biopsies"].to_numpy().T)
-    panels = [(left, "released, ε = 4", made.correlation()), (right, "without privacy", exact)]
+    panels = [
+        (left, "released, ε = 4", made.correlation_matrix()),
+        (right, "without privacy", exact),
+    ]
     for axes, title, matrix in panels:
         drawn = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
         axes.set_xticks(range(len(short)), short, rotation=60, ha="right", fontsize=7)

@@ -130,7 +130,7 @@ def released(case: Case, terms: Terms, *, neighbors: str, pure: bool = False) ->
         neighbors=neighbors,
         entropy=SeededEntropy(terms.seed),
     )
-    correlation = release.correlation()
+    correlation = release.correlation_matrix()
     seconds = time.process_time() - start
     found = {}
     for table, y in case.goals():

@@ -111,7 +111,7 @@ class Truth:
     def score(self, release: Release, held_out: tuple[Release, pd.DataFrame]) -> Score:
         """Compare a release, and one of other rows than those held out."""
         try:
-            covariance = self.whitening @ release.covariance() @ self.whitening.T
+            covariance = self.whitening @ release.covariance_matrix() @ self.whitening.T
         except ReleaseError:
             covariance = np.zeros((len(self.whitening), len(self.whitening)))
         d = len(covariance)
@@ -123,7 +123,7 @@ class Truth:
             wrong = (model.coef_ - truth) / standard_error
         found, inside, finite, width = self._intervals(release)
         return Score(
-            **self.correlations.errors(release.correlation()),
+            **self.correlations.errors(release.correlation_matrix()),
             whitened=float(np.linalg.norm(covariance - np.eye(d)) / np.sqrt(d)),
             coefficient=float(np.sqrt(np.mean(wrong**2))),
             r2=self._r2(*held_out),

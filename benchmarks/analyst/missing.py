@@ -86,8 +86,8 @@ def lines(table: Table, epsilon: float, repetitions: int) -> Iterator[Line]:
                 )
                 for reading in READINGS[:2] if schema == "indicator" else READINGS[2:]:
                     kind = "pairwise" if reading == "center" else reading
-                    found = release.correlation(missing=kind)[np.triu_indices(len(names), 1)]
-                    off = (release.mean(missing=kind) - mean) / spread
+                    found = release.correlation_matrix(missing=kind)[np.triu_indices(len(names), 1)]
+                    off = (release.mean_vector(missing=kind) - mean) / spread
                     errors[reading].append(np.concatenate([np.nan_to_num(found) - truth, off]))
                 if schema == "indicator":
                     fit = coefficient_intervals(release, table.target, table.features)

@@ -21,7 +21,7 @@ from benchmarks.papers.catalog import FIGURES as CATALOG
 DOCS = FIGURES.parent
 CURVES = DOCS / "measured" / "papers-curves.csv"
 CLAIMS = DOCS / "measured" / "papers-claims.csv"
-DRAWINGS = FIGURES / "papers"
+DRAWINGS = DOCS / "measured" / "papers"
 PAGE = DOCS / "papers.md"
 POINT = ["figure", "panel", "curve", "metric", "x"]
 VERDICTS = {"confirmed": "confirmed", "failed": "failed", "not measured": "not checked"}
@@ -87,7 +87,7 @@ def _figures(curves: pd.DataFrame, claims: pd.DataFrame) -> str:
         few, many = found["repetitions"].min(), found["repetitions"].max()
         counts = [(verdicts["verdict"] == word).sum() for word in VERDICTS.values()]
         cells = [
-            f"[{name}](figures/papers/{name}.svg)",
+            f"[{name}](measured/papers/{name}.svg)",
             verdicts["run"].iloc[0],
             len(found),
             few if few == many else f"{few} to {many}",

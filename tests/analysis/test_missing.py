@@ -41,7 +41,7 @@ def released(share, seed, missing="indicator", rho="0.5", **options):
 def test_pairs_are_unbiased_and_the_center_is_not(geometry):
     def off(missing):
         found = [released(0.4, seed, missing, "2", geometry=geometry) for seed in range(8)]
-        return np.abs(np.mean([made.correlation() - R for made in found], axis=0)).max()
+        return np.abs(np.mean([made.correlation_matrix() - R for made in found], axis=0)).max()
 
     assert off("indicator") < 0.05 < 0.15 < off("center")
 
@@ -82,7 +82,7 @@ def test_coefficients_are_those_of_rows_without_missing_values():
     model = PrivateRidge.from_release(made, target="x0")
     np.testing.assert_allclose(model.coef_, SLOPES, atol=0.12)
     new = pd.DataFrame({"x1": [np.nan], "x2": [np.nan]})
-    assert model.predict(new)[0] == pytest.approx(made.mean()[0], abs=0.1)
+    assert model.predict(new)[0] == pytest.approx(made.mean_vector()[0], abs=0.1)
 
 
 def test_missing_at_random_has_no_intervals():

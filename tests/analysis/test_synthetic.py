@@ -64,8 +64,8 @@ def test_means_deviations_and_correlations_are_the_releases(release):
     shown = [column.kind != "missing" for column in copula.columns]
     # Of what is present: values are hidden afterwards.
     rows = (encoded * copula.scales + copula.centers)[:, shown]
-    stds = np.sqrt(np.diagonal(release.covariance()))
-    assert np.all(np.abs(rows.mean(axis=0) - release.mean()) < 0.03 * stds)
+    stds = np.sqrt(np.diagonal(release.covariance_matrix()))
+    assert np.all(np.abs(rows.mean(axis=0) - release.mean_vector()) < 0.03 * stds)
     np.testing.assert_allclose(rows.std(axis=0), stds, rtol=0.05)
     assert worst_correlation_error(copula, encoded) < 0.06
 

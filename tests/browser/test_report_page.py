@@ -70,7 +70,7 @@ def test_pointing_at_a_cell_names_the_pair_its_correlation_and_noise(browser, pa
     pattern = r"(.+) × (.+): ([+−]\d\.\d{3}), noise std ([\d.e-]+)"
     first, second, r, noise = re.fullmatch(pattern, told).groups()
     names = list(demo().feature_names)
-    expected = demo().correlation()[names.index(first), names.index(second)]
+    expected = demo().correlation_matrix()[names.index(first), names.index(second)]
     assert float(r.replace("−", "-")) == pytest.approx(expected, abs=1e-3)
     assert float(noise) > 0
 

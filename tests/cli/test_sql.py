@@ -39,7 +39,7 @@ def test_a_query_is_released_like_a_file(desk, database):
     desk.assert_sealed(result)
     from_query = dpcov.load(desk.output)
     assert desk.release(*seed).exit_code == 0
-    assert (from_query.covariance() == dpcov.load(desk.output).covariance()).all()
+    assert from_query.covariance().equals(dpcov.load(desk.output).covariance())
     assert sql.encode() not in desk.output.read_bytes()
 
 

@@ -39,3 +39,13 @@ def test_correlations_are_as_much_closer_as_the_first_pages_say(page):
     assert round(float(np.exp(np.log(ratios).mean()))) == 6
     assert CLOSER.search((ROOT / page).read_text(encoding="utf-8"))
     assert (ratios < 1).sum() == 1 and ratios.min() > 0.965
+
+
+def test_the_papers_page_says_what_its_results_say():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib")
+    from benchmarks.papers import publish
+
+    page = publish.PAGE.read_text(encoding="utf-8")
+    found = publish.blocks(pd.read_csv(publish.CURVES), pd.read_csv(publish.CLAIMS))
+    assert publish.filled(page, found) == page

@@ -108,7 +108,7 @@ def test_bounds_a_thousand_times_too_wide_cost_little(neighbors, budget):
     errors = {
         wide: np.mean(
             [
-                np.abs(made.correlation()[:3, :3] - truth).max()
+                np.abs(made.correlation_matrix()[:3, :3] - truth).max()
                 for seed in range(3)
                 for made in [release(wide=wide, seed=seed, neighbors=neighbors, budget=budget)]
             ]
@@ -130,7 +130,7 @@ def test_the_release_states_its_geometry(tmp_path):
     assert "found with" in made.manifest.statistics.notes[-1]
     assert made.manifest.mechanism.name == "stratified"
     assert str(made.guarantee.promise) == "(1, 1e-6)-DP"
-    assert made.mean()[0] == pytest.approx(TABLE["height"].mean(), abs=2)
+    assert made.mean_vector()[0] == pytest.approx(TABLE["height"].mean(), abs=2)
     made.save(tmp_path / "r.dpcov")
     assert dpcov.Release.load(tmp_path / "r.dpcov").manifest.columns == made.manifest.columns
 
@@ -161,7 +161,7 @@ def test_with_a_large_budget_nothing_is_lost():
     made = release(budget=Budget(rho=1000))
     assert made.statistics.lost < 5e-3
     np.testing.assert_allclose(
-        made.covariance()[:4, :4],
+        made.covariance_matrix()[:4, :4],
         TABLE[["height", "income", "age", "ill"]].cov(ddof=0),
         rtol=0.02,
         atol=200,
@@ -172,7 +172,7 @@ def test_rows_too_few_for_a_survey_keep_the_bounds():
     small, how = table(300), {"budget": Budget(epsilon=1, delta="1e-6")}
     made, plain = release(small, **how), release(small, geometry="schema", **how)
     assert made.manifest.columns == plain.manifest.columns
-    assert made.covariance().tolist() == plain.covariance().tolist()
+    assert made.covariance_matrix().tolist() == plain.covariance_matrix().tolist()
     assert made.guarantee == plain.guarantee
 
 
@@ -195,7 +195,7 @@ def test_all_engines_find_the_same_geometry(tmp_path):
 
 def test_groups_share_one_geometry():
     made = release(by="region", budget=Budget(rho=1))
-    assert made.group("n").mean()[0] == pytest.approx(170, abs=3)
+    assert made.group("n").mean_vector()[0] == pytest.approx(170, abs=3)
 
 
 def test_one_charge_for_the_whole(tmp_path):
@@ -271,7 +271,7 @@ def test_a_group_has_the_number_of_its_rows_for_an_intercept():
         part = made.group(name)
         truth = TABLE[TABLE["region"] == name]
         assert part.n_rows == pytest.approx(len(truth), abs=300)
-        assert part.mean()[0] == pytest.approx(truth["height"].mean(), abs=3)
+        assert part.mean_vector()[0] == pytest.approx(truth["height"].mean(), abs=3)
         table = mean_intervals(part, ["height"], sampling=False)
         assert table.lower[0] < truth["height"].mean() < table.upper[0]
 
@@ -295,7 +295,7 @@ def test_the_geometry_of_an_earlier_release_costs_nothing_elsewhere(tmp_path):
     sites[0].save(tmp_path / "site", key)
     merged = Checkpoint.load(tmp_path / "site", key).merge(sites[1])
     whole = release(geometry=terms["geometry"])
-    assert release(merged).covariance().tolist() == whole.covariance().tolist()
+    assert release(merged).covariance_matrix().tolist() == whole.covariance_matrix().tolist()
     with pytest.raises(UsageError, match="geometry"):
         release(merged, geometry="schema")
     with pytest.raises(DataError, match="geometries"):

@@ -78,9 +78,9 @@ def test_a_covariance_is_thresholded_in_its_own_units():
         geometry="schema",
         entropy=SeededEntropy(1),
     )
-    covariance = made.covariance()
+    covariance = made.covariance_matrix()
     assert np.linalg.norm(covariance - np.diag(np.diagonal(covariance))) < np.linalg.norm(
-        made.covariance("none") - np.diag(np.diagonal(made.covariance("none")))
+        made.covariance_matrix("none") - np.diag(np.diagonal(made.covariance_matrix("none")))
     )
     np.testing.assert_allclose(np.diagonal(covariance), 0.25, atol=0.05)
 

@@ -72,10 +72,10 @@ def test_a_file_says_it_all(tmp_path):
     known.save(tmp_path / "geometry.toml")
     assert Geometry.from_toml(tmp_path / "geometry.toml") == known
     one, other = released("100", known), released("100", tmp_path / "geometry.toml")
-    assert one.covariance().tolist() == other.covariance().tolist()
+    assert one.covariance_matrix().tolist() == other.covariance_matrix().tolist()
     one.save(tmp_path / "one.dpcov")
     again = released("100", tmp_path / "one.dpcov")
-    assert again.covariance().tolist() == one.covariance().tolist()
+    assert again.covariance_matrix().tolist() == one.covariance_matrix().tolist()
     # A seeded release hides nothing, and neither does what uses its geometry.
     unseeded = dpcov.release(
         ROWS, schema=SCHEMA, budget=dpcov.Budget(rho=1), geometry=tmp_path / "one.dpcov"

@@ -68,7 +68,7 @@ def test_a_geometry_is_found_and_serves_releases(budget, neighbors):
     made = release(found, neighbors=neighbors)
     assert made.manifest.norm_bound == found.norm_bound
     truth = TABLE[["height", "weight"]].corr().iloc[0, 1]
-    assert made.correlation()[0, 1] == pytest.approx(truth, abs=0.1)
+    assert made.correlation_matrix()[0, 1] == pytest.approx(truth, abs=0.1)
 
 
 def test_the_release_that_follows_states_and_counts_what_scaling_down_takes(tmp_path):
@@ -101,7 +101,7 @@ def test_one_charge_and_none_for_what_follows(tmp_path, ledger):
     ]
     merged = parts[0].merge(parts[1])
     again = dpcov.release(merged, schema=SCHEMA, budget=COMING, entropy=SeededEntropy(2))
-    assert again.covariance().tolist() == made.covariance().tolist()
+    assert again.covariance_matrix().tolist() == made.covariance_matrix().tolist()
     assert len(ledger.entries("people")) == 2
 
 
@@ -155,7 +155,7 @@ def test_releases_with_less_noise_scale_fewer_rows_down():
 
 def test_groups_share_a_geometry():
     made = release(survey(by="region"), by="region")
-    assert made.group("n").mean()[0] == pytest.approx(170, abs=3)
+    assert made.group("n").mean_vector()[0] == pytest.approx(170, abs=3)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,6 @@ def test_a_norm_bound_whose_square_is_no_number_is_refused_before_anything_is_sp
 def test_estimates_are_finite_in_the_largest_and_smallest_units(scale):
     made = dpcov.release(ROWS * scale, schema=schema(scale), budget=RHO)
     ball = dpcov.second_moment(ROWS * scale, norm_bound=scale, budget=RHO)
-    for estimate in (made.covariance(), made.second_moment(), ball.second_moment()):
+    for estimate in (made.covariance_matrix(), made.second_moment(), ball.second_moment()):
         assert np.isfinite(estimate).all()
         assert estimate.any()

@@ -62,7 +62,7 @@ def test_neither_order_nor_brackets_matter(several, order, split):
     parts = [each[0].combine(*each[1:]) if len(each) > 1 else each[0] for each in (left, right)]
     nested = parts[0].combine(parts[1])
     assert nested == whole and nested.fingerprint == whole.fingerprint
-    assert np.array_equal(nested.covariance(), whole.covariance())
+    assert np.array_equal(nested.covariance_matrix(), whole.covariance_matrix())
 
 
 def test_a_release_twice_is_refused_also_inside_another(several):
@@ -131,7 +131,7 @@ def test_the_file_holds_every_release_as_it_is(several, tmp_path):
     assert {member.fingerprint for member in again.members} == {
         several[place].fingerprint for place in (1, 2, 4)
     }
-    assert np.array_equal(again.covariance(), whole.covariance())
+    assert np.array_equal(again.covariance_matrix(), whole.covariance_matrix())
     assert several[2].fingerprint[:12] in again.summary()
     manifest, arrays = whole.manifest, dict(whole.statistics.arrays)
     arrays.pop("0.trace")
@@ -140,7 +140,7 @@ def test_the_file_holds_every_release_as_it_is(several, tmp_path):
 
 
 def errors(release, truth, noise):
-    return (release.covariance("none") - truth)[np.triu_indices(3)] / noise
+    return (release.covariance_matrix("none") - truth)[np.triu_indices(3)] / noise
 
 
 @pytest.mark.parametrize("places", [(0, 0), (0, 1), (1, 2)])
@@ -159,7 +159,7 @@ def test_the_stated_noise_is_the_noise(places):
         ]
         one = both[0].combine(both[1])
         units = np.outer(one.half_ranges, one.half_ranges)
-        means = (one.mean() - one.centers) / one.half_ranges
+        means = (one.mean_vector() - one.centers) / one.half_ranges
         noise = covariance_noise(means, truth / units, noise_of(one)) * units
         found.append(errors(one, truth, noise[np.triu_indices(3)]))
         alone.append(errors(both[0], truth, noise[np.triu_indices(3)]))
@@ -202,7 +202,7 @@ def test_a_combination_does_what_a_release_does(several):
     assert np.isfinite(model.coef_).all()
     assert PrivatePCA.from_release(whole).components_.shape == (3, 3)
     for post in ("none", "psd", "clip", "projection", "shrink", "threshold"):
-        assert np.isfinite(whole.covariance(post)).all()
+        assert np.isfinite(whole.covariance_matrix(post)).all()
     assert whole.sample(10, seed=1).num_rows == 10
     assert whole.expected_error("shrink") is not None
 
@@ -225,7 +225,10 @@ def test_groups_are_combined_one_by_one():
     assert whole.group_names == parts[0].group_names
     group, alone = whole.group("a"), [part.group("a") for part in parts]
     assert len(group.members) == 2 and group == alone[0].combine(alone[1])
-    assert np.isfinite(group.covariance()).all() and np.isfinite(whole.covariance()).all()
+    assert (
+        np.isfinite(group.covariance_matrix()).all()
+        and np.isfinite(whole.covariance_matrix()).all()
+    )
 
 
 def test_other_laws_of_noise():
@@ -238,7 +241,7 @@ def test_other_laws_of_noise():
         whole = parts[0].combine(parts[1])
         noise = [part.unit.off_diagonal_variance for part in (*parts, whole)]
         assert noise[2] < min(noise[:2]) * 1.001
-        assert np.isfinite(whole.correlation()).all()
+        assert np.isfinite(whole.correlation_matrix()).all()
 
 
 def test_disjoint_tables_are_put_together():
@@ -252,8 +255,8 @@ def test_disjoint_tables_are_put_together():
     assert whole.n_rows == whole.manifest.n_rows == len(rows)
     assert whole.guarantee.promise == ZCDP(rho=Fraction(1))
     # Hundreds of rows a noise: within a few percent.
-    assert np.allclose(whole.mean(), rows.mean(), atol=0.05)
-    assert np.allclose(whole.covariance("none"), np.cov(rows.T.to_numpy(), ddof=0), atol=0.3)
+    assert np.allclose(whole.mean_vector(), rows.mean(), atol=0.05)
+    assert np.allclose(whole.covariance_matrix("none"), np.cov(rows.T.to_numpy(), ddof=0), atol=0.3)
     assert whole == parts[1].unite(parts[0])
     again = [made(9, tables[0], rho="0.5", geometry=geometry())]
     with pytest.raises(UsageError, match=r"numbers of rows.*--disjoint"):
@@ -282,8 +285,8 @@ def test_moments_are_those_over_the_values_that_are_present(places):
         )
         both = one.combine(other)
         units, law = both.half_ranges, noise_of(both)
-        means, covariance = both.mean(), both.covariance("none")
-        found.append([*means, *both.correlation("none")[pairs]])
+        means, covariance = both.mean_vector(), both.covariance_matrix("none")
+        found.append([*means, *both.correlation_matrix("none")[pairs]])
         encoded = (means - both.centers) / units
         noise = correlation_noise(encoded, covariance / np.outer(units, units), law)
         stated.append([*(mean_noise(encoded, law) * units), *noise[pairs]])
@@ -309,7 +312,7 @@ def test_a_combination_of_tables_with_missing_values_does_what_a_release_does():
     both = parts[0].combine(*parts[1:])
     truth = MISSING.corr().to_numpy()
     for post in ("none", "psd", "clip", "projection", "shrink", "threshold"):
-        assert np.allclose(both.correlation(post), truth, atol=0.15)
+        assert np.allclose(both.correlation_matrix(post), truth, atol=0.15)
     for table_, values in (
         (mean_intervals(both, sampling=False), MISSING.mean().to_numpy()),
         (correlation_intervals(both, sampling=False), truth[np.triu_indices(3, 1)]),
@@ -321,7 +324,7 @@ def test_a_combination_of_tables_with_missing_values_does_what_a_release_does():
     design = np.column_stack([np.ones(len(complete)), complete[["height", "age"]]])
     slopes = np.linalg.lstsq(design, complete["weight"], rcond=None)[0][1:]
     assert np.allclose(model.coef_, slopes, atol=0.15)
-    assert np.allclose(both.mean(missing="at-random"), MISSING.mean(), atol=0.15)
+    assert np.allclose(both.mean_vector(missing="at-random"), MISSING.mean(), atol=0.15)
     assert both.group_names == () and both.summary()
 
 
@@ -395,8 +398,8 @@ def test_disjoint_tables_with_missing_values_are_put_together():
     ]
     whole, rows = parts[0].unite(parts[1]), pd.concat(tables)
     # Values of the first table count more: fewer of the second's are present.
-    assert np.allclose(whole.mean(), rows.mean(), atol=0.06)
-    assert np.allclose(whole.correlation("none"), rows.corr(), atol=0.06)
+    assert np.allclose(whole.mean_vector(), rows.mean(), atol=0.06)
+    assert np.allclose(whole.correlation_matrix("none"), rows.corr(), atol=0.06)
     assert whole.missing()["height"][0] == pytest.approx(0.25, abs=0.04)
 
 
@@ -410,5 +413,5 @@ def test_groups_with_missing_values_are_combined_and_pooled():
     ]
     whole, own = parts[0].combine(parts[1]), rows.loc[rows["ward"] == "a", list(NAMES)]
     for group in (whole.group("a"), whole.group("a", pooled=True)):
-        assert np.allclose(group.mean(), own.mean(), atol=0.2)
-        assert np.allclose(group.correlation(), own.corr(), atol=0.2)
+        assert np.allclose(group.mean_vector(), own.mean(), atol=0.2)
+        assert np.allclose(group.correlation_matrix(), own.corr(), atol=0.2)

@@ -69,7 +69,7 @@ def held(name, seed, n_rows, epsilon):
     usable = [place for place, column in enumerate(found.columns) if column.usable]
     sources = np.array([column.source for column in found.columns])
     pairs = [(i, j) for i in usable for j in usable if i < j and sources[i] != sources[j]]
-    errors = np.abs(made.correlation() - truth(name, made, seed, n_rows))
+    errors = np.abs(made.correlation_matrix() - truth(name, made, seed, n_rows))
     within = numbers.estimates.within
     assert found.worst == pytest.approx(max(within[pair] for pair in pairs))
     assert found.typical == pytest.approx(np.median([within[pair] for pair in pairs]))

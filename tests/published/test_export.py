@@ -68,7 +68,7 @@ class Unknown:
     n_rows = float("nan")
     guarantee = fingerprint = "stated"
 
-    def correlation(self, post):
+    def correlation_matrix(self, post):
         return np.array([[1.0, np.nan], [np.nan, np.inf]])
 
 
@@ -184,7 +184,7 @@ def test_r_reads_the_same_numbers_and_hostile_names_stay_text(folder):
     run = subprocess.run(["Rscript", "-e", script], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     first, *rest = run.stdout.splitlines()
-    assert float(first) == pytest.approx(release.covariance()[1, 2], rel=1e-12)
+    assert float(first) == pytest.approx(release.covariance_matrix()[1, 2], rel=1e-12)
     assert rest[:2] == list(names[:2])
 
 

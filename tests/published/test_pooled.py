@@ -45,7 +45,7 @@ def scores(frame, release, truth=None):
         rows = frame[frame["region"] == name][NAMES]
         if len(rows):
             own = rows.corr().to_numpy() if truth is None else truth
-            found = np.nan_to_num(release.group(name).correlation())
+            found = np.nan_to_num(release.group(name).correlation_matrix())
             alone.append((found - own)[pairs] ** 2)
             error = (release.pooled.correlations[place] - own)[pairs]
             together.append(error**2)
@@ -73,13 +73,13 @@ def test_a_pooled_group_is_a_release(made, tmp_path):
     _, release = made
     group = release.group("r03", pooled=True)
     place = release.pooled.names.index("r03")
-    assert np.allclose(group.covariance(), release.pooled.covariances[place])
-    assert np.allclose(group.correlation(), release.pooled.correlations[place])
-    assert np.allclose(group.mean(), release.pooled.means[place])
+    assert np.allclose(group.covariance_matrix(), release.pooled.covariances[place])
+    assert np.allclose(group.correlation_matrix(), release.pooled.correlations[place])
+    assert np.allclose(group.mean_vector(), release.pooled.means[place])
     assert group.n_rows == release.group("r03").n_rows
     group.save(tmp_path / "r03.dpcov")
     again = dpcov.load(tmp_path / "r03.dpcov")
-    assert np.array_equal(again.covariance(), group.covariance())
+    assert np.array_equal(again.covariance_matrix(), group.covariance_matrix())
     assert release.fingerprint[:12] in again.summary(details=True)
     model = PrivateRidge.from_release(group, target="a", alpha=0.1)
     assert np.isfinite(model.coef_).all()
@@ -98,7 +98,7 @@ def test_groups_of_combined_releases_are_pooled(made):
     frame, release = made
     both = release.combine(released(frame, seed=1, rho="0.03"))
     assert scores(frame, both)[1] < scores(frame, release)[1]
-    assert np.isfinite(both.group("r03", pooled=True).covariance()).all()
+    assert np.isfinite(both.group("r03", pooled=True).covariance_matrix()).all()
 
 
 def test_groups_with_missing_values_are_pooled_over_the_values_that_are_present():
@@ -126,5 +126,5 @@ def test_groups_with_missing_values_are_pooled_over_the_values_that_are_present(
     assert together < alone and within > 0.8
     group, place = release.group("r12", pooled=True), pooled.names.index("r12")
     assert group.feature_names == release.feature_names and group.missing() == {}
-    assert np.allclose(group.mean(), pooled.means[place])
-    assert np.allclose(group.covariance(), pooled.covariances[place])
+    assert np.allclose(group.mean_vector(), pooled.means[place])
+    assert np.allclose(group.covariance_matrix(), pooled.covariances[place])

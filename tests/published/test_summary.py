@@ -52,7 +52,7 @@ def test_the_table_holds_the_estimates():
     shown = [line.split() for line in lines[start + 1 : start + 13]]
     assert [name for _, name, *_ in shown] == [f"x{index}" for index in range(12)]
     numbers = np.array([[line[2], line[4]] for line in shown], dtype=float).T
-    exact = np.array([made.mean(), np.sqrt(np.diagonal(made.covariance()))])[:, :12]
+    exact = np.array([made.mean_vector(), np.sqrt(np.diagonal(made.covariance_matrix()))])[:, :12]
     np.testing.assert_allclose(numbers, exact, rtol=1e-3)
     assert lines[start + 13] == "... and 2 more"
 

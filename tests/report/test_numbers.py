@@ -33,7 +33,7 @@ def test_the_expected_errors_are_those_of_repeated_releases():
 def test_estimates_are_the_releases_own():
     estimates = numbers(demo()).estimates
     np.testing.assert_allclose(estimates.correlation, demo().correlation())
-    deviations = np.sqrt(np.diagonal(demo().covariance()))
+    deviations = np.sqrt(np.diagonal(demo().covariance_matrix()))
     np.testing.assert_allclose(estimates.deviations, deviations)
     made = plain()
     estimates = numbers(made).estimates

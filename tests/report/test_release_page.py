@@ -54,7 +54,7 @@ def test_the_page_says_the_same_as_the_release():
     page = text_of(made, file_name="biopsies.dpcov")
     for said in ("569", "(2, 1e-6)-DP", made.fingerprint, "mean radius", "5 to 30", example):
         assert said in Seen(page).words
-    assert f">{np.sqrt(made.covariance()[0, 0]):.3g}<" in page
+    assert f">{np.sqrt(made.covariance_matrix()[0, 0]):.3g}<" in page
 
 
 def test_nothing_is_loaded_from_anywhere():

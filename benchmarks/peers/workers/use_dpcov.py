@@ -33,7 +33,7 @@ def covariance(rows, *, epsilon, lower, upper, delta=None):
     bounds = dpcov.Numeric(lower=lower, upper=upper)
     schema = dpcov.Schema(columns={f"x{index}": bounds for index in range(rows.shape[1])})
     made = dpcov.release(rows, schema=schema, budget=_budget(epsilon, delta))
-    return made.covariance(), _note(made)
+    return made.covariance_matrix(), _note(made)
 
 
 def bingham(_, *, concentration, size):

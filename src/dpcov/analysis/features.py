@@ -109,7 +109,7 @@ def without_references(release: Release, places: Places) -> tuple[Places, tuple[
         own = [i for i, column in enumerate(columns) if column.source == source]
         levels = [i for i in own if columns[i].kind == "category"]
         if len(levels) > 1 and chosen.issuperset(levels):
-            shares = release.mean(indicators=True)[levels]
+            shares = release.mean_vector(indicators=True)[levels]
             left_out += levels[:1] * bool(shares.sum() > NEARLY_ALL)
     kept = [place for place in places if place not in left_out]
     return np.array(kept, dtype=np.intp), tuple(columns[place].name for place in left_out)

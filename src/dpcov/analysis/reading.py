@@ -58,7 +58,7 @@ class Reading:
     def mean(self) -> Array:
         """Means in original units, within the public bounds; zeros if not centered."""
         return (
-            self.release.mean(missing=self.missing, indicators=True)[self.places]
+            self.release.mean_vector(missing=self.missing, indicators=True)[self.places]
             if self.centered
             else np.zeros(len(self.places))
         )
@@ -67,7 +67,7 @@ class Reading:
     def covariance(self) -> Array:
         """Covariance in original units, or the uncentered second moment, shape (p, p)."""
         if self.centered:
-            found = self.release.covariance(self.post, missing=self.missing, indicators=True)
+            found = self.release.covariance_matrix(self.post, missing=self.missing, indicators=True)
             found = found[np.ix_(self.places, self.places)]
             columns = feature_columns(self.release)
             if any(columns[place].kind == "missing" for place in self.places):

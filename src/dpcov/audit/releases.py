@@ -56,8 +56,8 @@ def surveyed(mechanism: Mechanism[Any], n_columns: int) -> Surveyed:
 
 
 def _schema(n_columns: int) -> Schema:
-    columns = {f"x{place}": Numeric(lower=-1, upper=1) for place in range(n_columns)}
-    return Schema(columns=columns, missing="never")
+    names = [f"x{place}" for place in range(n_columns)]
+    return Schema(columns={name: Numeric(lower=-1, upper=1) for name in names}, missing="never")
 
 
 def _encoding(mechanism: Mechanism[Any], n_columns: int) -> Encoding:

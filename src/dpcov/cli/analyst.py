@@ -59,17 +59,29 @@ def export(
     release: options.ReleaseFile,
     output: Annotated[Path, option("export output", "-o")],
     what: Annotated[str, option("export what")] = "covariance",
+    to: Annotated[str | None, option("export to", metavar="PROGRAM")] = None,
+    target: Annotated[str | None, option("export target")] = None,
     group: options.Group = None,
     pooled: options.Pooled = False,
     post: options.Post = None,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Write a covariance, correlation or second moment matrix, or the means; costs no privacy."""
+    """Write a matrix, the means, or a script of R, Julia or Stata with both; costs no privacy."""
     from dpcov.published.export import export as write
+    from dpcov.published.scripts import write_script
 
     loaded = options.load(release, group, pooled=pooled)
-    chosen: Any = {"quantity": what, "post": post}
-    write(loaded, output, overwrite=overwrite, **chosen)
+    chosen: Any = {"post": post, "overwrite": overwrite}
+    if to is not None:
+        if what != "covariance":
+            raise UsageError("A script holds means and covariances. Leave out --what.")
+        program: Any = to
+        write_script(loaded, output, program, target=target, **chosen)
+        typer.echo(f"Wrote {output}: a script that runs as it is.")
+        return
+    if target is not None:
+        raise UsageError("--target is what a script's regression predicts. Say --to, too.")
+    write(loaded, output, **chosen | {"quantity": what})
     typer.echo(
         f"Wrote {output}: {what} of {options.counted(len(loaded.feature_names), 'feature')}."
     )

@@ -16,6 +16,7 @@ import msgspec
 from dpcov.data.linear import LinearMap
 from dpcov.errors import SchemaError
 from dpcov.files import write_file
+from dpcov.markup import CELL, Child, card, facts, listing, name_of
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
 
 # Rows before a linear map may be so many bits longer than the root of the number of columns.
@@ -122,6 +123,21 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise SchemaError(f"The geometry file '{Path(path).name}' cannot be read.") from None
         except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SchemaError(f"The geometry file cannot be used: {error}.") from None
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name_of(name, CELL), f"{column.center:.6g}", f"{column.scale:.6g}")
+            for name, column in self.columns.items()
+        ]
+        bound = None if self.norm_bound is None else f"{self.norm_bound:.6g}"
+        said: list[tuple[str, Child]] = [
+            ("Longer rows are scaled down to", bound),
+            ("Part of squared lengths that this took", f"{self.lost:.2g}" if self.lost else None),
+            ("Linear map", "takes correlations out before noise is added" * bool(self.linear)),
+        ]
+        caption = "A column is encoded as (value - center) / scale"
+        made = listing(("Column", "Center", "Scale"), rows, caption)
+        return card("Geometry", f"of {len(rows)} columns", made, facts(said))
 
     def dumps(self, notes: Iterable[str] = ()) -> str:
         """TOML text, with notes as comments on top."""

@@ -73,6 +73,12 @@ class Budget:
     def __str__(self) -> str:
         return str(self.promise)
 
+    def _repr_html_(self) -> str:
+        from dpcov.markup import card, el
+        from dpcov.privacy.meaning import certainty_in_words
+
+        return card("Budget", str(self), el("p", certainty_in_words(self.promise)))
+
 
 def parse_number(name: str, value: object) -> Fraction:
     """Read a positive number exactly, or say what is wrong with it."""

@@ -476,14 +476,8 @@ class BaseRelease:
             ]
             yield (raw[0] - raw[1]) / (2 * STEP), found[0], found[1]
 
-    def mean(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Array:
-        """Estimated means of the features, in original units, within the public bounds.
-
-        Over the rows in which a value is present, where the schema marks missing ones; with
-        ``missing="at-random"`` those of all rows, as features that are nearly always present tell
-        (docs/missing.md).  With ``indicators`` the shares of the missing too, as
-        ``encoded_features`` has them.
-        """
+    def mean_vector(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Array:
+        """Estimated means of the features, (p,), in original units, within the public bounds."""
         columns, present = self.encoded_features, self.pairwise
         if present is not None and self.presence is not None and missing != "pairwise":
             found = self._covariance_of_rows(find_post(self.statistics.post))
@@ -495,30 +489,22 @@ class BaseRelease:
         return self._of(np.clip(original, lower, upper), indicators)
 
     @on_one_thread
-    def covariance(
+    def covariance_matrix(
         self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
     ) -> Array:
-        """Estimated covariance (centered, divided by n) of the features, in original units.
-
-        Post-processing happens in encoded units, where bounded columns have comparable scale.
-        Every pair is over the rows in which both are present, where the schema marks missing
-        values; ``missing="at-random"`` and ``indicators`` are as in :meth:`mean`.  Covariances with
-        indicators are as noisy as they are: only those of features are made positive semidefinite.
-        """
+        """Estimated covariance, (p, p), in original units."""
+        # Post-processing happens in encoded units, where bounded columns have comparable scale.
         encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
         units = np.array([column.half_range for column in self.encoded_features])
         return self._of(encoded * np.outer(units, units), indicators)
 
-    def correlation(
+    def correlation_matrix(
         self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
     ) -> Array:
-        """Estimated correlation matrix, (p, p), of what :meth:`covariance` has.
-
-        Where noise hides a variance, its correlations are near zero, or NaN if noise is unknown.
-        """
+        """Estimated correlations, (p, p); NaN where a variance is zero and its noise unknown."""
         encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
         noise = noise_of(self, post or self.statistics.post, indicators=True)
-        pairs = zip(self.mean(indicators=True), self.encoded_features, strict=True)
+        pairs = zip(self.mean_vector(indicators=True), self.encoded_features, strict=True)
         shifts = np.array([(mean - each.center) / each.half_range for mean, each in pairs])
         found = correlation_of(encoded, least=hidden_variance(shifts, noise))
         return self._of(found, indicators)
@@ -533,7 +519,7 @@ class BaseRelease:
         """
         if self.presence is None:
             return {}
-        law, shares = noise_of(self, indicators=True), self.mean(indicators=True)
+        law, shares = noise_of(self, indicators=True), self.mean_vector(indicators=True)
         columns = self.encoded_features
         units = np.array([column.half_range for column in columns])
         noise = np.full(len(columns), np.nan)

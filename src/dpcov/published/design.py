@@ -171,7 +171,7 @@ def _own(release: BaseRelease, weighting: Weighting) -> float | None:
     places = [i for i, column in enumerate(features) if column.name == weighting.column]
     if not places or law is None:
         return None
-    column, mean = features[places[0]], release.mean()[places]
+    column, mean = features[places[0]], release.mean_vector()[places]
     encoded = (mean - column.center) / column.half_range
     noise = mean_noise(encoded, law.on(np.array(places))) * column.half_range
     return float(np.clip((mean + DEVIATIONS * noise)[0] / weighting.upper, 0.0, 1.0))

@@ -26,6 +26,7 @@ from dpcov.published.estimate.entry_noise import (
     mean_noise,
 )
 from dpcov.published.linalg.symmetric import Array
+from dpcov.published.scripts import quoted_for_r
 from dpcov.published.statistics import Post
 
 Format = Literal["csv", "json", "npz", "r", "frictionless", "dcat"]
@@ -114,11 +115,11 @@ def noise_std(release: BaseRelease, quantity: Quantity, post: Post | None) -> Ar
     if law is None or quantity == "second-moment":
         return None
     scales = release.half_ranges
-    means = (release.mean() - release.centers) / scales
+    means = (release.mean_vector() - release.centers) / scales
     if quantity == "mean":
         return mean_noise(means, law) * scales
     units = np.outer(scales, scales)
-    encoded = release.covariance(post) / units
+    encoded = release.covariance_matrix(post) / units
     if quantity == "correlation":
         return correlation_noise(means, encoded, law)
     return covariance_noise(means, encoded, law) * units
@@ -130,12 +131,13 @@ def estimate(
     """Labels and values of one quantity."""
     quantity = plain("quantity", quantity, Quantity)
     if quantity == "mean":
-        return release.feature_names, release.mean()
+        return release.feature_names, release.mean_vector()
     if quantity == "second-moment":
         labels = tuple(column.name for column in release.manifest.columns)
         return labels, release.second_moment(post)
-    read = release.covariance if quantity == "covariance" else release.correlation
-    return release.feature_names, read(post)
+    if quantity == "covariance":
+        return release.feature_names, release.covariance_matrix(post)
+    return release.feature_names, release.correlation_matrix(post)
 
 
 def _csv(made: Exported) -> bytes:
@@ -194,15 +196,15 @@ def _r(made: Exported) -> bytes:
         lines.append(f"below.noise = {_r_array(made.labels, made.below_noise, _r_logical)}")
     lines += [
         f"n.rows = {_r_number(made.release.n_rows)}",
-        f"guarantee = {_r_string(str(made.release.guarantee))}",
-        f"fingerprint = {_r_string(made.release.fingerprint)}",
+        f"guarantee = {quoted_for_r(str(made.release.guarantee))}",
+        f"fingerprint = {quoted_for_r(made.release.fingerprint)}",
     ]
     return "dpcov <- list(\n  {}\n)\n".format(",\n  ".join(lines)).encode()
 
 
 def _r_array(labels: tuple[str, ...], values: Array, written: Callable[[Any], str]) -> str:
     # R fills matrices column by column.
-    names = f"c({', '.join(_r_string(label) for label in labels)})"
+    names = f"c({', '.join(quoted_for_r(label) for label in labels)})"
     numbers = f"c({', '.join(written(value) for value in values.T.ravel())})"
     if values.ndim == 2:
         return f"matrix({numbers}, nrow = {len(labels)}, dimnames = list({names}, {names}))"
@@ -215,9 +217,3 @@ def _r_logical(value: Any) -> str:
 
 def _r_number(value: float) -> str:
     return repr(float(value)) if np.isfinite(value) else "NA_real_"
-
-
-def _r_string(text: str) -> str:
-    # Names are anybody's text: quoted they stay text, control characters by their code.
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in quoted) + '"'

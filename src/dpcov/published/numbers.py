@@ -6,7 +6,7 @@ that says why.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,13 @@ class Estimates(NamedTuple):
     hidden_variances: Array
     spectrum: Spectrum
 
+    @property
+    def hidden(self) -> Any:
+        """Which correlations noise alone could make, (d, d) bool; none where it is not known."""
+        if self.correlation_noise is None:
+            return np.zeros(self.correlation.shape, dtype=bool)
+        return np.abs(self.correlation) <= self.clear * self.correlation_noise
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupNumbers:
@@ -100,9 +107,9 @@ def _estimates(release: BaseRelease) -> Estimates:
     half_ranges, p = release.half_ranges, len(release.features)
     means, encoded = None, np.zeros(len(half_ranges))
     if release.has_intercept:
-        means = release.mean()
+        means = release.mean_vector()
         encoded = (means - release.centers) / half_ranges
-        covariance = release.covariance() / np.outer(half_ranges, half_ranges)
+        covariance = release.covariance_matrix() / np.outer(half_ranges, half_ranges)
         noisy = release.noisy_covariance(release.statistics.post)
     else:
         kept = read_with(release.unit, release.statistics.post)

@@ -117,7 +117,7 @@ def _places(release: "BaseRelease") -> Places:
 def _covariance_of_rows(release: "BaseRelease") -> Array:
     """Where missing values are zeros, as they are encoded; indicators included."""
     units = np.array([column.half_range for column in release.encoded_features])
-    found = release.covariance(indicators=True) / np.outer(units, units)
+    found = release.covariance_matrix(indicators=True) / np.outer(units, units)
     presence, present = release.presence, release.pairwise
     if presence is None or present is None:
         return found
@@ -165,7 +165,7 @@ def _with_own(group: "BaseRelease", pooled: Array, kept: float) -> Array:
     # A group that keeps all of its distance from the others is best read alone: its own estimate
     # knows how noise spreads over directions, which entry by entry nothing tells.
     try:
-        own = group.covariance() / np.outer(group.half_ranges, group.half_ranges)
+        own = group.covariance_matrix() / np.outer(group.half_ranges, group.half_ranges)
     # The noise hides its number of rows.
     except ReleaseError:
         return pooled

@@ -168,13 +168,19 @@ def _columns(columns: Sequence[ColumnVerdict]) -> str:
     is_marked = any(isfinite(c.missing) for c in columns)
     lines[0] = lines[0] + f"  {'missing':>7} {'±':>6}" * is_marked
     for c in columns:
-        numbers = (c.mean, WITHIN * c.mean_noise, c.spread, WITHIN * c.spread_noise)
-        mean, of_mean, spread, of_spread = (f"{x:.4g}" if isfinite(x) else "–" for x in numbers)
-        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {plus_minus(c.within):>14}"
+        mean, of_mean, spread, of_spread, within = told_numbers(c)
+        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {within:>14}"
         line += f"  {_part(c.missing):>7} {_part(WITHIN * c.missing_noise):>6}" * is_marked
         light, _, word = LIGHTS[c.verdict].partition(" ")
         lines.append(f"{light}  {_short(c.in_unit):<{width}}  {line}  {word}")
     return "\n".join(lines)
+
+
+def told_numbers(column: ColumnVerdict) -> tuple[str, ...]:
+    """Mean and spread, each with what 95 of 100 errors stay within, and that of correlations."""
+    of_mean, of_spread = WITHIN * column.mean_noise, WITHIN * column.spread_noise
+    numbers = (column.mean, of_mean, column.spread, of_spread)
+    return *(f"{x:.4g}" if isfinite(x) else "–" for x in numbers), plus_minus(column.within)
 
 
 def _part(share: float) -> str:

@@ -56,10 +56,10 @@ class Copula:
 
     def __init__(self, release: BaseRelease, rng: np.random.Generator) -> None:
         self.columns, self._rng = release.encoded_features, rng
-        self.mean = release.mean(indicators=True)
+        self.mean = release.mean_vector(indicators=True)
         self.scales = np.array([column.half_range for column in self.columns])
         self.centers = np.array([column.center for column in self.columns])
-        covariance = release.covariance(indicators=True) / np.outer(self.scales, self.scales)
+        covariance = release.covariance_matrix(indicators=True) / np.outer(self.scales, self.scales)
         variances = np.maximum(np.diagonal(covariance), 0.0)
         self.wanted = correlation_of(covariance, undefined=0.0)
         # Pairs of no one column of the table, and of no constant.

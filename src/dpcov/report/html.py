@@ -9,79 +9,46 @@ that slipped through the escaping could not run or load anything.
 import base64
 import hashlib
 import json
-import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib import resources
 from string import Template
 from typing import Any, NamedTuple
 
-VOID = frozenset({"meta", "link", "input", "br", "path", "line", "rect", "circle", "polyline"})
-HIDDEN = frozenset({"Cc", "Cs", "Co", "Zl", "Zp"})
-DIRECTION_CODES = frozenset(
-    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+from dpcov.markup import (
+    Child,
+    Html,
+    details,
+    el,
+    join,
+    name_of,
+    names_of,
+    note,
+    shorten,
+    table,
+    visible,
 )
-LONGEST_NAME = 80
 
-
-class Html(str):
-    """Text that is markup already."""
-
-    __slots__ = ()
-
-
-Child = str | Iterable["Child"] | None
-
-
-def visible(text: str) -> str:
-    """Replace control codes, lone surrogates and marks that reorder text; keep emoji."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}"
-        if letter in DIRECTION_CODES or unicodedata.category(letter) in HIDDEN
-        else letter
-        for letter in text
-    )
-
-
-def shorten(name: str, longest: int = LONGEST_NAME) -> str:
-    """Cut a name that would fill the page."""
-    shown = visible(name)
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
-
-
-def el(tag: str, *children: Child, **attributes: str | float | bool | None) -> Html:
-    """Build an element: children that are not :class:`Html` are escaped, None is left out.
-
-    >>> el("p", "1 < 2", class_='a"b', aria_label="x", hidden=True, title=None)
-    '<p class="a&quot;b" aria-label="x" hidden>1 &lt; 2</p>'
-    """
-    written = "".join(_attribute(name, value) for name, value in attributes.items())
-    if tag in VOID:
-        return Html(f"<{tag}{written}/>")
-    return Html(f"<{tag}{written}>{join(*children)}</{tag}>")
-
-
-def join(*children: Child) -> Html:
-    """Join pieces, escaping those that are plain text."""
-    return Html("".join(_text(child) for child in children))
-
-
-def note(*children: Child) -> Html:
-    """Build a paragraph in small print."""
-    return el("p", *children, class_="note")
-
-
-def name_of(name: str, longest: int = LONGEST_NAME) -> Html:
-    """Isolate a name from the writing direction around it; a tooltip has all of a long one."""
-    short = shorten(name, longest)
-    return el("bdi", short, title=None if short == visible(name) else visible(name))
-
-
-def names_of(names: Iterable[str]) -> Html:
-    """List names, with commas between them."""
-    return Html(", ".join(map(name_of, names)))
+# With the builder itself, all that a page is made of.
+__all__ = [
+    "Child",
+    "Html",
+    "Section",
+    "asset",
+    "details",
+    "el",
+    "fill",
+    "join",
+    "json_block",
+    "lines",
+    "name_of",
+    "names_of",
+    "note",
+    "page",
+    "shorten",
+    "table",
+    "visible",
+]
 
 
 def json_block(identifier: str, content: Any) -> Html:
@@ -91,45 +58,6 @@ def json_block(identifier: str, content: Any) -> Html:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Html(f'<script type="application/json" id="{escape(identifier)}">{text}</script>')
-
-
-def table(
-    head: Iterable[Child],
-    rows: Iterable[Iterable[Child]],
-    *,
-    caption: str,
-    numeric: bool = True,
-    text: Collection[int] = (),
-) -> Html:
-    """Build a table whose first cells are row headings; the others are numbers, or text.
-
-    ``text`` are places of columns of text among numbers.
-    """
-
-    def kind(place: int) -> str | None:
-        return "number" if numeric and place not in text else None
-
-    def cells(row: Iterable[Child]) -> Html:
-        first, *others = row
-        made = (el("td", cell, class_=kind(place)) for place, cell in enumerate(others, start=1))
-        return join(el("th", first, scope="row"), made)
-
-    first, *others = head
-    heading = [
-        el("th", cell, scope="col", class_=kind(place)) for place, cell in enumerate(others, 1)
-    ]
-    body = el(
-        "table",
-        el("caption", caption),
-        el("thead", el("tr", el("th", first, scope="col"), heading)),
-        el("tbody", (el("tr", cells(row)) for row in rows)),
-    )
-    return el("div", body, class_="scroll", tabindex="0", role="region", aria_label=caption)
-
-
-def details(summary: str, *children: Child) -> Html:
-    """Build a part that opens on demand."""
-    return el("details", el("summary", summary), *children)
 
 
 def asset(name: str) -> str:
@@ -183,21 +111,3 @@ def _section(part: Section) -> Html:
     heading = f"{part.key}-title"
     title = el("h2", part.title, id=heading)
     return el("section", title, part.content, id=part.key, aria_labelledby=heading)
-
-
-def _attribute(name: str, value: str | float | bool | None) -> str:
-    if value is None or value is False:
-        return ""
-    written = name.rstrip("_").replace("_", "-")
-    return f" {written}" if value is True else f' {written}="{escape(visible(str(value)))}"'
-
-
-def _text(child: Child) -> str:
-    if child is None:
-        return ""
-    if isinstance(child, Html):
-        return child
-    if isinstance(child, str):
-        # Line breaks are layout in code blocks; everything else that cannot be seen is replaced.
-        return "\n".join(escape(visible(line)) for line in child.split("\n"))
-    return "".join(map(_text, child))

@@ -58,7 +58,7 @@ def _strongest(group: GroupNumbers, made: Estimates) -> Html:
     r, noise, names = made.correlation, made.correlation_noise, group.release.feature_names
     sources = np.array([column.source for column in group.release.features])
     # The levels of one column exclude each other, which is no finding.
-    beyond = np.where((sources[:, None] == sources) | _hidden(made), 0.0, r)
+    beyond = np.where((sources[:, None] == sources) | made.hidden, 0.0, r)
     pairs = strongest(beyond, STRONGEST_SHOWN)
     if not pairs:
         return el("p", "No correlation stands out from the noise.")
@@ -89,20 +89,13 @@ def signed(r: float) -> str:
 
 def _matrix(made: Estimates, names: Sequence[str]) -> Html:
     short = [name_of(name, 30) for name in names]
-    pairs = zip(short, made.correlation.tolist(), _hidden(made).tolist(), strict=True)
+    pairs = zip(short, made.correlation.tolist(), made.hidden.tolist(), strict=True)
     rows = (
         (name, *("·" if is_hidden else signed(r) for r, is_hidden in zip(row, hidden, strict=True)))
         for name, row, hidden in pairs
     )
     caption = "Correlations; a dot stands for what noise alone could make"
     return details("The whole matrix as a table", table(("", *short), rows, caption=caption))
-
-
-def _hidden(made: Estimates) -> np.ndarray:
-    # Which correlations noise alone could make.
-    if made.correlation_noise is None:
-        return np.zeros(made.correlation.shape, dtype=bool)
-    return np.abs(made.correlation) <= made.clear * made.correlation_noise
 
 
 def spectrum(group: GroupNumbers) -> Html:

@@ -84,7 +84,7 @@ def test_covariances_of_real_tables_beat_clipping_and_hardly_lose_to_zero(name, 
     for seed in range(2):
         terms = {"budget": Budget(**budget), "entropy": SeededEntropy(seed)}
         made = dpcov.release(rows, schema=schema, geometry="schema", **terms)
-        read = [made.covariance(post) / scale for post in ("shrink", "psd")]
+        read = [made.covariance_matrix(post) / scale for post in ("shrink", "psd")]
         errors.append([np.linalg.norm(each - truth) for each in read])
     shrink, psd = np.mean(errors, axis=0) / np.linalg.norm(truth)
     assert shrink <= min(psd, 1.1)
@@ -95,7 +95,9 @@ def test_the_raw_mean_alone_would_be_worse_where_noise_is_large(monkeypatch):
     rows, schema, scale, truth = table("digits")
     made = dpcov.release(rows, schema=schema, budget=Budget(epsilon=1), entropy=SeededEntropy(0))
     monkeypatch.setattr(centering, "CLEAR_OF_EDGE", np.inf)
-    assert np.linalg.norm(made.covariance("shrink") / scale - truth) > 1.3 * np.linalg.norm(truth)
+    assert np.linalg.norm(made.covariance_matrix("shrink") / scale - truth) > 1.3 * np.linalg.norm(
+        truth
+    )
 
 
 @pytest.mark.parametrize(("scale", "unit"), [(1.0, 5e-324), (1.0, 0.0), (1e300, 1e-100)])

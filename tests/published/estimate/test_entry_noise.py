@@ -150,7 +150,7 @@ def test_a_page_states_the_noise_of_repeated_releases_in_original_units(neighbor
     count, found = mean_square_samples(scale_error=0.5), []
     for seed in range(count):
         made = dpcov.release(moments, entropy=dpcov.SeededEntropy(seed), **terms)
-        found.append((made.mean()[0], made.correlation("none")[0, 1]))
+        found.append((made.mean_vector()[0], made.correlation_matrix("none")[0, 1]))
     means, correlations = np.array(found).T
     estimates = group_numbers(0, "all", made).estimates
     widened = np.sqrt(count / (count - 1))

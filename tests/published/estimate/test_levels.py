@@ -145,14 +145,16 @@ def test_blocks_are_better_than_shrinking_all_alike(budget, geometry, monkeypatc
         )
         sources = np.array([column.source for column in release.features])
         apart = sources[:, None] != sources
-        after.append(np.linalg.norm((release.correlation() - truth)[apart]))
+        after.append(np.linalg.norm((release.correlation_matrix() - truth)[apart]))
         with monkeypatch.context() as patch:
             patch.setattr(base, "has_blocks", lambda columns: False)
-            alike = dpcov.Release(release.manifest, release.statistics.arrays).correlation()
+            alike = dpcov.Release(release.manifest, release.statistics.arrays).correlation_matrix()
         before.append(np.linalg.norm((alike - truth)[apart]))
-        share = release.mean()[:9]
-        assert np.diagonal(release.covariance("shrink"))[:9] == pytest.approx(share * (1 - share))
-        assert np.linalg.eigvalsh(release.covariance()).min() > -1e-9
+        share = release.mean_vector()[:9]
+        assert np.diagonal(release.covariance_matrix("shrink"))[:9] == pytest.approx(
+            share * (1 - share)
+        )
+        assert np.linalg.eigvalsh(release.covariance_matrix()).min() > -1e-9
     assert np.mean(after) < 0.85 * np.mean(before)
 
 

@@ -113,12 +113,12 @@ def test_original_units_at_a_huge_budget(neighbors, weighted):
     np.testing.assert_allclose(made.mean() / UNITS, mean / UNITS, atol=tolerance)
     scale = np.outer(UNITS, UNITS)
     for post in ("none", *SPECTRAL):
-        found = made.covariance(post) / scale
+        found = made.covariance_matrix(post) / scale
         np.testing.assert_allclose(found, covariance / scale, atol=tolerance)
     np.testing.assert_allclose(np.diagonal(made.correlation()), 1.0)
     if not weighted:
         exact = np.corrcoef(features[:, 0], features[:, 3])[0, 1]
-        assert made.correlation()[0, 3] == pytest.approx(exact, abs=0.01)
+        assert made.correlation_matrix()[0, 3] == pytest.approx(exact, abs=0.01)
         slack = 5 if neighbors == "add-remove-one" else 0
         assert made.n_rows == pytest.approx(len(features), abs=slack)
 

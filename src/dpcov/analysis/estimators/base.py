@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from dpcov.analysis.estimators.card import estimator_card
 from dpcov.analysis.estimators.fit_rows import (
     CLONED,
     COPIED,
@@ -31,6 +32,7 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
+from dpcov.markup import Child
 from dpcov.published.base import on_one_thread
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import MissingAs
@@ -176,13 +178,24 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     def _features_of(self, X: Any) -> Array:
         columns, instead = self._columns(), None
         if self.release_.presence is not None:
-            instead = self.release_.mean(indicators=True)[self._places]
+            instead = self.release_.mean_vector(indicators=True)[self._places]
         return feature_matrix(self, columns, X, instead)
 
     def _columns(self) -> Columns:
         self._require_fitted()
         columns = feature_columns(self.release_)
         return [columns[place] for place in self._places]
+
+    # scikit-learn's own picture of an estimator has a style sheet, a script, and parameters alone.
+    def _repr_html_(self) -> str:
+        return estimator_card(self, self._findings() if self.__sklearn_is_fitted__() else None)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _findings(self) -> Child:
+        """What was estimated, for notebooks, if it is a short table."""
+        return None
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

@@ -8,14 +8,17 @@ from scipy.optimize import minimize
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpcov.analysis.estimators.base import ReleaseEstimator, require_number, with_signs
+from dpcov.analysis.estimators.biplot import draw_loadings
 from dpcov.analysis.features import Columns, feature_columns, find_features
 from dpcov.analysis.intervals.eigenvalues import Scaling
 from dpcov.analysis.intervals.inference import eigenvalue_intervals
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
-from dpcov.errors import NumericError, UsageError
+from dpcov.errors import NumericError
+from dpcov.markup import Child, listing
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigh
+from dpcov.published.plots import new_axes
 from dpcov.published.release import Release
 
 # Share of a column's variance that is its own at least: below, the likelihood may have no maximum
@@ -124,6 +127,20 @@ class PrivatePCA(Projection):
         options = {"scaling": self.scaling, "n_eigenvalues": self.n_components_} | options
         return eigenvalue_intervals(self.release_, list(self.get_encoded_names()), **options)
 
+    def _findings(self) -> Child:
+        pairs = zip(self.explained_variance_, self.explained_variance_ratio_, strict=True)
+        rows = [
+            (
+                str(k),
+                f"{value:.4g}",
+                f"{100 * share:.1f} %",
+                "yes" if k <= self.n_above_noise_ else "",
+            )
+            for k, (value, share) in enumerate(pairs, start=1)
+        ]
+        head = ("Component", "Variance", "Share", "Above the noise")
+        return listing(head, rows, f"Variances in {self.scaling} units", text=(3,))
+
     def transform(self, X: Any) -> Array:
         """Scores of new rows on the components, (n_rows, k)."""
         features = self._features_of(X)
@@ -138,13 +155,7 @@ class PrivatePCA(Projection):
     def plot_scree(self, axes: Any = None) -> Any:
         """Draw all variances on matplotlib axes (new by default), with the noise edge marked."""
         self._require_fitted()
-        if axes is None:
-            try:
-                from matplotlib.figure import Figure
-            except ImportError:
-                problem = "Figures need matplotlib. Install it: pip install 'dpcov[plots]'"
-                raise UsageError(problem) from None
-            axes = Figure(figsize=(7, 4.5), layout="constrained").subplots()
+        axes = new_axes(7, 4.5) if axes is None else axes
         places = np.arange(1, len(self.scree_) + 1)
         k = self.n_above_noise_
         axes.plot(places[:k], self.scree_[:k], "o-", label="above the noise")
@@ -155,6 +166,33 @@ class PrivatePCA(Projection):
         smallest = 1e-9 * float(self.scree_.max(initial=1.0))
         axes.set_yscale("symlog", linthresh=max(self.noise_edge_, smallest))
         axes.legend()
+        return axes
+
+    def plot_biplot(self, components: tuple[int, int] = (1, 2), axes: Any = None) -> Any:
+        """Draw the loadings of the features on two components, numbered from 1, as arrows.
+
+        A loading is the entry of the unit vector times the component's standard deviation, in
+        scaled units: a correlation with the component where ``scaling="correlation"``.  Arrows
+        inside the dashed circle are gray: noise alone could make any of that length, as no
+        component of noise has more than the variance of the edge.  ``axes`` is as in
+        :meth:`plot_scree`.
+        """
+        self._require_fitted()
+        first, second = components
+        if not {first, second} <= set(range(1, self.n_components_ + 1)) or first == second:
+            problem = f"Choose two different components from 1 to {self.n_components_}"
+            raise InputError(f"{problem}; n_components says how many are kept.")
+        places = [first - 1, second - 1]
+        spreads = np.sqrt(np.maximum(self.explained_variance_[places], 0.0))
+        loadings = self.components_[places].T * spreads
+        radius = float(np.sqrt(max(self.noise_edge_, 0.0)))
+        axes = new_axes(6.5, 6.0) if axes is None else axes
+        draw_loadings(axes, loadings, [str(name) for name in self.get_encoded_names()], radius)
+        for label, place in ((axes.set_xlabel, places[0]), (axes.set_ylabel, places[1])):
+            hidden = "" if place < self.n_above_noise_ else ", within the noise"
+            share = 100 * self.explained_variance_ratio_[place]
+            label(f"component {place + 1} ({share:.0f} % of the variance{hidden})")
+        axes.set_title(f"loadings ({self.scaling} units)", fontsize="medium")
         return axes
 
 

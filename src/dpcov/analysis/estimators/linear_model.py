@@ -6,7 +6,7 @@ public bounds, and the objective is a mean over rows, so one alpha means the sam
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -14,6 +14,7 @@ from sklearn.base import RegressorMixin
 from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.base import ReleaseEstimator, require_number
 from dpcov.analysis.estimators.fit_rows import Bounds, Roles, columns_of, table_of
+from dpcov.analysis.estimators.regression_summary import RegressionSummary, regression_summary
 from dpcov.analysis.estimators.ridge_path import Probe, RidgeProblem
 from dpcov.analysis.features import (
     Columns,
@@ -29,6 +30,7 @@ from dpcov.analysis.features import (
 from dpcov.analysis.intervals.inference import coefficient_intervals
 from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import half_range_map
+from dpcov.markup import CELL, Child, listing, name_of
 from dpcov.published.base import noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import DEVIATIONS
 from dpcov.published.estimate.unit import STEP
@@ -67,6 +69,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     target: str | Sequence[str] | None = None
     fit_intercept: bool = True
     target_bounds: Bounds | None = None
+    # What the R² of a summary is about.
+    _r2_words: ClassVar[str] = "R², in the release"
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
         if y is None and self.target is None:
@@ -121,7 +125,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         ]
         # Of every target; a ridge regression has others.
         self._penalties = [0.0] * len(self._goals)
-        found = [self._original(k, w) for k, w in enumerate(self._solve(self._problems))]
+        self._weights = self._solve(self._problems)
+        found = [self._original(k, w) for k, w in enumerate(self._weights)]
         self.coef_: Array = self._flattened([coefficients for coefficients, _ in found])
         self.intercept_: Any = self._flattened([intercept for _, intercept in found])
 
@@ -152,6 +157,35 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             for goal, alpha in zip(self._goals, self._penalties, strict=True)
         ]
         return tables[0] if self._flat else tables
+
+    @on_one_thread
+    def summary(self, level: float = 0.95, **options: Any) -> RegressionSummary:
+        """Coefficients with standard errors from sampling and from the noise, intervals, R², notes.
+
+        ``options`` are those of :func:`dpcov.analysis.coefficient_intervals`.  Errors are its, too:
+        without a published law of the noise there are no standard errors.
+        """
+        tables = self.conf_int(level, **options)
+        errors = zip(self._problems, self._mean_squares(), strict=True)
+        r2 = [1.0 - error / p.mean_square(np.zeros(len(p.features))) for p, error in errors]
+        return regression_summary(self, [tables] if self._flat else tables, r2)
+
+    def _mean_squares(self) -> list[float]:
+        """Mean squared errors of all targets, in encoded units."""
+        pairs = zip(self._problems, self._weights, strict=True)
+        return [problem.mean_square(weights) for problem, weights in pairs]
+
+    def _findings(self) -> Child:
+        goals = [goal.name for goal in self._goals]
+        coefficients, intercepts = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        names = ["(intercept)", *self.get_encoded_names()]
+        columns = np.column_stack([intercepts, coefficients]).T.tolist()
+        rows = [
+            (name_of(name, CELL), *(f"{value:.5g}" for value in row))
+            for name, row in zip(names, columns, strict=True)
+        ]
+        head = ("", *map(name_of, goals))
+        return listing(head, rows, "Coefficients; summary() has their intervals")
 
     def predict(self, X: Any) -> Array:
         """Predict the target of new rows in original units, (n_rows,) or (n_rows, n_targets).
@@ -222,6 +256,7 @@ class PrivateRidge(LinearModel):
     """
 
     alpha: float | Literal["auto"] = "auto"
+    _r2_words: ClassVar[str] = "R², new rows"
 
     def _check(self, columns: Columns) -> None:
         super()._check(columns)
@@ -233,7 +268,7 @@ class PrivateRidge(LinearModel):
         is_mapped = noise is not None and noise.is_normal and self.release_.frame.back is not None
         self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
         half_ranges = np.array([goal.half_range for goal in self._goals])
-        risks = self._risks(problems)
+        risks = self._risks(problems, self.alphas_)
         self.risk_path_ = risks * half_ranges[:, None] ** 2
         if self.alpha == "auto":
             careful = risks + DEVIATIONS * self._risk_noise(problems)
@@ -247,19 +282,24 @@ class PrivateRidge(LinearModel):
             )
         return [p.weights(alpha) for p, alpha in zip(problems, self._penalties, strict=True)]
 
-    def _risks(self, problems: list[RidgeProblem]) -> Array:
+    def _mean_squares(self) -> list[float]:
+        # On new rows, the noise that the model follows counted.
+        found = self._risks(self._problems, np.array(self._penalties))
+        return [float(risk) for risk in np.diagonal(found)]
+
+    def _risks(self, problems: list[RidgeProblem], alphas: Array) -> Array:
         noise = noise_of(self.release_, indicators=True)
         if noise is None:
             if self.alpha == "auto":
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
-            return np.full((len(problems), len(self.alphas_)), np.nan)
+            return np.full((len(problems), len(alphas)), np.nan)
         raw, n_rows = self.release_.present_moment("none", self.missing), self.release_.n_rows
         probes = list(self.release_.noise_probes(self.post, self.missing))
         found = []
         for p in problems:
             around = [Probe(noise, p.at(after), p.at(before)) for noise, after, before in probes]
-            cross = ridge_path.cross_terms(around, self.alphas_, STEP)
-            found.append(ridge_path.risks(p, raw, cross, self.alphas_, n_rows))
+            cross = ridge_path.cross_terms(around, alphas, STEP)
+            found.append(ridge_path.risks(p, raw, cross, alphas, n_rows))
         return np.array(found)
 
     def _risk_noise(self, problems: list[RidgeProblem]) -> Array:

@@ -72,6 +72,10 @@ class RidgeProblem:
         """The intercept that goes with the weights; zero without one."""
         return float(self._means @ (self.target - self.features.T @ weights))
 
+    def mean_square(self, weights: Array) -> float:
+        """Mean squared error of a model with these weights, as far as M knows."""
+        return float(_squares(self.error_directions(weights[None, :]), self.moment)[0])
+
     def error_directions(self, weights: Array) -> Array:
         """The u of the module's text for every row of weights, (n, d)."""
         u = weights @ self.features - self.target

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcov.markup import CELL, card, el, listing, name_of
 from dpcov.published.linalg.symmetric import Array
 
 # The variance of a - t b is p - 2 q t + r t**2, from numbers (p, q, r).
@@ -88,6 +89,25 @@ class IntervalTable:
 
         columns = {name: getattr(self, name) for name in COLUMNS}
         return pd.DataFrame(columns, index=list(self.names))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name_of(row.name, CELL), *(f"{getattr(row, name):.5g}" for name in COLUMNS))
+            for row in self.rows
+        ]
+        head = ("", *(name.replace("_", " ") for name in COLUMNS))
+        made = listing(head, rows, f"{100 * self.level:g} % intervals")
+        return card("Intervals", self.what, made, [el("p", said) for said in self.notes])
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the intervals on matplotlib axes (new by default), and return the axes.
+
+        One that is not bounded is a dotted line across.  The intercept of a regression, whose unit
+        is another one, is left out.
+        """
+        from dpcov.analysis.intervals.forest import plot_intervals
+
+        return plot_intervals(self, axes)
 
     def __str__(self) -> str:
         width = max(map(len, self.names), default=0)

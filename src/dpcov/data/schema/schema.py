@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from dpcov.data.schema.card import schema_card
 from dpcov.data.schema.declared import Declarations, encoded_columns_of
 from dpcov.data.schema.problems import listed, problems_of
 from dpcov.data.schema.toml import format_schema, parse_schema, read_text
@@ -63,6 +64,9 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
     >>> round(schema.worst_case_norm**2, 9)
     3.0
     """
+
+    def _repr_html_(self) -> str:
+        return schema_card(self)
 
     @property
     def norm_bound_or_worst_case(self) -> float:

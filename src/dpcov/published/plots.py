@@ -1,0 +1,71 @@
+"""Draw a release with matplotlib: correlations, blank where noise alone could have made them.
+
+Contract: public numbers only.  Names are text, never formulas.  matplotlib is imported when used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpcov.errors import ReleaseError, UsageError
+from dpcov.markup import shorten
+from dpcov.published.numbers import group_numbers
+
+if TYPE_CHECKING:
+    from dpcov.published.base import BaseRelease
+
+NAME_LENGTH = 24
+# Features up to which every cell has its number, its dot, and its name beside the map.
+_NUMBERS, _DOTS, _NAMES = 12, 60, 80
+# Correlations from here on are so dark that numbers on them are white.
+_DARK = 0.6
+
+
+def new_axes(width: float, height: float) -> Any:
+    """Axes of a new figure, in inches; pyplot's, so that notebooks show it."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        problem = "Figures need matplotlib. Install it: pip install 'dpcov[plots]'"
+        raise UsageError(problem) from None
+    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def plot_correlations(release: "BaseRelease", axes: Any = None) -> Any:
+    """Draw the heat map; see :meth:`dpcov.Release.plot`."""
+    found = group_numbers(0, "", release)
+    if found.estimates is None:
+        raise ReleaseError(found.problem or "Nothing can be estimated here.")
+    made, p = found.estimates, len(release.feature_names)
+    if axes is None:
+        side = min(12.0, 2.5 + 0.3 * max(p, 6))
+        axes = new_axes(side + 1.0, side)
+    hidden = made.hidden
+    shown = np.ma.masked_array(made.correlation, mask=hidden | np.isnan(made.correlation))
+    picture = axes.imshow(shown, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
+    if p <= _DOTS:
+        rows, columns = np.nonzero(hidden)
+        axes.plot(columns, rows, ".", color="0.5", markersize=3, gid="hidden by the noise")
+    if p <= _NUMBERS:
+        _write_numbers(axes, shown)
+    if p <= _NAMES:
+        names = [shorten(name, NAME_LENGTH) for name in release.feature_names]
+        turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
+        axes.set_xticks(range(p), names, parse_math=False, **turned)
+        axes.set_yticks(range(p), names, parse_math=False)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    title = shorten(release.manifest.title or "untitled table", 60)
+    axes.set_title(f"{title}, {release.guarantee.promise}", parse_math=False, fontsize="medium")
+    is_known = made.correlation_noise is not None
+    remark = "blank: noise could make it" if is_known else "its noise is not known"
+    axes.figure.colorbar(picture, ax=axes, shrink=0.8, label=f"correlation ({remark})")
+    return axes
+
+
+def _write_numbers(axes: Any, shown: Any) -> None:
+    for row, column in np.argwhere(~np.ma.getmaskarray(shown)).tolist():
+        r = float(shown[row, column])
+        color = "white" if abs(r) > _DARK else "black"
+        told = f"{r:.2f}".replace("-", "−")
+        axes.text(column, row, told, ha="center", va="center", color=color, fontsize="x-small")

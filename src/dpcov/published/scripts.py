@@ -1,0 +1,223 @@
+"""Write scripts of other software that hold a release's moments and run as they are.
+
+Contract: reads a release only.  Names are anybody's text: in a script they stay text, and variables
+have names made of letters, digits and underscores.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from itertools import count
+from math import isfinite
+from pathlib import Path
+from string import Template
+from typing import Literal, get_args
+
+from dpcov.errors import UsageError
+from dpcov.files import write_file
+from dpcov.privacy.options import plain
+from dpcov.published.base import BaseRelease
+from dpcov.published.linalg.symmetric import Array
+from dpcov.published.statistics import Post
+
+Program = Literal["r", "julia", "stata"]
+PROGRAMS: tuple[Program, ...] = get_args(Program)
+_TEMPLATES = {"r": "script.R", "julia": "script.jl", "stata": "script.do"}
+# Stata's limit is 32 letters; a number may have to be added.
+_LONGEST, _LONGEST_LABEL = 26, 80
+# Words that R or Stata keep to themselves.
+_RESERVED = {
+    "if",
+    "else",
+    "repeat",
+    "while",
+    "function",
+    "for",
+    "next",
+    "break",
+    "in",
+    "using",
+    "with",
+}
+_RESERVED |= {"byte", "double", "float", "int", "long", "str", "strl", "inf", "nan", "na", "null"}
+_RESERVED |= {"true", "false"}
+_PER_LINE = 4
+
+
+def write_script(
+    release: BaseRelease,
+    path: str | Path,
+    to: Program,
+    *,
+    target: str | None = None,
+    post: Post | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a script that holds means and covariances, and fits a regression and a factor.
+
+    Parameters
+    ----------
+    to : {"r", "julia", "stata"}
+        R uses lavaan and psych where they are installed; Julia its standard library alone.
+    target : str, optional
+        The feature that the regression predicts; by default the last number.
+    post : Post, optional
+        Post-processing, as in :meth:`dpcov.Release.covariance`.
+
+    Raises
+    ------
+    UsageError
+        For a target that is not there, or a number of rows that is not known.
+    ReleaseError
+        Without an intercept.
+    """
+    program = plain("to", to, Program)
+    text = _text(release, program, target, post)
+    write_file(Path(path), text.encode(), overwrite=overwrite)
+
+
+def _text(release: BaseRelease, program: Program, target: str | None, post: Post | None) -> str:
+    if not isfinite(release.n_rows) or release.n_rows < 1:
+        raise UsageError("The number of rows is not known, and a script needs it. Use -o NAME.csv.")
+    language, names = _LANGUAGES[program], release.feature_names
+    goal = _target(release, target)
+    variables, chosen = _identifiers(names), _predictors(release, goal)
+    # Places count from 1 in R and in Julia.
+    values = {
+        "n_rows": str(round(release.n_rows)),
+        "names": language.listed([language.quoted(name) for name in variables]),
+        "labels": language.listed([language.quoted(name) for name in names]),
+        "means": language.vector(release.mean_vector()),
+        "covariance": language.matrix(release.covariance_matrix(post)),
+        "guarantee": language.quoted(str(release.guarantee)),
+        "fingerprint": language.quoted(release.fingerprint),
+        "title": language.quoted(release.manifest.title or "untitled table"),
+        "target": str(goal + 1),
+        "predictors": language.listed([str(place + 1) for place in chosen]),
+        "y": variables[goal],
+        "x": " ".join(variables[place] for place in chosen),
+        "all": " ".join(variables),
+        "label_lines": "\n".join(
+            f"label variable {variable} {_stata_string(name)}"
+            for variable, name in zip(variables, names, strict=True)
+        ),
+    }
+    template = resources.files("dpcov.published").joinpath("templates", _TEMPLATES[program])
+    return Template(template.read_text(encoding="utf-8")).substitute(values)
+
+
+def _target(release: BaseRelease, target: str | None) -> int:
+    names = release.feature_names
+    if target is None:
+        numbers = [k for k, c in enumerate(release.features) if c.kind in ("numeric", "boolean")]
+        goal = numbers[-1] if numbers else len(names) - 1
+    elif target in names:
+        goal = names.index(target)
+    else:
+        raise UsageError("There is no feature of that name; dpcov show lists them.")
+    if not _predictors(release, goal):
+        raise UsageError("No feature is left to predict the target with.")
+    return goal
+
+
+def _predictors(release: BaseRelease, goal: int) -> list[int]:
+    """All features of other columns, of every column's levels without the first."""
+    features, found, seen = release.features, [], set()
+    for place, column in enumerate(features):
+        # Levels add up to one: the first is what the others are compared with.
+        is_first = column.kind == "category" and column.source not in seen
+        seen.add(column.source)
+        if column.source != features[goal].source and not is_first:
+            found.append(place)
+    return found
+
+
+def _identifiers(names: Sequence[str]) -> list[str]:
+    """A variable's name for every feature, all different, also where case does not count."""
+    made: dict[str, str] = {}
+    for name in names:
+        stem = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_LONGEST].rstrip("_") or "x"
+        if not stem[0].isalpha() or stem.lower() in _RESERVED:
+            stem = f"x_{stem}"
+        tried = (stem if number == 0 else f"{stem}_{number}" for number in count())
+        chosen = next(name for name in tried if name.lower() not in made)
+        made[chosen.lower()] = chosen
+    return list(made.values())
+
+
+@dataclass(frozen=True)
+class _Language:
+    """How a language writes texts, lists of words, vectors, matrices."""
+
+    quoted: Callable[[str], str]
+    listed: Callable[[Sequence[str]], str]
+    vector: Callable[[Array], str]
+    matrix: Callable[[Array], str]
+
+
+def _number(value: float) -> str:
+    return repr(float(value))
+
+
+def _wrapped(words: Sequence[str], between: str, end: str = "") -> str:
+    # Lines of a few words: no program likes lines of thousands of letters.
+    lines = [words[at : at + _PER_LINE] for at in range(0, len(words), _PER_LINE)]
+    return f"{between}{end}\n  ".join(between.join(line) for line in lines)
+
+
+def quoted_for_r(text: str) -> str:
+    """Text in R: names are anybody's, and quoted they stay text; control characters by code."""
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in quoted) + '"'
+
+
+def _quoted_for_julia(text: str) -> str:
+    # A dollar sign would put in the value of a variable.
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in quoted) + '"'
+
+
+def _stata_string(text: str) -> str:
+    # Stata has no escapes: what it would expand or end at is left out.
+    safe = "".join("_" if c in "\"`$\\'" or not c.isprintable() else c for c in text)
+    return f'"{safe[:_LONGEST_LABEL]}"'
+
+
+def _r_list(words: Sequence[str]) -> str:
+    return f"c({_wrapped(words, ', ')})"
+
+
+def _r_matrix(values: Array) -> str:
+    numbers = _wrapped([_number(value) for value in values.ravel()], ", ")
+    return f"matrix(c({numbers}), nrow = {len(values)}, byrow = TRUE)"
+
+
+def _julia_list(words: Sequence[str]) -> str:
+    return f"[{_wrapped(words, ', ')}]"
+
+
+def _julia_matrix(values: Array) -> str:
+    # Column by column, as Julia keeps them: the matrix is symmetric.
+    return f"reshape({_julia_list([_number(v) for v in values.ravel()])}, {len(values)}, :)"
+
+
+def _stata_row(values: Array) -> str:
+    return f"({_wrapped([_number(value) for value in values], ', ', ' ///')})"
+
+
+def _stata_matrix(values: Array) -> str:
+    rows = [_stata_row(row) for row in values]
+    return "\n".join([rows[0], *(f"matrix C = C \\ {row}" for row in rows[1:])])
+
+
+_LANGUAGES: dict[Program, _Language] = {
+    "r": _Language(quoted_for_r, _r_list, lambda v: _r_list([_number(x) for x in v]), _r_matrix),
+    "julia": _Language(
+        _quoted_for_julia,
+        _julia_list,
+        lambda v: _julia_list([_number(x) for x in v]),
+        _julia_matrix,
+    ),
+    "stata": _Language(_stata_string, " ".join, _stata_row, _stata_matrix),
+}

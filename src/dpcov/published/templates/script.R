@@ -1,0 +1,65 @@
+# Means and covariances of a private release, and what R can do with them. Run: Rscript NAME.R
+# Standard errors and tests below do not count the privacy noise: they are too small.
+# Python's dpcov.analysis has intervals that do.
+
+dpcov <- list(
+  title = ${title},
+  guarantee = ${guarantee},
+  fingerprint = ${fingerprint},
+  n.rows = ${n_rows},
+  names = ${names},
+  labels = ${labels},
+  mean = ${means},
+  covariance = ${covariance}
+)
+names(dpcov$$mean) <- names(dpcov$$labels) <- dpcov$$names
+dimnames(dpcov$$covariance) <- list(dpcov$$names, dpcov$$names)
+
+# Least squares from moments, as lm() has it.
+lm.from.moments <- function(y, x, S = dpcov$$covariance, m = dpcov$$mean, n = dpcov$$n.rows) {
+  scale <- sqrt(pmax(diag(S)[x], .Machine$$double.xmin))
+  e <- eigen(S[x, x, drop = FALSE] / outer(scale, scale), symmetric = TRUE)
+  # Directions without variance have no coefficient.
+  kept <- e$$values > max(e$$values, 0) * length(x) * 1e-12
+  root <- e$$vectors[, kept, drop = FALSE] / rep(sqrt(e$$values[kept]), each = length(x)) / scale
+  inverse <- root %*% t(root)
+  slopes <- drop(inverse %*% S[x, y])
+  explained <- sum(slopes * S[x, y])
+  left <- max(n - sum(kept) - 1, 1)
+  residual <- max(S[y, y] - explained, 0) * n / left
+  at <- m[x]
+  errors <- sqrt(pmax(c(1 + drop(t(at) %*% inverse %*% at), diag(inverse)), 0) * residual / n)
+  estimates <- c(m[y] - sum(slopes * at), slopes)
+  table <- cbind(Estimate = estimates, "Std. Error" = errors, "t value" = estimates / errors)
+  rownames(table) <- c("(Intercept)", x)
+  list(coefficients = table, r.squared = explained / S[y, y])
+}
+
+y <- dpcov$$names[${target}]
+x <- dpcov$$names[${predictors}]
+cat("Private release:", dpcov$$title, "-", dpcov$$guarantee, "\n\n")
+fit <- lm.from.moments(y, x)
+cat("Regression of", y, "on", length(x), "features\n")
+print(fit$$coefficients)
+cat("R squared:", format(fit$$r.squared, digits = 4), "\n")
+
+# lavaan and psych want a matrix that can be inverted.
+used <- c(x, y)
+S <- dpcov$$covariance[used, used]
+clear <- all(diag(S) > 0) && min(eigen(cov2cor(S), symmetric = TRUE)$$values) > 1e-8
+# Of more than 60 variables lavaan takes its time: name those of interest in x.
+clear <- clear && dpcov$$n.rows > length(used) + 1 && length(used) <= 60
+has <- function(package) clear && requireNamespace(package, quietly = TRUE)
+
+if (has("lavaan")) {
+  cat("\nlavaan: the same regression\n")
+  model <- paste(y, "~", paste(x, collapse = " + "))
+  S.units <- cov2cor(S)
+  sem <- lavaan::sem(model, sample.cov = S.units, sample.nobs = dpcov$$n.rows)
+  cat("Standardized coefficients:\n")
+  print(lavaan::coef(sem))
+}
+if (has("psych") && length(used) > 2) {
+  cat("\npsych: one factor\n")
+  print(psych::fa(cov2cor(S), nfactors = 1, n.obs = dpcov$$n.rows)$$loadings)
+}

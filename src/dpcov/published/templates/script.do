@@ -1,0 +1,23 @@
+* Means and covariances of a private release, and what Stata can do with them. Run: do NAME
+* Standard errors and tests below do not count the privacy noise: they are too small.
+* Python's dpcov.analysis has intervals that do.
+
+version 14
+clear all
+set more off
+display ${title}
+display ${guarantee}
+display ${fingerprint}
+
+matrix M = ${means}
+matrix C = ${covariance}
+matrix rownames C = ${all}
+matrix colnames C = ${all}
+matrix colnames M = ${all}
+
+* Made-up rows that have exactly these means and covariances.
+corr2data ${all}, cov(C) means(M) n(${n_rows}) double clear forcepsd
+${label_lines}
+
+regress ${y} ${x}
+capture noisily factor ${x} ${y}, factors(1)

@@ -1,0 +1,45 @@
+# Means and covariances of a private release, and a regression. Run: julia NAME.jl
+# Standard errors below do not count the privacy noise: they are too small.
+# Python's dpcov.analysis has intervals that do.
+
+using LinearAlgebra, Printf
+
+title = ${title}
+guarantee = ${guarantee}
+fingerprint = ${fingerprint}
+n = ${n_rows}
+variables = ${names}
+labels = ${labels}
+means = ${means}
+covariance = ${covariance}
+
+# Least squares from moments.
+function regress(y, x; S = covariance, m = means, rows = n)
+    scale = sqrt.(max.(diag(S)[x], floatmin(Float64)))
+    # Directions without variance have no coefficient.
+    inverse = pinv(S[x, x] ./ (scale * scale'); rtol = 1e-12) ./ (scale * scale')
+    slopes = inverse * S[x, y]
+    explained = dot(slopes, S[x, y])
+    left = max(rows - length(x) - 1, 1)
+    residual = max(S[y, y] - explained, 0) * rows / left
+    at = m[x]
+    errors = sqrt.(max.(vcat(1 + dot(at, inverse * at), diag(inverse)), 0) .* residual ./ rows)
+    return vcat(m[y] - dot(slopes, at), slopes), errors, explained / S[y, y]
+end
+
+y = ${target}
+x = ${predictors}
+estimates, errors, r2 = regress(y, x)
+println("Private release: ", title, " - ", guarantee, "\n")
+println("Regression of ", labels[y], " on ", length(x), " features")
+@printf("%-26s %12s %12s\n", "", "estimate", "std. error")
+for (name, estimate, std) in zip(vcat("(intercept)", labels[x]), estimates, errors)
+    @printf("%-26s %12.5g %12.5g\n", name, estimate, std)
+end
+@printf("R squared: %.4f\n", r2)
+
+# Principal components of the correlations.
+kept = findall(diag(covariance) .> 0)
+deviations = sqrt.(diag(covariance)[kept])
+correlation = Symmetric(covariance[kept, kept] ./ (deviations * deviations'))
+println("\nVariances of the components: ", round.(reverse(eigvals(correlation)); digits = 4))

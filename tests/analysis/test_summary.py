@@ -1,0 +1,119 @@
+"""The summary of a regression is that of least squares on the rows, where noise is small."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import statsmodels.api as sm
+
+import dpcov
+from dpcov.analysis import PrivateLinearRegression, PrivateRidge
+from dpcov.analysis.problems import UnknownNoiseError
+from tests.docs.test_blocks import SCHEMA, patients
+from tests.report.examples import UNHELPFUL_NAMES, unhelpful
+
+FEATURES = ["age", "dose", "smoker"]
+
+
+def release(**terms):
+    table = patients(20_000, 0)
+    return dpcov.release(table, schema=SCHEMA, entropy=dpcov.SeededEntropy(0), **terms)
+
+
+@pytest.fixture(scope="module")
+def precise():
+    return release(budget=dpcov.Budget(rho=1000))
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return release(budget=dpcov.Budget(epsilon=1, delta="1e-6"))
+
+
+@pytest.fixture(scope="module")
+def exact():
+    frame = patients(20_000, 0).to_pandas()
+    return sm.OLS(frame["recovery"], sm.add_constant(frame[FEATURES].astype(float))).fit()
+
+
+def numbers(summary):
+    """Lines of the printed table, as numbers by name."""
+    lines = str(summary).split("-" * 20)[-1].splitlines()
+    found = {}
+    for line in lines:
+        name, *cells = line.rsplit(maxsplit=6)
+        if len(cells) == 6 and cells[0].lstrip("-")[:1].isdigit():
+            found[name] = np.array(cells, dtype=float)
+    return found
+
+
+def r_squared(summary):
+    return float(next(value for name, value in summary.facts if name.startswith("R²")))
+
+
+@pytest.mark.parametrize("kind", [PrivateLinearRegression, PrivateRidge])
+def test_with_little_noise_it_is_the_summary_of_the_rows(precise, exact, kind):
+    summary = kind.from_release(precise, target="recovery", features=FEATURES).summary()
+    found = numbers(summary)
+    assert list(found) == ["(intercept)", *FEATURES]
+    for name, ours in zip(["const", *FEATURES], found.values(), strict=True):
+        coefficient, std, sampling, privacy, lower, upper = ours
+        assert coefficient == pytest.approx(exact.params[name], abs=0.2 * exact.bse[name])
+        # Sampling counts that errors may vary with the features.
+        assert sampling == pytest.approx(exact.bse[name], rel=0.25)
+        assert privacy < sampling and std == pytest.approx(np.hypot(sampling, privacy), rel=1e-3)
+        assert [lower, upper] == pytest.approx(list(exact.conf_int().loc[name]), abs=std)
+    assert r_squared(summary) == pytest.approx(exact.rsquared, abs=0.005)
+
+
+def test_r_squared_of_a_noisy_ridge_is_that_of_new_rows(noisy):
+    model = PrivateRidge.from_release(noisy, target="recovery", features=FEATURES)
+    fresh = patients(50_000, 9).to_pandas().astype({"smoker": float})
+    expected = model.score(fresh[FEATURES], fresh["recovery"])
+    assert r_squared(model.summary()) == pytest.approx(expected, abs=0.03)
+    fixed = PrivateRidge.from_release(
+        noisy, target="recovery", features=FEATURES, alpha=model.alpha_
+    )
+    assert r_squared(fixed.summary()) == r_squared(model.summary())
+
+
+def test_it_says_what_the_model_and_its_intervals_say(noisy):
+    model = PrivateRidge.from_release(noisy, target="recovery")
+    summary, table = model.summary(level=0.9, sampling=False), model.conf_int(0.9, sampling=False)
+    found = numbers(summary)
+    for name, coefficient in zip(model.get_encoded_names(), model.coef_, strict=True):
+        row = table[name]
+        ends = [row.std_error, row.sampling_std, row.privacy_std, row.lower, row.upper]
+        np.testing.assert_allclose(found[name], [coefficient, *ends], rtol=1e-3)
+    told = str(summary)
+    assert str(noisy.guarantee) in told and noisy.fingerprint[:12] in told
+    assert "[0.05" in told and "Reference category: ward=north." in told and "Penalty" in told
+    assert repr(summary) == told
+
+
+def test_several_targets_have_a_table_each_and_a_model_may_lack_an_intercept(noisy):
+    two = PrivateLinearRegression.from_release(
+        noisy, target=["recovery", "pressure"], features=FEATURES
+    )
+    told = str(two.summary())
+    assert "coefficients for recovery" in told and "coefficients for pressure" in told
+    through = PrivateLinearRegression.from_release(
+        noisy, target="recovery", features=FEATURES, fit_intercept=False
+    )
+    assert list(numbers(through.summary())) == FEATURES
+
+
+def test_hostile_names_stay_text():
+    target = UNHELPFUL_NAMES[0]
+    told = PrivateRidge.from_release(unhelpful(), target=target).summary()
+    assert "<script" not in told._repr_html_().lower()
+    assert all(letter.isprintable() or letter == "\n" for letter in str(told))
+
+
+def test_without_a_law_of_the_noise_there_are_no_standard_errors():
+    rows = pa.table({name: np.linspace(-1, 1, 400) ** k for k, name in enumerate("ab", 1)})
+    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-1, upper=1) for name in "ab"})
+    budget = dpcov.Budget(rho=1)
+    made = dpcov.release(rows, schema=schema, budget=budget, mechanism="separate")
+    model = PrivateLinearRegression.from_release(made, target="a")
+    with pytest.raises(UnknownNoiseError):
+        model.summary()

@@ -1,0 +1,70 @@
+"""The picture of a release: blank where noise alone could have made a correlation."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+import dpcov
+from dpcov.errors import ReleaseError, UsageError
+from dpcov.published.numbers import group_numbers
+from tests.report.examples import demo, make, plain, unhelpful, wide
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+pyplot.switch_backend("Agg")
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:Glyph:UserWarning")
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("release", [demo, unhelpful, plain, lambda: wide(100, 2000)])
+def test_correlations_are_drawn_and_hidden_ones_are_blank(release):
+    made = release()
+    axes = made.plot()
+    drawn = axes.images[0].get_array()
+    numbers = group_numbers(0, "", made).estimates
+    np.testing.assert_array_equal(np.ma.getmaskarray(drawn), numbers.hidden)
+    np.testing.assert_array_equal(drawn.data, numbers.correlation)
+    assert numbers.hidden.any() and not numbers.hidden.all()
+    dots = [line for line in axes.lines if line.get_gid() == "hidden by the noise"]
+    assert sum(len(line.get_xdata()) for line in dots) == (
+        numbers.hidden.sum() if len(drawn) <= 60 else 0
+    )
+    axes.figure.savefig(io.BytesIO(), format="png")
+
+
+def test_names_are_no_formulas():
+    made = make(("$\\frac{$", "$x^2$"), title="$\\broken{$")
+    made.plot().figure.savefig(io.BytesIO(), format="svg")
+
+
+def test_axes_may_be_given():
+    axes = pyplot.figure().subplots()
+    assert demo().plot(axes) is axes
+
+
+def test_a_release_that_noise_hides_says_so():
+    rows = np.random.default_rng(0).normal(size=(3, 2))
+    columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1")}
+    made = dpcov.release(
+        rows,
+        schema=dpcov.Schema(columns=columns),
+        budget=dpcov.Budget(rho="0.0001"),
+        neighbors="add-remove-one",
+        entropy=dpcov.SeededEntropy(4),
+    )
+    with pytest.raises(ReleaseError, match=r"(?i)more rows"):
+        made.plot()
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match=r"dpcov\[plots\]"):
+        demo().plot()

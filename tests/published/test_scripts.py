@@ -1,0 +1,195 @@
+"""Scripts for R run as they are, with the numbers of the release; the text of others has a shape.
+
+Julia and Stata are not installed where tests run: brackets, quotes, numbers and names are checked.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import dpcov
+from dpcov.analysis import PrivateLinearRegression
+from dpcov.cli.main import app
+from dpcov.errors import ReleaseError, UsageError
+from dpcov.published.scripts import PROGRAMS, write_script
+from tests.docs.test_blocks import SCHEMA, patients
+from tests.report.examples import UNHELPFUL_NAMES, plain, unhelpful
+
+ENDINGS = {"r": "R", "julia": "jl", "stata": "do"}
+HOSTILE = (
+    *('a"); quit(status = 7); c("', "back\\slash", "$(exit 3)", "`shell rm x'", '"; exit(3); "'),
+    *("new\nline", "* /* comment", "#| x |#", "\\$HOME", "if", "IF", "_", "1st", "x" * 90),
+)
+needs_r = pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
+
+
+@pytest.fixture(scope="module")
+def release():
+    budget = dpcov.Budget(epsilon=4, delta="1e-6")
+    table = patients(20_000, 0)
+    return dpcov.release(table, schema=SCHEMA, budget=budget, entropy=dpcov.SeededEntropy(0))
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in HOSTILE}
+    random = np.random.default_rng(0)
+    table = pa.table({name: random.uniform(-1, 1, 3000) for name in HOSTILE})
+    schema = dpcov.Schema(columns=columns, title='"; quit(status = 7) #$(`')
+    return dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=5))
+
+
+def written(release, program, tmp_path, **options):
+    path = tmp_path / f"script.{ENDINGS[program]}"
+    write_script(release, path, program, **options)
+    return path
+
+
+def run_r(path, more=""):
+    code = f'source("{path.name}", encoding = "UTF-8", echo = FALSE); {more}'
+    command = ["Rscript", "-e", code]
+    return subprocess.run(
+        command, cwd=path.parent, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+PRINTED = 'writeLines(format(c(fit$coefficients[, 1:2], fit$r.squared), digits = 17)); "end"'
+
+
+@needs_r
+def test_the_script_for_r_runs_as_it_is_with_the_coefficients_of_this_package(release, tmp_path):
+    path = written(release, "r", tmp_path, target="recovery")
+    done = subprocess.run(
+        ["Rscript", path.name],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "R squared: 0.6" in done.stdout
+    found = run_r(path, f'cat("numbers\\n"); {PRINTED}')
+    numbers = [float(x) for x in found.stdout.split("numbers\n")[1].split()[:13]]
+    model = PrivateLinearRegression.from_release(release, target="recovery")
+    ours = [model.intercept_, *model.coef_]
+    np.testing.assert_allclose(numbers[:6], ours, rtol=2e-3, atol=2e-3)
+    without_noise = model.summary().tables[0].sampling_std
+    np.testing.assert_allclose(numbers[6:12], without_noise, rtol=0.35)
+
+
+@needs_r
+def test_lavaan_and_psych_run_where_they_are_installed(release, tmp_path):
+    packages = 'library("lavaan"); library("psych")'
+    if subprocess.run(["Rscript", "-e", packages], capture_output=True, check=False).returncode:
+        pytest.skip("needs r-cran-lavaan and r-cran-psych")
+    done = run_r(written(release, "r", tmp_path, target="recovery"))
+    assert "recovery~dose" in done.stdout and "SS loadings" in done.stdout
+
+
+@needs_r
+def test_hostile_names_stay_text_in_r(hostile, tmp_path):
+    done = run_r(
+        written(hostile, "r", tmp_path), "writeLines(dpcov$labels); writeLines(dpcov$names)"
+    )
+    assert done.returncode == 0, done.stderr
+    assert HOSTILE[0] in done.stdout and "back\\slash" in done.stdout
+    assert len(set(done.stdout.split()[-len(HOSTILE) :])) == len(HOSTILE)
+
+
+@needs_r
+def test_r_gets_by_where_a_column_never_varies(tmp_path):
+    table = pa.table({"a": np.zeros(500), "b": np.linspace(-1, 1, 500), "c": np.zeros(500)})
+    schema = dpcov.Schema(columns={n: dpcov.Numeric(lower=-1, upper=1) for n in "abc"})
+    made = dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1))
+    done = run_r(written(made, "r", tmp_path, target="b"))
+    assert done.returncode == 0, done.stderr
+
+
+def without_strings(text, comment):
+    """The script without texts in quotes and comments."""
+    text = re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', text)
+    return "\n".join(line for line in text.splitlines() if not line.startswith(comment))
+
+
+@pytest.mark.parametrize(("program", "comment"), [("julia", "#"), ("stata", "*"), ("r", "#")])
+def test_brackets_match_and_hostile_names_are_in_quotes_alone(hostile, tmp_path, program, comment):
+    text = written(hostile, program, tmp_path).read_text(encoding="utf-8")
+    code = without_strings(text, comment)
+    assert code.count('"') == 2 * code.count('""')
+    for opening, closing in ("()", "[]", "{}"):
+        assert code.count(opening) == code.count(closing)
+    assert not re.search(r"quit\(|exit\(|\$\(|shell rm|/\*|#\|", code)
+    assert "${" not in text and "\x00" not in text
+
+
+def test_julia_and_stata_hold_the_numbers(release, tmp_path):
+    text = written(release, "julia", tmp_path, target="recovery").read_text()
+    means, covariance = (
+        json.loads(text.split(f"\n{name}")[1].split("]")[0] + "]")
+        for name in ("means = ", "covariance = reshape(")
+    )
+    np.testing.assert_array_equal(means, release.mean_vector())
+    p = len(means)
+    np.testing.assert_array_equal(np.reshape(covariance, (p, p)), release.covariance_matrix())
+    place = release.feature_names.index("recovery")
+    assert f"y = {place + 1}\n" in text and "rtol" in text
+    # The reference level and the target are no predictors.
+    assert re.search(r"\nx = \[1, 2, 3, 5,\s+7\]\n", text)
+
+    text = written(release, "stata", tmp_path, target="recovery").read_text()
+    joined = text.replace("///\n", "")
+    rows = re.findall(r"matrix [MC] = (?:C \\ )?\(([^)]*)\)", joined)
+    numbers = np.array([[float(x) for x in row.split(",")] for row in rows])
+    np.testing.assert_array_equal(numbers[0], release.mean_vector())
+    np.testing.assert_array_equal(numbers[1:], release.covariance_matrix())
+    assert "regress recovery age dose pressure smoker ward_south\n" in text
+    assert "n(20000)" in text and 'label variable ward_north "ward=north"\n' in text
+
+
+def test_stata_expands_nothing_in_labels_and_names_are_names(hostile, tmp_path):
+    text = written(hostile, "stata", tmp_path).read_text()
+    labels = re.findall(r'^label variable (\w+) "(.*)"$', text, re.M)
+    assert len(labels) == len(HOSTILE)
+    assert not any(set(label) & set("\"`$\\'") for _, label in labels)
+    names = [name for name, _ in labels]
+    assert len({name.lower() for name in names}) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z]\w{0,31}", name) for name in names)
+    assert "if" not in names and all(len(label) <= 80 for _, label in labels)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_a_script_cannot_say_is_refused(release, tmp_path, program):
+    with pytest.raises(UsageError, match="no feature of that name"):
+        written(release, program, tmp_path, target="nothing")
+    with pytest.raises(ReleaseError, match="intercept"):
+        written(plain(), program, tmp_path)
+    with pytest.raises(UsageError, match="one of"):
+        write_script(release, tmp_path / "x", "sas")
+    written(unhelpful(), program, tmp_path, target=UNHELPFUL_NAMES[3])
+    with pytest.raises(ReleaseError, match="exists already"):
+        written(unhelpful(), program, tmp_path)
+
+
+def test_the_command_writes_scripts_and_keeps_its_options_apart(release, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    release.save("patients.dpcov")
+
+    def run(*words):
+        return CliRunner().invoke(app, ["export", "patients.dpcov", *words])
+
+    for program, ending in ENDINGS.items():
+        done = run("--to", program, "--target", "recovery", "-o", f"a.{ending}")
+        assert done.exit_code == 0, done.output
+        write_script(release, tmp_path / f"b.{ending}", program, target="recovery")
+        assert (tmp_path / f"a.{ending}").read_text() == (tmp_path / f"b.{ending}").read_text()
+    assert run("--to", "sas", "-o", "c.sas").exit_code != 0
+    assert run("--to", "r", "--what", "mean", "-o", "c.R").exit_code != 0
+    assert run("--target", "recovery", "-o", "c.csv").exit_code != 0
+    assert not list(tmp_path.glob("c.*"))
