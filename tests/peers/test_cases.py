@@ -79,14 +79,16 @@ def test_rows_beyond_the_norm_bound_are_scaled_down_and_not_refused():
 
 @pytest.mark.parametrize(("wanted", "kept"), [(3, 3), (5, 5), (0.5, None)])
 def test_as_many_components_are_given_as_are_asked_for(wanted, kept):
-    pca = PrivatePCA(n_components=wanted, bounds=(-1, 1), budget=LOUD).fit(unit_rows(500, 5))
+    pca = PrivatePCA(n_components=wanted, bounds=(-1, 1), budget=LOUD, seed=0).fit(
+        unit_rows(500, 5)
+    )
     assert kept in (None, len(pca.components_))
     assert pca.components_.shape[1] == 5 and len(pca.scree_) == 5
 
 
 @pytest.mark.parametrize("wanted", [-5, 0, 10, "most"])
 def test_impossible_numbers_of_components_are_refused_in_words(wanted):
-    made = PrivateCovariance(bounds=(-1, 1), budget=LOUD).fit(unit_rows(500, 5)).release_
+    made = PrivateCovariance(bounds=(-1, 1), budget=LOUD, seed=0).fit(unit_rows(500, 5)).release_
     with pytest.raises(DpcovError):
         PrivatePCA.from_release(made, n_components=wanted)
 
@@ -99,7 +101,7 @@ def test_an_estimator_without_terms_refuses_rows_instead_of_reading_bounds_from_
     with pytest.raises(DpcovError, match="budget"):
         PrivatePCA().fit(ONE_COLUMN)
     with pytest.raises(DpcovError, match=r"bounds|schema"):
-        PrivatePCA(budget=LOUD).fit(ONE_COLUMN)
+        PrivatePCA(budget=LOUD, seed=0).fit(ONE_COLUMN)
 
 
 def test_one_column_of_few_rows_has_one_component():
@@ -117,7 +119,7 @@ def test_fit_transform_gives_the_scores_of_the_rows():
 
 def test_with_nearly_no_noise_components_are_those_of_scikit_learn():
     rows = unit_rows(2500, 10)
-    ours = PrivatePCA(bounds=(-1, 1), budget=Budget(rho=1000), assume_centered=True).fit(rows)
+    ours = PrivatePCA(bounds=(-1, 1), budget=LOUD, assume_centered=True, seed=0).fit(rows)
     theirs = decomposition.PCA(svd_solver="full").fit(rows)
     np.testing.assert_allclose(ours.explained_variance_, theirs.explained_variance_, rtol=0.02)
     both = np.abs((ours.components_ * theirs.components_).sum(axis=1))
@@ -137,7 +139,13 @@ def test_releases_of_the_same_rows_differ_and_with_one_seed_agree():
 def test_the_accountant_counts_and_refuses_what_is_too_much(tmp_path, estimator):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.create("people", Budget(epsilon=8), "replace-one")
-    terms = {"bounds": (-1, 1), "budget": Budget(epsilon=5), "ledger": ledger, "dataset": "people"}
+    terms = {
+        "bounds": (-1, 1),
+        "budget": Budget(epsilon=5),
+        "ledger": ledger,
+        "dataset": "people",
+        "seed": 0,
+    }
     rows = unit_rows(500, 4)
     estimator(**terms).fit(rows)
     assert ledger.remaining("people").remaining["epsilon"] == 3
@@ -164,7 +172,7 @@ def test_a_line_through_zero_is_found_at_epsilon_two():
 def test_several_targets_have_the_shapes_of_scikit_learn():
     X, y = line()
     targets = np.column_stack([y, -y, y / 2, y])
-    terms = {"bounds": (-1, 1), "target_bounds": (-1, 1), "budget": Budget(epsilon=8)}
+    terms = {"bounds": (-1, 1), "target_bounds": (-1, 1), "budget": Budget(epsilon=8), "seed": 0}
     ours, theirs = (
         PrivateLinearRegression(**terms).fit(X, targets),
         linear_model.LinearRegression().fit(X, targets),
@@ -180,14 +188,14 @@ def test_several_targets_have_the_shapes_of_scikit_learn():
 
 def test_targets_need_public_bounds_too():
     with pytest.raises(DpcovError, match="target"):
-        PrivateLinearRegression(bounds=(0, 5), budget=LOUD).fit(*line())
+        PrivateLinearRegression(bounds=(0, 5), budget=LOUD, seed=0).fit(*line())
 
 
 def test_with_nearly_no_noise_coefficients_are_those_of_scikit_learn():
     X, y = datasets.load_iris(return_X_y=True)
-    X, y = np.vstack([X] * 40), np.hstack([y] * 40).astype(float)
+    X, y = np.vstack([X] * 200), np.hstack([y] * 200).astype(float)
     bounds = {f"x{place}": pair for place, pair in enumerate(IRIS)}
-    terms = {"bounds": bounds, "target_bounds": (0, 2), "budget": Budget(rho=1000)}
+    terms = {"bounds": bounds, "target_bounds": (0, 2), "budget": Budget(rho=1000), "seed": 0}
     ours, theirs = (
         PrivateLinearRegression(**terms).fit(X, y),
         linear_model.LinearRegression().fit(X, y),
@@ -208,7 +216,7 @@ def test_a_noisy_line_is_found_within_the_tolerances_of_opendp():
 def test_weights_of_rows_stand_in_the_schema():
     """They warn that weights are ignored."""
     with pytest.raises(TypeError):
-        PrivateLinearRegression(bounds=(-1, 1), budget=LOUD).fit(
+        PrivateLinearRegression(bounds=(-1, 1), budget=LOUD, seed=0).fit(
             *line(), sample_weight=np.ones(1000)
         )
 
@@ -291,7 +299,7 @@ def test_correlations_lie_between_minus_one_and_one_whatever_the_noise_is():
 
 def test_a_fitted_covariance_has_the_methods_of_scikit_learn():
     rows = datasets.load_diabetes().data
-    terms = {"bounds": (-0.2, 0.2), "budget": Budget(rho=1000)}
+    terms = {"bounds": (-0.2, 0.2), "budget": Budget(rho=1000), "seed": 0}
     ours, theirs = PrivateCovariance(**terms).fit(rows), covariance.EmpiricalCovariance().fit(rows)
     distance = ours.mahalanobis(rows)
     assert distance.min() > 0 and distance.shape == theirs.mahalanobis(rows).shape
@@ -311,7 +319,7 @@ def test_one_row_and_an_empty_table_end_in_words_or_in_noise():
 
 def test_components_whiten_and_come_back():
     rows = unit_rows(3000, 6)
-    pca = PrivatePCA(bounds=(-1, 1), budget=LOUD).fit(rows)
+    pca = PrivatePCA(bounds=(-1, 1), budget=LOUD, seed=0).fit(rows)
     scores = pca.transform(rows)
     np.testing.assert_allclose(pca.inverse_transform(scores), rows, atol=1e-9)
     white = scores / np.sqrt(pca.explained_variance_)
@@ -327,14 +335,14 @@ def test_explained_variances_are_shares_of_the_whole():
 
 
 def test_the_number_of_components_that_explain_a_share_is_the_smallest():
-    pca = PrivatePCA(bounds=(0, 16), budget=Budget(rho=1000)).fit(datasets.load_digits().data)
+    pca = PrivatePCA(bounds=(0, 16), budget=LOUD, seed=0).fit(datasets.load_digits().data)
     some = PrivatePCA.from_release(pca.release_, n_components=0.95)
     shares = np.cumsum(pca.explained_variance_ratio_)
     assert len(some.components_) == np.searchsorted(shares, 0.95) + 1
 
 
 def test_signs_are_the_same_for_every_reader():
-    made = PrivateCovariance(bounds=(-1, 1), budget=LOUD).fit(unit_rows(500, 5)).release_
+    made = PrivateCovariance(bounds=(-1, 1), budget=LOUD, seed=0).fit(unit_rows(500, 5)).release_
     first, second = (PrivatePCA.from_release(made).components_ for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert (first[np.arange(5), np.abs(first).argmax(axis=1)] > 0).all()
@@ -342,14 +350,21 @@ def test_signs_are_the_same_for_every_reader():
 
 def test_names_of_components_and_frames():
     pytest.importorskip("pandas")
-    pca = PrivatePCA(n_components=2, bounds=(-1, 1), budget=LOUD).set_output(transform="pandas")
+    pca = PrivatePCA(n_components=2, bounds=(-1, 1), budget=LOUD, seed=0).set_output(
+        transform="pandas"
+    )
     frame = pca.fit(unit_rows(500, 5)).transform(unit_rows(500, 5))
     assert list(frame.columns) == list(pca.get_feature_names_out())
 
 
 def test_ridge_shrinks_to_zero_and_to_least_squares():
     X, y = datasets.load_diabetes(return_X_y=True)
-    terms = {"bounds": (-0.2, 0.2), "target_bounds": (0, 400), "budget": Budget(rho=1000)}
+    terms = {
+        "bounds": (-0.2, 0.2),
+        "target_bounds": (0, 400),
+        "budget": Budget(rho=1000),
+        "seed": 0,
+    }
     made = PrivateRidge(alpha=1.0, **terms).fit(X, y).release_
     large, small = (
         PrivateRidge.from_release(made, target="y", alpha=alpha).coef_ for alpha in (1e9, 0.0)
@@ -363,7 +378,7 @@ def test_ridge_shrinks_to_zero_and_to_least_squares():
 def test_an_impossible_penalty_is_refused_before_anything_is_spent(tmp_path, alpha):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.create("people", Budget(epsilon=8), "replace-one")
-    terms = {"bounds": (-1, 1), "target_bounds": (-1, 1), "budget": Budget(epsilon=1)}
+    terms = {"bounds": (-1, 1), "target_bounds": (-1, 1), "budget": Budget(epsilon=1), "seed": 0}
     with pytest.raises((DpcovError, ValueError)):
         PrivateRidge(alpha=alpha, ledger=ledger, dataset="people", **terms).fit(*line())
     assert ledger.entries("people") == ()
