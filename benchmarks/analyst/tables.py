@@ -95,7 +95,7 @@ class Table:
             center, half = (lower + upper) / 2, (upper - lower) / 2 * wide
             columns[name] = Numeric(lower=center - half, upper=center + half)
         columns |= {name: Categorical(categories=each) for name, each in self.categories.items()}
-        return Schema(columns=columns)
+        return Schema(columns=columns, missing="never")
 
 
 def _read(directory: Path, name: str) -> pd.DataFrame:
