@@ -223,9 +223,9 @@ class ExactMap(PrivateGeometry):
 
     name = "planted-exact-map"
 
-    def _linear(self, ask, full, spreads, calibration, problem, entropy):
+    def _linear(self, ask, geometry, calibration, problem, entropy):
         exact = self.inner.calibrate(problem, Budget(rho=1000))
-        return super()._linear(ask, full, spreads, exact, problem, entropy)
+        return super()._linear(ask, geometry, exact, problem, entropy)
 
 
 class ExactScales(PrivateGeometry):

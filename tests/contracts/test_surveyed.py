@@ -62,8 +62,12 @@ HOLES = pa.table(
         for place, (name, column) in enumerate(zip(NAMES, TABLE.columns, strict=True))
     }
 )
+# The same with a column that is mostly zero: a second look is needed.
+RARE = TABLE.set_column(0, NAMES[0], pa.array(np.where(np.arange(N) % 20, 0.0, 3.0)))
 with_and_without_marks = pytest.mark.parametrize(
-    "rows", [{}, {"data": HOLES, "schema": MARKED}], ids=["complete", "marked"]
+    "rows",
+    [{}, {"data": HOLES, "schema": MARKED}, {"data": RARE}],
+    ids=["complete", "marked", "rare"],
 )
 every_case = pytest.mark.parametrize(
     ("neighbors", "kind"),

@@ -274,6 +274,33 @@ def test_rows_are_quantized_alike_in_tiles_of_any_size(values, monkeypatch):
     assert all(map(np.array_equal, whole, tiled))
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        MomentsSpec(),
+        MomentsSpec(shells=5, normalized=True),
+        MomentsSpec(shells=5, fineness=4, groups=2),
+        MomentsSpec(shells=3, clip=0.25),
+    ],
+)
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_columns_of_zeros_change_nothing(spec, overwrite):
+    rng = np.random.default_rng(8)
+    rows = rng.normal(size=(300, 70)) * 2.0 ** -rng.integers(0, 6, (300, 1)) / 8
+    # Norms at borders of shells, where sums of rounded entries decide.
+    rows[:80] *= (2.0 ** -rng.integers(0, 4, 80) / np.linalg.norm(rows[:80], axis=1))[:, None]
+    rows[:, [0, 3, 4, 69]] = 0.0
+    rows[:, 5] *= rng.random(300) < 0.01
+    groups = rng.integers(0, spec.groups, 300) if spec.groups > 1 else None
+    places = np.setdiff1d(np.arange(70), [0, 3, 4, 69])
+    whole, shorter = Moments(70, spec), Moments(70, spec)
+    whole.add(rows, groups)
+    shorter.add(np.asfortranarray(rows[:, places]), groups, places=places, overwrite=overwrite)
+    assert shorter == whole
+    with pytest.raises(DataError, match="70 encoded columns"):
+        shorter.add(rows, groups, places=places)
+
+
 def test_moments_of_another_kind_do_not_merge():
     for other in (Moments(3), Moments(2, MomentsSpec(bits=10)), Moments(2, norm_bound=2.0)):
         with pytest.raises(DataError):

@@ -10,7 +10,7 @@ from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.library import NUMPY
 from dpcov.data.linear import ROW_BITS, LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.questions import Ask, MomentsQuestion, digest
+from dpcov.data.questions import Ask, Digest, MomentsQuestion
 from dpcov.errors import DataError, NumericError, UsageError
 
 RNG = np.random.default_rng(3)
@@ -21,10 +21,22 @@ def unit_rows(n_rows, d, seed=0):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("d", [1, 2, 7, 200])
-def test_a_map_is_exact_integer_arithmetic(d):
-    linear = LinearMap.nearest(RNG.normal(size=(d, d)) * 10.0 ** RNG.integers(-30, 30))
+def mixing(d, alone):
+    """A matrix with outputs of which some are one column and the first, as indicators are."""
+    matrix = RNG.normal(size=(d, d))
+    matrix[:alone, 1:] *= np.eye(d)[:alone, 1:]
+    matrix[alone:, :alone] *= np.arange(alone) == 0
+    return matrix
+
+
+@pytest.mark.parametrize(("d", "alone"), [(1, 0), (2, 0), (7, 0), (7, 3), (8, 8), (200, 90)])
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_map_is_exact_integer_arithmetic(d, alone, empty):
+    linear = LinearMap.nearest(mixing(d, alone) * 10.0 ** RNG.integers(-30, 30))
     rows = unit_rows(5, d)
+    # Columns that are zero in all rows, and one that begins with a zero.
+    rows[:, 2::3] *= not empty
+    rows[0, -1] = 0.0
     whole = np.trunc(rows * 2.0**ROW_BITS).astype(np.int64).astype(object)
     integers = np.array(linear.numbers, dtype=object)
     for row, mapped in zip(whole, linear.apply(rows), strict=True):
@@ -62,6 +74,13 @@ def test_a_device_maps_and_watches_as_this_machine_does(spec):
     device = DeviceMoments(NUMPY, task)
     device.add_raw(rows.copy())
     assert device.fetch() == task.gather(rows)
+
+
+def digest(columns):
+    seen = Digest()
+    for column in columns:
+        seen(column)
+    return seen.number()
 
 
 def test_a_digest_does_not_depend_on_order_and_sees_every_change():

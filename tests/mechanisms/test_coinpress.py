@@ -111,10 +111,10 @@ def test_a_table_that_changes_between_rounds_ends_the_release(monkeypatch):
     rows, seen = normal_rows(1_000, 3, 10.0), []
     kept = LinearMap.apply
 
-    def changing(self, block):
+    def changing(self, block, *terms):
         seen.append(len(block))
         rows[0] *= 0.5
-        return kept(self, block)
+        return kept(self, block, *terms)
 
     monkeypatch.setattr(LinearMap, "apply", changing)
     with pytest.raises(DataError, match="changed while") as caught:

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcov.data.histograms import Histograms
+from dpcov.data.histograms import UNIT, Histograms
 from dpcov.data.questions import Ask
 from dpcov.mechanisms import survey as module
 from dpcov.mechanisms.base import Problem
@@ -13,6 +13,7 @@ from dpcov.mechanisms.survey import CountNoise, SurveyColumn, exponential_choice
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 
+RHO = Fraction(1, 20)
 RNG = np.random.default_rng(5)
 N = 20_000
 NORMAL = RNG.normal(size=N)
@@ -82,14 +83,29 @@ def test_all_parts_together_cost_what_was_charged(spent, cost, neighbors):
     assert all(disjoint or size == 1 for _, size, disjoint in spent)
 
 
+@pytest.mark.parametrize("cost", [ZCDP(rho=Fraction("0.5")), PureDP(epsilon=Fraction(40))])
+@pytest.mark.parametrize("finer", [False, True])
+def test_the_second_look_costs_the_numbers_fifths(spent, cost, finer):
+    """The rings have all of it, or half beside finer cells; levels have spent all of theirs."""
+    column = np.full(N, 0.3125 if finer else 0.0)
+    names = [SurveyColumn("a"), SurveyColumn("b"), SurveyColumn("c", categories=4)]
+    survey(asked([column, column, LEVELS]), names, cost, problem(), SeededEntropy(1))
+    parts = [each.rho if isinstance(each, ZCDP) else each.epsilon for each, _, _ in spent]
+    whole = cost.rho if isinstance(cost, ZCDP) else cost.epsilon
+    assert parts[-1] == whole * Fraction(2, 3) / 5 / (1 + finer)
+    assert Fraction(1, 3) * whole + parts[-1] < sum(parts) <= whole
+
+
+@pytest.mark.parametrize("unit", [1, UNIT])
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("disjoint", [False, True])
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
-def test_noise_is_that_of_the_sensitivity(k, disjoint, neighbors):
+def test_noise_is_that_of_the_sensitivity(k, disjoint, neighbors, unit):
     asked_of = problem(k, neighbors)
     moved = 2 if disjoint and neighbors == "replace-one" else 1
-    gaussian = CountNoise(ZCDP(rho=Fraction("0.02")), asked_of)
-    laplace = CountNoise(PureDP(epsilon=Fraction("0.2")), asked_of)
+    gaussian = CountNoise(ZCDP(rho=Fraction("0.02")), asked_of, unit)
+    laplace = CountNoise(PureDP(epsilon=Fraction("0.2")), asked_of, unit)
+    k *= unit
     draws = gaussian.draw(40_000, SeededEntropy(1), disjoint=disjoint)
     assert np.var(draws) == pytest.approx(moved * k**2 / 0.04, rel=0.05)
     assert gaussian.std(disjoint=disjoint) == pytest.approx((moved * k**2 / 0.04) ** 0.5)
@@ -120,6 +136,86 @@ def test_a_column_that_is_mostly_one_value_is_not_blown_up(share):
     column = np.where(np.arange(N) < share * N, 0.75, -0.5)
     for seed in range(5):
         assert found(column, seed).scale > 0.5 * column.std()
+
+
+# What a release at epsilon = 1, delta = 1e-6 and at a pure epsilon of 1 spends on 15 columns.
+SPENT = [ZCDP(rho=Fraction("0.0022")), PureDP(epsilon=Fraction("0.27"))]
+
+
+@pytest.mark.parametrize("cost", SPENT, ids=["zcdp", "pure"])
+@pytest.mark.parametrize("wide", [1, 1000])
+def test_rare_values_show_in_all_columns_together_whatever_the_bounds(cost, wide):
+    """Three in a hundred rows: as counts of each column for itself they would drown."""
+    rare = [np.where(RNG.random(N) < 0.03, 0.5, 0.0) / wide for _ in range(5)]
+    names = [SurveyColumn(str(place)) for place in range(15)]
+    for seed in range(5):
+        ask = asked([*rare, *[NORMAL / 8 / wide] * 10])
+        spreads = survey(ask, names, cost, problem(), SeededEntropy(seed))
+        scales = np.array([spread.scale for (spread,) in spreads[:5]]) / [c.std() for c in rare]
+        assert (scales > 0.5).all() and (scales < 6).all()
+
+
+@pytest.mark.parametrize("cost", SPENT, ids=["zcdp", "pure"])
+def test_rare_values_of_the_same_rows_give_no_scale_that_is_far_too_small(cost):
+    """A row shares its unit among twenty columns: the rest of it is proven by the first look."""
+    column = np.where(np.arange(N) % 22, 0.0, 0.5)
+    names = [SurveyColumn(str(place)) for place in range(26)]
+    for seed in range(3):
+        ask = asked([column] * 20 + [NORMAL / 8] * 6)
+        spreads = survey(ask, names, cost, problem(), SeededEntropy(seed))
+        assert min(spread.scale for (spread,) in spreads[:20]) > 0.3 * column.std()
+
+
+def around(counts, cost=SPENT[0], seed=0, rows=N):
+    """Spreads that rings of these numbers of rows give, and what they are without any."""
+    alone = [module._Alone(module.Spread(0.0, 1.0), 2.0**-9, rows, 0, 0, None) for _ in counts]
+    sums = [UNIT * np.array(each) for each in counts]
+    found = module._look_around(
+        alone, sums, cost, problem(n_rows=rows), len(counts), SeededEntropy(seed)
+    )
+    return [each.scale for each in found]
+
+
+def test_noise_alone_shows_a_ring_as_rarely_as_promised():
+    draws, columns, empty = 600, 3, [0] * 9
+    scales = np.array([around([empty] * columns, seed=seed) for seed in range(draws)])
+    # Where nothing shows, all that noise may hide is taken to be at the bounds.
+    false = (scales < scales.max()).any(axis=1).sum()
+    assert false <= module.FALSE_SHELLS * draws + 3 * (module.FALSE_SHELLS * draws) ** 0.5
+
+
+def test_rings_that_show_give_their_distance():
+    for ring in (2, 6):
+        counts = [0] * 9
+        counts[ring] = N // 50
+        distance = 1.5 * 2.0 ** (ring - 9)
+        others = [[0] * 9] * 15
+        assert around([counts, *others])[0] == pytest.approx(distance / 50**0.5, rel=1.0)
+
+
+def larger(draws, n=100):
+    """How often the scale is above a bound between those of two tables that differ in one row."""
+    costs, exact = ZCDP(rho=RHO), ZCDP(rho=Fraction(10**6))
+    both = [[[0] * 8 + [n * 6 // 10 + more]] for more in (0, 1)]
+    bound = np.mean([around(each, exact, rows=n) for each in both])
+    return [np.mean([around(each, costs, s, n)[0] > bound for s in range(draws)]) for each in both]
+
+
+def test_an_audit_of_the_rings_holds_the_claim():
+    first, second = larger(400)
+    assert 0 < first < 1
+    assert abs(first - second) <= float(RHO / 2) ** 0.5 + 5 * (0.5 / 400) ** 0.5
+
+
+def test_an_audit_catches_rings_whose_unit_was_forgotten(monkeypatch):
+    plain = CountNoise.draw
+    monkeypatch.setattr(
+        CountNoise,
+        "draw",
+        lambda self, *a, **k: plain(CountNoise(self.cost, self.problem), *a, **k),
+    )
+    first, second = larger(20)
+    assert abs(first - second) == 1.0
 
 
 def test_where_one_value_shows_the_scale_is_what_noise_may_hide():
@@ -177,9 +273,6 @@ def test_the_same_cost_finds_more_under_a_pure_promise_with_a_larger_budget():
     assert 0.6 / 8 < spread.scale < 2 / 8
 
 
-RHO = Fraction(1, 20)
-
-
 def sides(draws, n=100):
     """How often the middle is found on the right, for two tables that differ in one row."""
     found = []
@@ -226,3 +319,12 @@ def test_a_finer_look_counts_every_value_once(anchor, center):
     # A count below an edge is that of the values below it, on either grid.
     below = np.searchsorted(values - anchor, cells.edges[:-1])
     assert (cells.below[:-1] == below).all()
+
+
+def test_values_spread_over_many_shells_have_a_scale_though_none_shows():
+    # Half of all cubes lie within a hundredth of the largest, and no shell holds a tenth.
+    column = NORMAL**3 / 4.0 / np.abs(NORMAL**3).max()
+    for seed in range(40):
+        spread = found(column, seed, ZCDP(rho=Fraction("0.00012")))
+        within = np.sort(((column - spread.center) / spread.scale) ** 2)[: int(0.98 * N)]
+        assert within.mean() < 60

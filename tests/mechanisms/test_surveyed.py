@@ -316,4 +316,25 @@ def test_columns_and_lengths_together_cost_what_the_survey_may(monkeypatch):
     monkeypatch.setattr(CountNoise, "draw", draw)
     release(budget=Budget(rho="0.5"), wide=1000.0)
     assert SHARE / 4 < sum(drawn) <= SHARE / 2
+    # The survey saw the columns, so that no look at lengths comes before the first matrix.
     assert LENGTHS * SHARE / 2 in drawn
+
+
+def test_few_rows_of_many_columns_show_how_they_go_together():
+    """No column shows by itself; zeros for all correlations have an error of one by definition."""
+    rng, count = np.random.default_rng(3), 60
+    rows = rng.normal(size=(2_000, 3)) @ rng.normal(size=(3, count))
+    rows += 0.7 * rng.normal(size=rows.shape) + rng.normal(scale=5, size=count)
+    names = [f"x{place}" for place in range(count)]
+    made = dpcov.release(
+        rows,
+        schema=dpcov.Schema(
+            missing="never", columns=dict.fromkeys(names, dpcov.Numeric(lower=-20, upper=20))
+        ),
+        budget=Budget(epsilon=1, delta="1e-6"),
+        neighbors="add-remove-one",
+        entropy=SeededEntropy(4),
+    )
+    truth, pairs = np.corrcoef(rows.T), np.triu_indices(count, 1)
+    error = (made.correlation_matrix() - truth)[pairs]
+    assert np.linalg.norm(error) < 0.7 * np.linalg.norm(truth[pairs])

@@ -1,8 +1,10 @@
 """The linear map of a geometry: what it does to rows, and as a public file."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpcov
@@ -58,6 +60,63 @@ def test_what_noise_hides_is_not_stretched():
     assert clear[0] > 10 * clear[-1]
 
 
+def test_columns_keep_their_spreads_however_much_the_noise_hides():
+    """Features that the map made short would lie below the noise that their intercept costs."""
+    sizes = np.linalg.svd(found("0.01").matrix[:, 1:], compute_uv=False)
+    assert 1.0 < sizes[0] < 1.5
+
+
+def test_means_that_noise_drowns_one_by_one_are_taken_out():
+    """30 means of 3 units each, beside noise of 3: together they are 30 times as long as one."""
+    rng, count = np.random.default_rng(1), 30
+    rows = 3.0 + rng.normal(size=(3_000, count))
+    names = [f"x{place}" for place in range(count)]
+    wide = dpcov.Numeric(lower=-20, upper=20)
+    made = dpcov.release(
+        rows,
+        schema=dpcov.Schema(missing="never", columns=dict.fromkeys(names, wide)),
+        budget=dpcov.Budget(rho="0.001"),
+        neighbors="add-remove-one",
+        mechanism="gaussian",
+        geometry=Geometry(
+            columns=dict.fromkeys(names, Scale(center=0.0, scale=1.0)), norm_bound=18.0
+        ),
+        entropy=SeededEntropy(1),
+    )
+    facts = made.manifest
+    law = facts.norm_bound**2 * made.unit.off_diagonal_variance**0.5
+    assert law > 1.0, "a single mean is drowned"
+    known = (made.statistics, facts.columns, facts.norm_bound, facts.n_rows)
+    assert whitening_map(*known) is None, "so is the number of rows, where it is not known better"
+    found = whitening_map(*known, keeps_intercept=True)
+    left = np.column_stack([np.ones(len(rows)), rows]) @ found.matrix.T
+    assert np.linalg.norm(left.mean(axis=0)) < 0.5 * np.linalg.norm(rows.mean(axis=0))
+
+
+def test_an_indicator_is_centered_where_it_is_more_than_noise():
+    """So what is complete stays zero in all rows."""
+    rows = ROWS.copy()
+    rows[: N // 4, 0] = np.nan
+    schema = dpcov.Schema(columns=SCHEMA.columns)
+    made = dpcov.release(
+        rows,
+        schema=schema,
+        budget=dpcov.Budget(rho="10"),
+        geometry=UNITS,
+        mechanism="gaussian",
+        entropy=SeededEntropy(1),
+    )
+    facts = made.manifest
+    columns = [column.kind for column in facts.columns[1:]]
+    linear = whitening_map(made.statistics, facts.columns, facts.norm_bound, facts.n_rows)
+    centers = linear.matrix[np.array(columns) == "missing", 0]
+    assert centers[0] == pytest.approx(-0.25, abs=0.02)
+    assert centers[1:].tolist() == [0.0] * (D - 1)
+    complete = np.flatnonzero(np.array(["intercept", *columns]) != "missing")
+    left_out = np.setdiff1d(np.arange(2 * D), linear.inhabited(complete))
+    assert [columns[place] for place in left_out] == ["missing"] * (D - 1)
+
+
 def test_no_map_where_the_number_of_rows_drowns():
     assert found("1e-7", neighbors="add-remove-one") is None
 
@@ -110,3 +169,31 @@ def test_a_release_with_another_map_is_not_read(numbers):
     arrays = {**made.statistics.arrays, "linear": numbers.astype(np.int64)}
     with pytest.raises(ReleaseError, match="contradict"):
         dpcov.Release(made.manifest, arrays)
+
+
+@pytest.mark.parametrize("related", [True, False])
+def test_levels_are_mapped_where_that_leaves_less_noise(related):
+    """Questions with three answers that one thing decides, or that have nothing in common."""
+    n, names = 20_000, [f"q{place}" for place in range(6)]
+    rng = np.random.default_rng(4)
+    own, shared = rng.normal(size=(n, 6)), rng.normal(size=n)
+    score = 0.1 * own + shared[:, None] if related else own
+    answers = np.array(["no", "so", "yes"])[np.digitize(score, [-0.5, 0.5])]
+    numbers = own[:, :2] + shared[:, None]
+    schema = dpcov.Schema(
+        missing="never",
+        columns=dict.fromkeys(names, dpcov.Categorical(categories=("no", "so", "yes")))
+        | dict.fromkeys(("x", "y"), dpcov.Numeric(lower=-20, upper=20)),
+    )
+    table = dict(zip((*names, "x", "y"), (*answers.T, *numbers.T), strict=True))
+    made = dpcov.release(
+        pa.table(table),
+        schema=schema,
+        budget=dpcov.Budget(epsilon=4, delta=Fraction(1, 10**6)),
+        entropy=SeededEntropy(0),
+    )
+    map_ = np.linalg.inv(made.frame.back)[1:, 1:]
+    levels = np.array([column.kind == "category" for column in made.encoded_features])
+    mixed = np.abs(map_ - np.diag(np.diagonal(map_)))
+    assert mixed[np.ix_(~levels, ~levels)].max() > 0.05
+    assert (mixed[np.ix_(levels, levels)].max() > 0.05) == related

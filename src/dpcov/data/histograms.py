@@ -6,13 +6,14 @@ that do not depend on blocks, order, threads or engine.  **Sensitive** throughou
 
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.geometry import Geometry
+from dpcov.data.room import Room
 from dpcov.errors import DataError
 
 BELOW, ABOVE, MISSING = 0, 1, 2
@@ -20,14 +21,14 @@ BELOW, ABOVE, MISSING = 0, 1, 2
 
 Counts = NDArray[np.int64]
 
+# Values placed at a time, 128 KiB: they stay in cache.
+_TILE = 2**14
+
 
 # Of a fine window: 32 octaves on either side of the anchor, up to 2 away, of 1,024 cells each.
 _OCTAVES, _MANTISSA_BITS = 32, 10
 _SIDE = _OCTAVES << _MANTISSA_BITS
 FINE_CELLS = 2 * _SIDE
-
-# Values placed at a time, 128 KiB: they stay in cache.
-_TILE = 2**14
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Window:
     anchor: float = 0.0
     closed: bool = True
 
-    def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+    def places(self, values: NDArray[np.float64], room: Room | None = None) -> NDArray[np.intp]:
         """Where the values are counted; each by itself, NaN as missing."""
         # Every step is one correctly rounded operation on one value, so all machines agree.
         values = values - self.anchor
@@ -72,25 +73,33 @@ class FineWindow:
         """How many there are."""
         return FINE_CELLS
 
-    def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Where the values are counted; each by itself, NaN as missing."""
+    def places(self, values: NDArray[np.float64], room: Room | None = None) -> NDArray[np.intp]:
+        """Where the values are counted; each by itself, NaN as missing.
+
+        What is made in a room is overwritten by the next values there.
+        """
+        distance, signs = (room or Room()).matrix("places", len(values), 2).T
         # Adding a zero that is not negative makes every zero positive.
-        distance = values + (0.0 - self.anchor)
+        np.add(values, 0.0 - self.anchor, out=distance)
+        # Distances are finite, so that their sum is NaN exactly if a value is missing.
+        missing = np.isnan(distance) if math.isnan(distance.sum()) else None
         # Exponent and leading digits of a float are its place among all of its sign.
-        bits = distance.view(np.int64)
-        negative = bits >> 63
+        places: Counts = distance.view(np.int64)
+        negative: Counts = signs.view(np.int64)
+        np.right_shift(places, 63, out=negative)
         # Below the anchor a cell reaches from its far end, which it holds, to its near one.
-        places = (bits + negative) >> (52 - _MANTISSA_BITS)
+        places += negative
+        places >>= 52 - _MANTISSA_BITS
         places &= _MAGNITUDE
-        np.clip(places, _LEAST, _LEAST + _SIDE - 1, out=places)
+        np.maximum(places, _LEAST, out=places)
+        np.minimum(places, _LEAST + _SIDE - 1, out=places)
         # The smallest is an odd multiple of a side: the low bits count from the anchor, and their
         # complement counts down from it.
         places ^= negative
         places &= FINE_CELLS - 1
         places += MISSING + 1
-        # Distances are finite, so that their sum is NaN exactly if a value is missing.
-        if math.isnan(distance.sum()):
-            places[np.isnan(distance)] = MISSING
+        if missing is not None:
+            places[missing] = MISSING
         return places
 
 
@@ -107,13 +116,72 @@ def fine_edges() -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
+class Rings:
+    """Distances of a column's values from a middle, told apart by factors of two.
+
+    The first ring begins at ``radius``; the last one holds all that is farther away.
+    """
+
+    middle: float
+    radius: float
+    cells: int
+
+    def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Rings of the values, each by itself; -1 within the radius or missing."""
+        # Two correctly rounded operations on one value, and its exponent: alike on all machines.
+        distances = np.abs(values - self.middle) / self.radius
+        distances[np.isnan(distances)] = 0.0
+        _, exponents = np.frexp(distances)
+        return np.clip(exponents.astype(np.intp) - 1, -1, self.cells - 1)
+
+
+UNIT = 2**12
+"""What a row adds to all its rings together, in integers."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Rings of several columns, among which a row shares one unit by public weights.
+
+    A row whose values are in rings of columns with weights w adds :data:`UNIT` w / W to each,
+    rounded down, where W is the sum of these weights, or the root of their squares' where
+    ``in_l2``.  So what it adds has at most that l1 norm, or l2 norm, for any number of columns.
+
+    Parameters
+    ----------
+    rings : tuple of (int, int, Rings)
+        With the place of the column, in order, and its positive weight, at most :data:`UNIT`.
+    in_l2 : bool
+    """
+
+    rings: tuple[tuple[int, int, Rings], ...]
+    in_l2: bool
+
+    def counts(self, places: Sequence[NDArray[np.intp]]) -> list[Counts]:
+        """Sums in the rings of each column, of the places that its values have."""
+        weights = [weight for _, weight, _ in self.rings]
+        inside = [each >= 0 for each in places]
+        total = np.zeros(len(places[0]))
+        for weight, here in zip(weights, inside, strict=True):
+            total += here * float(weight**2 if self.in_l2 else weight)
+        total = np.maximum(np.sqrt(total) if self.in_l2 else total, 1.0)
+        # Rounding may add to a norm, but less than would make it another integer.
+        return [
+            np.bincount(each[here], np.floor(weight * (UNIT / total[here])), rings.cells).astype(
+                np.int64
+            )
+            for each, here, (_, weight, rings) in zip(places, inside, self.rings, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
 class HistogramQuestion:
     """The histogram of every column.
 
     One person with k rows moves the counts of one column by at most ``sqrt(2) k`` in the l2 norm
     and ``2 k`` in the l1 norm under replace-one, by ``k`` and ``k`` under add-remove-one; those of
     m columns together by ``sqrt(m)`` and ``m`` times that.  A sum of neighboring cells moves by at
-    most k.
+    most k.  All ``shared`` counts together move as those of one column do, times :data:`UNIT`.
 
     Parameters
     ----------
@@ -124,11 +192,20 @@ class HistogramQuestion:
     geometry : Geometry, optional
         Count the lengths of rows encoded in it instead, as
         :meth:`~dpcov.data.encode.Encoder.row_lengths` gives them, in one window.
+    shared : Shared, optional
+        Rings of some columns, whose counts come after those of the windows.
     """
 
     windows: tuple[Window | FineWindow, ...]
     watched: bool = False
     geometry: Geometry | None = None
+    shared: Shared | None = None
+
+    @property
+    def sizes(self) -> list[int]:
+        """Lengths of all counts."""
+        rings = () if self.shared is None else self.shared.rings
+        return [window.cells + 3 for window in self.windows] + [each.cells for *_, each in rings]
 
 
 class Histograms:
@@ -141,12 +218,10 @@ class Histograms:
 
     def __init__(self, question: HistogramQuestion) -> None:
         self.question = question
-        self.counts: list[Counts] = [
-            np.zeros(window.cells + 3, dtype=np.int64) for window in question.windows
-        ]
+        self.counts: list[Counts] = [np.zeros(size, dtype=np.int64) for size in question.sizes]
         self.n_rows = 0
         self.digest = 0
-        self._lock = threading.Lock()
+        self._lock, self._room = threading.Lock(), Room()
 
     def __repr__(self) -> str:
         return f"Histograms({len(self.counts)} columns, <sensitive>)"
@@ -161,26 +236,35 @@ class Histograms:
     __hash__ = None  # type: ignore[assignment]
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        made_here = ("_lock", "_room")
+        return {name: each for name, each in self.__dict__.items() if name not in made_here}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
+        self.__dict__.update(state, _lock=threading.Lock(), _room=Room())
 
     def add(self, columns: Iterable[NDArray[np.float64]]) -> None:
         """Count a block of rows, given column by column; several threads may do so."""
         windows, n_columns, n_rows = self.question.windows, 0, 0
+        shared = self.question.shared
+        wanted = {} if shared is None else {place: each for place, _, each in shared.rings}
+        found: list[NDArray[np.intp]] = []
         for window, mine, values in zip(windows, self.counts, columns, strict=False):
+            if n_columns in wanted:
+                found.append(wanted[n_columns].places(values))
             n_columns, n_rows = n_columns + 1, len(values)
-            places = np.empty(n_rows, dtype=np.intp)
+            places = self._room.matrix("counted", n_rows, 1)[:, 0].view(np.int64)
             for start in range(0, n_rows, _TILE):
                 tile = slice(start, start + _TILE)
-                places[tile] = window.places(values[tile])
+                places[tile] = window.places(values[tile], self._room)
             counted = np.bincount(places, minlength=len(mine))
             with self._lock:
                 mine += counted
         if n_columns != len(windows):
             raise DataError(f"Expected {len(windows)} columns to count.")
+        more = [] if shared is None else shared.counts(found)
         with self._lock:
+            for mine, counted in zip(self.counts[n_columns:], more, strict=True):
+                mine += counted
             self.n_rows += n_rows
 
     def watch(self, digest: int) -> None:

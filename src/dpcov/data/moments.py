@@ -35,6 +35,9 @@ _SMALLEST_ENERGY = 5.5e-40
 
 FloatBlock = NDArray[np.float64]
 
+# Which columns rows have, ascending.
+Places = NDArray[np.intp]
+
 
 @dataclass(frozen=True, kw_only=True)
 class MomentsSpec:
@@ -89,12 +92,12 @@ class StratumMoments:
     def __repr__(self) -> str:
         return "StratumMoments(<sensitive>)"
 
-    def add(self, block: FloatBlock, bits: int) -> None:
+    def add(self, block: FloatBlock, bits: int, places: Places | None = None) -> None:
         """Add lattice rows, at most ``2**(53 - 2 bits)`` of them; several threads may do so."""
         bound = len(block) << (2 * bits)
-        self.sscp.add_gram(block, bound)
+        self.sscp.add_gram(block, bound, places)
         if self.normalized is not None:
-            self.normalized.add_gram(normalize(block, bits), bound)
+            self.normalized.add_gram(normalize(block, bits), bound, places)
         # Adding to a number of Python is not atomic.
         with self.sscp.lock:
             self.n_rows += len(block)
@@ -143,10 +146,18 @@ class Moments:
         return sum(stratum.n_rows for stratum in self.strata)
 
     def add(
-        self, rows: FloatBlock, groups: NDArray[np.intp] | None = None, *, overwrite: bool = False
+        self,
+        rows: FloatBlock,
+        groups: NDArray[np.intp] | None = None,
+        *,
+        places: Places | None = None,
+        overwrite: bool = False,
     ) -> None:
-        """Add rows, longer ones than 1 scaled down; ``overwrite`` lets their memory be used."""
-        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+        """Add rows, longer ones than 1 scaled down; ``overwrite`` lets their memory be used.
+
+        ``places`` are the columns that rows have, ascending, where others are zero.
+        """
+        if rows.ndim != 2 or rows.shape[1] != (self.n_features if places is None else len(places)):
             raise DataError(f"Expected blocks of rows with {self.n_features} encoded columns.")
         step = self.block_rows
         if self.spec.n_strata > 1:
@@ -154,13 +165,17 @@ class Moments:
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
             numbers = None if groups is None else groups[start : start + step]
-            values, strata = quantize(part, self.spec, numbers, out=part if overwrite else None)
-            self.add_lattice(values, strata)
+            values, strata = quantize(
+                part, self.spec, numbers, part if overwrite else None, self.n_features
+            )
+            self.add_lattice(values, strata, places)
 
-    def add_lattice(self, values: FloatBlock, strata: NDArray[np.intp] | None) -> None:
+    def add_lattice(
+        self, values: FloatBlock, strata: NDArray[np.intp] | None, places: Places | None = None
+    ) -> None:
         """Add quantized rows: one symmetric product per stratum and block."""
         for index, members in _by_stratum(values, strata, self.block_rows):
-            self.strata[index].add(members, self.spec.bits)
+            self.strata[index].add(members, self.spec.bits, places)
 
     @property
     def block_rows(self) -> int:
@@ -208,10 +223,12 @@ def quantize(
     spec: MomentsSpec,
     groups: NDArray[np.intp] | None = None,
     out: FloatBlock | None = None,
+    n_columns: int | None = None,
 ) -> tuple[FloatBlock, NDArray[np.intp] | None]:
     """Turn encoded rows into **sensitive** integers, and the strata of rows, None if there is one.
 
-    Each row is in the unit of its own shell, with a squared norm of at most ``4**bits``.
+    Each row is in the unit of its own shell, with a squared norm of at most ``4**bits``.  Of
+    ``n_columns`` columns those that are zero in all rows may be left out.
     """
     # A row z of norm at most 1 in shell s (radius 2**-s) becomes trunc(z * 2**(bits + s)).
     # Rows that exceed 4**bits (clipped rows, rounding) are shortened.
@@ -223,9 +240,9 @@ def quantize(
         shorten(np.trunc(values, out=values), spec.bits)
     else:
         shells = np.zeros(len(rows), dtype=np.intp)
-        step = max(1, _TILE_VALUES // rows.shape[1])
+        step, width = max(1, _TILE_VALUES // rows.shape[1]), n_columns or rows.shape[1]
         for tile in (slice(start, start + step) for start in range(0, len(rows), step)):
-            _quantize_tile(rows[tile], values[tile], shells[tile], spec)
+            _quantize_tile(rows[tile], values[tile], shells[tile], spec, width)
     if spec.groups == 1:
         return values, shells
     if groups is None or len(groups) != len(rows):
@@ -237,11 +254,11 @@ def quantize(
 
 
 def _quantize_tile(
-    rows: FloatBlock, values: FloatBlock, shells: NDArray[np.intp], spec: MomentsSpec
+    rows: FloatBlock, values: FloatBlock, shells: NDArray[np.intp], spec: MomentsSpec, width: int
 ) -> None:
     clipped = rows if spec.clip == 1 else rows / spec.clip
     energies = NUMPY.norms(clipped)
-    shells[:] = _shell_of(clipped, energies, spec)
+    shells[:] = _shell_of(clipped, energies, spec, width)
     whole, most = shells // spec.parts, part_energies(spec.parts)[shells % spec.parts]
     surely_short = (energies <= np.ldexp(_SURELY_SHORT * most, -2 * whole)).all()
     scales = np.ldexp(1.0 / spec.clip, spec.bits + whole)[:, None]
@@ -250,31 +267,37 @@ def _quantize_tile(
         shorten(values, spec.bits, energies=most)
 
 
-def _shell_of(rows: FloatBlock, energies: FloatBlock, spec: MomentsSpec) -> NDArray[np.intp]:
+def _shell_of(
+    rows: FloatBlock, energies: FloatBlock, spec: MomentsSpec, n_columns: int | None = None
+) -> NDArray[np.intp]:
     # Engines must agree on every row.  Floating squared norms, whose last digits depend on the
     # machine, decide where they are far enough from a border; `exact_shell_of` measures the other
     # rows, and differs from a squared norm by less than the margin: its entries, below 2**bits,
     # lose less than 1 each, so a norm of 2**(bits - 1) or more loses less than sqrt(d).
+    width = n_columns or rows.shape[1]
     mantissa, power = np.frexp(np.maximum(energies, _SMALLEST_ENERGY))
     steps = max(1, spec.parts // 2)
     place = (1.0 - mantissa) * (2 * steps)
     step = place.astype(np.intp)
     shell: NDArray[np.intp] = -power // 2 if spec.parts == 1 else -power * steps + step
-    margin = 2 * steps * 2.0 ** (3 - _shell_bits(rows)) * math.sqrt(rows.shape[1])
+    margin = 2 * steps * 2.0 ** (3 - _shell_bits(width)) * math.sqrt(width)
     # No border lies between the outermost one and the next.
     inside = energies < 1.0 - 0.25 / steps if spec.parts > 1 else energies < 0.5
     unsure = inside & (np.abs(place - step - 0.5) > 0.5 - margin)
     if len(places := np.flatnonzero(unsure)):
-        shell[places] = exact_shell_of(rows[places], spec)
+        shell[places] = exact_shell_of(rows[places], spec, n_columns=width)
     return np.clip(shell, 0, spec.shells * spec.parts - 1).astype(np.intp)
 
 
-def exact_shell_of(rows: Array, spec: MomentsSpec, on: Library = NUMPY) -> Array:
+def exact_shell_of(
+    rows: Array, spec: MomentsSpec, on: Library = NUMPY, n_columns: int | None = None
+) -> Array:
     """Parts of shells that rows are in, counted through all shells; zeros in the last.
 
     Norms are measured in integers relative to the largest entry.
     """
-    xp, bits, last = on.module, _shell_bits(rows), spec.shells * spec.parts - 1
+    xp, last = on.module, spec.shells * spec.parts - 1
+    bits = _shell_bits(n_columns or int(rows.shape[1]))
     exponent = xp.clip(on.frexp(xp.amax(xp.abs(rows), axis=1)), -900, 1024) - bits
     energy = on.norms(xp.trunc(rows * on.power_of_two(-exponent)[:, None]))
     power = on.frexp(energy)
@@ -291,9 +314,9 @@ def exact_shell_of(rows: Array, spec: MomentsSpec, on: Library = NUMPY) -> Array
     return xp.clip(xp.where(energy > 0, shell, shell * 0 + last), 0, last)
 
 
-def _shell_bits(rows: Array) -> int:
+def _shell_bits(n_columns: int) -> int:
     # Bits of an entry for which a sum of squares stays below 2**53.
-    return (53 - int(rows.shape[1]).bit_length()) // 2
+    return (53 - n_columns.bit_length()) // 2
 
 
 def shorten(values: Array, bits: int, on: Library = NUMPY, energies: Array | None = None) -> Array:

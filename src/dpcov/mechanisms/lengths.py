@@ -40,9 +40,14 @@ _FALSE_BINS = 0.002
 # Noise on the sum of all squared lengths, relative to it, up to which bins count that do not show;
 # and the slowest that their squared lengths fall from two bins to the next two.
 _DOUBT, _FLATTEST = 0.06, 0.6
+# The same for what is stated as lost.
+_DOUBT_STATED = 0.15
 # At most so many: squared lengths sixteen times as large.
 _FURTHER = 8
 _MOST_LOST = 0.95
+# Half powers of two from which squared lengths are told apart: scales that the survey does not see
+# are far too wide.
+_SHORTEST = -15
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ def find_lengths(
     starts = _starts()
     noise = CountNoise(cost, problem)
     sums = np.add.reduceat(answer.counts[0][MISSING + 1 :], starts[:-1])
-    counts = sums + noise.draw(len(sums), entropy, disjoint=True)
+    counts = 1.0 * sums + noise.draw(len(sums), entropy, disjoint=True)
     edges = _energy(starts)
     unseen = noise.evidence(noise.std(disjoint=True), _FALSE_BINS / len(counts))
     shown = counts > unseen
@@ -89,26 +94,38 @@ def find_lengths(
     # Bins are open above only where rows are as long as can be told.
     middle, ends = (edges[:-1] + np.minimum(edges[1:], 2 * edges[-2])) / 2, edges[1:]
     last = int(np.flatnonzero(shown)[-1])
-    # Further bins count where the noise on their squared lengths is small beside all.
     doubt = noise.std(disjoint=True) * np.sqrt(np.cumsum(middle**2))
     whole = float(middle[: last + 1] @ counts[: last + 1])
-    last = max(last, min(last + _FURTHER, int(np.searchsorted(doubt, _DOUBT * whole)) - 1))
-    counts, middle, bounds = counts[: last + 1], middle[: last + 1], ends[: last + 1]
-    squares = middle * counts
-    # Behind them the tail goes on as it ends.
-    noise_of_two = noise.std(disjoint=True) * float(np.hypot(*middle[-2:])) if last else 0.0
-    hidden = _behind(squares, 2 * noise_of_two) * (last + 1 < len(ends))
-    whole = max(float(squares.sum()), middle[0]) + hidden
-    kept = np.maximum(np.minimum(middle, bounds[:, None]) @ counts, middle[0])
-    lost = np.clip(
-        (np.maximum(middle - bounds[:, None], 0.0) @ counts + hidden) / whole, 0.0, _MOST_LOST
-    )
+    # No bin holds less than no row: far ones would hide what is lost in others. Bins that do not
+    # show count for less, about by what noise alone has above zero, or rows would seem long.
+    counts[last + 1 :] -= 0.5 * noise.std(disjoint=True)
+    counts = np.maximum(counts, 0.0)
+
+    def up_to(most: float) -> tuple[np.ndarray, int]:
+        """What every bound loses, and the last bin of so much noise."""
+        # Further bins count where the noise on their squared lengths is small beside all.
+        end = max(last, min(last + _FURTHER, int(np.searchsorted(doubt, most * whole)) - 1))
+        seen, lengths = counts[: end + 1], middle[: end + 1]
+        # Behind them the tail goes on as it ends.
+        noise_of_two = noise.std(disjoint=True) * float(np.hypot(*lengths[-2:])) if end else 0.0
+        hidden = _behind(lengths * seen, 2 * noise_of_two) * (end + 1 < len(ends))
+        total = max(float(lengths @ seen), middle[0]) + hidden
+        beyond = np.maximum(lengths - ends[:, None], 0.0) @ seen + hidden
+        return np.clip(beyond / total, 0.0, _MOST_LOST), end
+
+    lost, end = up_to(_DOUBT)
+    seen, bounds = counts[: end + 1], ends[: end + 1]
+    kept = np.maximum(np.minimum(middle[: end + 1], bounds[:, None]) @ seen, middle[0])
+    # One column whose scale is far too small makes rows long, and no variance of others large.
+    kept = np.minimum(kept, max(float(seen.sum()), 1.0))
     # A correlation's noise is that of an entry over two deviations; kept / rows is a variance.
     spread = entry_std * (bounds * n_values + 1) / kept
-    best = int(np.argmin(spread**2 + (BIAS * lost) ** 2))
-    # Half of the noise's deviation is added, so that it is rarely stated far too small.
-    stated = lost[best] + 0.5 * doubt[last] / whole
-    return Shortening(float(bounds[best]), float(min(stated, _MOST_LOST)))
+    best = int(np.argmin(spread**2 + (BIAS * lost[: end + 1]) ** 2))
+    # It is rarely stated far too small: half of the noise's deviation is added, and bins count that
+    # are too noisy to choose by.
+    doubted = 0.5 * doubt[end] / float(middle[: end + 1] @ seen)
+    most = max(lost[best], up_to(_DOUBT_STATED)[0][best]) + doubted
+    return Shortening(float(bounds[best]), float(min(most, _MOST_LOST)))
 
 
 def _behind(squares: np.ndarray, evidence: float) -> float:
@@ -136,7 +153,7 @@ def entry_std(calibration: Calibration, problem: Problem) -> float:
 
 def _starts() -> np.ndarray:
     # First cells of the bins: squared lengths grow by the root of two; the first is all shorter.
-    energies = 2.0 ** (np.arange(-3, 25) / 2)
+    energies = 2.0 ** (np.arange(_SHORTEST, 25) / 2)
     inner = np.floor(energies / (1 + energies) * CELLS).astype(np.intp)
     return np.unique(np.concatenate([[0], inner, [CELLS]]))
 

@@ -16,7 +16,7 @@ l1 norm.  Every column has its own part of the cost.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, log2, sqrt
 from statistics import NormalDist
@@ -27,9 +27,12 @@ from numpy.typing import NDArray
 from dpcov.data.histograms import (
     FINE_CELLS,
     MISSING,
+    UNIT,
     Counts,
     FineWindow,
     HistogramQuestion,
+    Rings,
+    Shared,
     Window,
     fine_edges,
 )
@@ -94,8 +97,17 @@ LIKELY = 0.5
 LEAST_FALL, HIDDEN_SHELLS = 2.0, 2
 """Factor by which a tail falls from shell to shell at least, and how far it may go on unseen."""
 
+LACKING = 3.0
+"""Deviations of the noise from which values are missing in the shells that show."""
+
+_RUNS = 1, 2, 4
+"""Neighboring shells of which the sums are tested."""
+
 _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
-"""Parts of a column's cost for the whole range, and for the finer window where one is needed."""
+"""Parts of the cost for a look at every column, and at those of which one value showed alone."""
+
+_FINER = Fraction(1, 2)
+"""Part of that for finer windows where one is needed; the rest is for the rings of all together."""
 
 
 @dataclass(frozen=True)
@@ -132,19 +144,22 @@ class SurveyColumn:
 
 @dataclass(frozen=True)
 class CountNoise:
-    """Exact integer noise on counts that a part of the cost pays for."""
+    """Exact integer noise on counts that a part of the cost pays for; a row adds ``unit``."""
 
     cost: Cost
     problem: Problem
+    unit: int = 1
 
     def _moved(self, disjoint: bool) -> int:
         # One of two cells loses k rows and the other gains them when rows are replaced.
         moved = 2 if disjoint and self.problem.neighbors == "replace-one" else 1
-        return moved * self.problem.rows_per_person
+        return moved * self.problem.rows_per_person * self.unit
 
     def _squared_scale(self, disjoint: bool) -> Fraction:
         moved = self._moved(disjoint)
-        return squared_noise_scale(self.cost, moved, moved * self.problem.rows_per_person)
+        return squared_noise_scale(
+            self.cost, moved, moved * self.problem.rows_per_person * self.unit
+        )
 
     def draw(self, size: int, entropy: Entropy, *, disjoint: bool = False) -> Counts:
         """Noise for ``size`` disjoint cells together, or for one count."""
@@ -182,7 +197,7 @@ def survey(
     share, size = part_of(cost, Fraction(1, len(columns))), len(columns)
     wide = ask(question(columns))
     found: list[list[Spread]] = []
-    unseen: dict[int, Window] = {}
+    alone: dict[int, _Alone] = {}
     for place, (column, counts) in enumerate(zip(columns, wide.counts, strict=True)):
         if column.categories or column.boolean:
             found.append(_levels(counts, CountNoise(share, problem), size, entropy))
@@ -190,24 +205,43 @@ def survey(
         cells = _Cells.whole(counts, column.anchor)
         seen = _look(cells, part_of(share, _FIRST), problem, size, entropy)
         found.append([seen.spread or Spread(0.0, 1.0)])
-        if seen.unresolved is not None:
-            unseen[place] = seen.unresolved
-    if unseen:
-        windows = tuple(unseen.get(place, Window(cells=1)) for place in range(size))
-        finer = ask(HistogramQuestion(windows=windows, watched=True))
-        for place, window in unseen.items():
-            cells = _Cells.zoomed(wide.counts[place], finer.counts[place], window)
-            seen = _look(cells, part_of(share, _SECOND), problem, size, entropy)
-            # The first look had more of the budget for what lies far away.
-            if seen.spread is not None and seen.unresolved is None:
-                found[place] = [seen.spread]
+        if seen.alone is not None:
+            alone[place] = seen.alone
+    if not alone:
+        return found
+    windows = {place: each.window for place, each in alone.items() if each.window is not None}
+    rings = [(place, each.weight, each.rings) for place, each in alone.items()]
+    again = ask(
+        HistogramQuestion(
+            windows=tuple(windows.get(place, Window(cells=1)) for place in range(size)),
+            shared=Shared(tuple(rings), in_l2=isinstance(cost, ZCDP)),
+            watched=True,
+        )
+    )
+    numbers = sum(not (column.categories or column.boolean) for column in columns)
+    second = part_of(share, _SECOND * numbers)
+    finer = part_of(second, _FINER / max(1, len(windows)))
+    for place, window in windows.items():
+        cells = _Cells.zoomed(wide.counts[place], again.counts[place], window)
+        seen = _look(cells, finer, problem, size, entropy)
+        # The first look had more of the budget for what lies far away.
+        if seen.spread is not None and seen.alone is None:
+            found[place] = [seen.spread]
+            alone[place] = replace(alone[place], finer=seen.spread)
+    together = part_of(second, 1 - _FINER) if windows else second
+    around = _look_around(
+        list(alone.values()), again.counts[size:], together, problem, size, entropy
+    )
+    for place, spread in zip(alone, around, strict=True):
+        found[place] = [spread]
     return found
 
 
 def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> None:
     """Refuse now a cost whose smallest part needs more noise than can be drawn."""
-    smallest = _SECOND / 2 * min(_SHARES) / max(1, len(columns))
-    CountNoise(part_of(cost, smallest), problem).std(disjoint=True)
+    second = part_of(cost, _SECOND / max(1, len(columns)))
+    CountNoise(part_of(second, _FINER / 2 * min(_SHARES)), problem).std(disjoint=True)
+    CountNoise(part_of(second, 1 - _FINER), problem, UNIT).std(disjoint=True)
 
 
 def hidden_part(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> float:
@@ -306,11 +340,50 @@ class _Cells:
 
 
 @dataclass(frozen=True)
+class _Alone:
+    """A value that showed alone: others are at least ``radius`` away, or within a finer window.
+
+    Parameters
+    ----------
+    spread : Spread
+        What is taken where a second look shows nothing.
+    radius, rows : float
+        Where other values begin, and the number of all.
+    others, unsure : float
+        How many are away, and the standard deviation of the noise on that; 0 if not known.
+    window : Window, optional
+        Finer cells around the value.
+    finer : Spread, optional
+        What they showed.
+    """
+
+    spread: Spread
+    radius: float
+    rows: float
+    others: float
+    unsure: float
+    window: Window | None
+    finer: Spread | None = None
+
+    @property
+    def weight(self) -> int:
+        """Of a row's part in these rings: in proportion to how rare others are."""
+        return max(1, round(UNIT / max(1.0, self.others, self.unsure)))
+
+    @property
+    def rings(self) -> Rings:
+        """What lies how far away."""
+        far = 1.0 + abs(self.spread.center)
+        cells = max(1, int(np.ceil(np.log2(far / self.radius))))
+        return Rings(self.spread.center, self.radius, cells)
+
+
+@dataclass(frozen=True)
 class _Seen:
-    """What a look at a column found, if anything; where to look again if only one value showed."""
+    """What a look at a column found, if anything; the value if only one showed."""
 
     spread: Spread | None
-    unresolved: Window | None = None
+    alone: _Alone | None = None
 
 
 def _look(cells: _Cells, cost: Cost, problem: Problem, size: int, entropy: Entropy) -> _Seen:
@@ -341,28 +414,97 @@ def _look_in_shells(
     mean, square = (inner + outer) / 2, (inner**2 + inner * outer + outer**2) / 3
     looks = 2 * counts.size * size
     last = _outermost(seen, std, noise.evidence(1.0, FALSE_SHELLS / looks))
+    least = _least_radius(seen, outer, last, std, rows)
     hidden = sqrt(2) * std / rows
     offset = float((seen[0] - seen[1])[: last + 1] @ mean[: last + 1]) / rows
     squares = float(np.maximum(seen.sum(axis=0), 0)[: last + 1] @ square[: last + 1]) / rows
-    if outer[last] <= 4 * cells.width(center) or _one_value(
-        seen, noise.evidence(std, FALSE_SCALES / looks)
+    if not least and (
+        outer[last] <= 4 * cells.width(center)
+        or _one_value(seen, noise.evidence(std, FALSE_SCALES / looks))
     ):
         # Nothing but one value shows: others lie where most seems to be, or anywhere.
         sides = np.concatenate([seen / std, seen.sum(axis=0, keepdims=True) / (sqrt(2) * std)])
         behind = int(np.argmax(seen.sum(axis=0))) + 1
         likely = sides.max(axis=0)[behind:] > noise.evidence(1.0, LIKELY / sides.size)
-        away = outer[behind:][likely].max(initial=0.0) or far
-        spread = Spread(at, min(1.0, sqrt(squares + hidden * away**2)))
-        return _Seen(spread, cells.around(center))
+        farthest = outer[behind:][likely].max(initial=0.0) or far
+        spread = Spread(at, min(1.0, sqrt(squares + hidden * farthest**2)))
+        begins = max(last if outer[last] <= 4 * cells.width(center) else 0, behind - 1)
+        within = float(seen[:, : begins + 1].sum())
+        # The number of all values is about as noisy as that of a shell's side.
+        unsure = std * sqrt(2 * begins + 3)
+        away = rows - within, unsure
+        alone = _Alone(spread, float(outer[begins]), rows, *away, cells.around(center))
+        return _Seen(spread, alone)
     # No shell behind the next two shows: summing them all would sum noise.
     near = seen.sum(axis=0)[: last + 3]
     tail = np.maximum(np.cumsum(near[::-1])[::-1], 0) / rows
     shown, squares = squares, squares + _unseen(tail, square, last, hidden, rows)
     # Rows far out must not be longer than the other columns together make them.
-    squares = max(squares, float(square[last]) / (size + 1))
+    squares = max(squares, float(square[last]) / (size + 1), least**2)
     offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
     scale = sqrt(max(squares - offset**2, squares / 4))
     return _Seen(Spread(at + offset, scale, max(0.0, shown - offset**2) / scale**2))
+
+
+def _look_around(
+    alone: Sequence[_Alone],
+    counts: Sequence[Counts],
+    cost: Cost,
+    problem: Problem,
+    size: int,
+    entropy: Entropy,
+) -> list[Spread]:
+    """Spreads of columns in which one value showed alone, from the rings of all together."""
+    noise, sums = CountNoise(cost, problem, UNIT), np.concatenate(counts)
+    noisy = (sums + noise.draw(len(sums), entropy, disjoint=True)) / UNIT
+    std = noise.std(disjoint=True) / UNIT
+    chances = np.array([FALSE_SHELLS, FALSE_SCALES]) / (len(_RUNS) * len(sums))
+    shown, certain = (noise.evidence(std, chance) for chance in chances)
+    ends = np.cumsum([len(each) for each in counts])[:-1]
+    found = []
+    for each, seen in zip(alone, np.split(noisy, ends), strict=True):
+        last = _last_ring(seen, std, shown)
+        beside = None if last is None else _beside(each, seen, last, std, size)
+        if beside is None or _last_ring(seen, std, certain) is None:
+            # Others lie where they seem to be, or anywhere.
+            away = each.radius * 2.0 ** (len(seen) if last is None else last + 1)
+            hidden = max(sqrt(2) * std, each.others - 2 * each.unsure)
+            scale = max(sqrt(hidden / each.rows) * away, beside.scale if beside else 0.0)
+            beside = each.finer or replace(each.spread, scale=min(each.spread.scale, scale))
+        found.append(beside)
+    return found
+
+
+def _beside(alone: _Alone, seen: Floats, last: int, std: float, size: int) -> Spread:
+    """Spread around a value beside which so many others lie in its rings, out to the last."""
+    # As in shells, of twice the inner radius outside.
+    square = np.asarray(7 / 3 * (alone.radius * 2.0 ** np.arange(len(seen))) ** 2, np.float64)
+    # Rows in rings of several columns add less to each: what the first look proves is there.
+    mass = max(1.0, float(np.maximum(seen, 0)[: last + 1].sum()))
+    seen = seen * max(1.0, (alone.others - 2 * alone.unsure) / mass)
+    tail = np.maximum(np.cumsum(seen[: last + 3][::-1])[::-1], 0) / alone.rows
+    shown = float(np.maximum(seen, 0)[: last + 1] @ square[: last + 1]) / alone.rows
+    squares = shown + _unseen(tail, square, last, sqrt(2) * std / alone.rows, alone.rows)
+    # As in shells: rows far out must not be longer than the other columns together make them.
+    squares = max(squares, float(square[last]) / (size + 1))
+    center, own = alone.spread.center, 0.0
+    if alone.finer is not None:
+        center, own = alone.finer.center, alone.finer.scale**2
+    scale = sqrt(squares + own)
+    return Spread(center, min(1.0, scale), (shown + own) / scale**2)
+
+
+def _last_ring(seen: Floats, std: float, evidence: float) -> int | None:
+    """The last ring that seems to hold something, of those which noise does not explain together.
+
+    None if noise explains all.
+    """
+    for ring in reversed(range(len(seen))):
+        for run in _RUNS:
+            together = seen[ring : ring + run]
+            if together.sum() > evidence * sqrt(run):
+                return ring + int(np.flatnonzero(together > std).max(initial=0))
+    return None
 
 
 def _middle(
@@ -418,15 +560,18 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
     if parts is None:
         # Nothing but one value shows; or nothing at all.
         spread = Spread(at, far * sqrt(min(1.0, max(needed, unsure))))
-        return _Seen(spread, cells.around(center)) if same > 0.5 else _Seen(None)
+        if same <= 0.5:
+            return _Seen(None)
+        away = others * rows, count.std()
+        return _Seen(spread, _Alone(spread, radius, rows, *away, cells.around(center)))
     target = round(2**digits * (1 - others / parts)) * int(cells.below[-1])
     before = np.concatenate([[0], inside[:-1]])
     # Least where that part is passed, by as much as possible on either side.
     crossing = np.maximum(2**digits * before - target, target - 2**digits * inside)
-    radius = radii[exponential_choice(crossing - crossing.min(), rate / 2**digits, entropy)]
+    drawn = float(radii[exponential_choice(crossing - crossing.min(), rate / 2**digits, entropy)])
     # Normal values but for one of so many parts lie within so many deviations.
     deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
-    usual = float(radius) / deviations * sqrt(1 - same)
+    usual = drawn / deviations * sqrt(1 - same)
     square = None
     if squares:
         own = part_of(cost, squares)
@@ -434,8 +579,13 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
     # The radius is up to twice as far as the part needs.
     scale = usual if square is None else sqrt(max(square, usual**2 / 4))
     energy = 0.5 if square is None else max(0.0, square) / scale**2
-    unresolved = cells.around(center) if radius <= 4 * cells.width(center) else None
-    return _Seen(Spread(at, min(1.0, scale), energy), unresolved)
+    spread = Spread(at, min(1.0, scale), energy)
+    if same > 0.5:
+        away = others * rows, count.std()
+        return _Seen(spread, _Alone(spread, radius, rows, *away, cells.around(center)))
+    if drawn <= 4 * cells.width(center):
+        return _Seen(spread, _Alone(spread, drawn, rows, 0.0, rows / parts, cells.around(center)))
+    return _Seen(spread)
 
 
 def _is_ample(cost: PureDP, problem: Problem) -> bool:
@@ -529,10 +679,26 @@ def _outermost(seen: NDArray[np.int64], std: float, evidence: float) -> int:
     sides = [(seen[0], std), (seen[1], std), (seen.sum(axis=0), sqrt(2) * std)]
     for shell in reversed(range(seen.shape[1])):
         for side, one in sides:
-            for run in (1, 2, 4):
+            for run in _RUNS:
                 if side[shell : shell + run].sum() > evidence * one * sqrt(run):
                     return shell
     return 0
+
+
+def _least_radius(
+    seen: NDArray[np.int64], outer: Floats, last: int, std: float, rows: float
+) -> float:
+    """Half the radius within which most values seem to lie, if the shells that show lack them.
+
+    Values that are spread over many shells show in none.  0 if the shells up to the last hold half.
+    """
+    beyond = rows - np.cumsum(seen.sum(axis=0))
+    unsure = std * np.sqrt(2 * np.arange(1, len(outer) + 1) + 1)
+    if beyond[last] <= max(rows / 2, LACKING * unsure[last]):
+        return 0.0
+    most = beyond + unsure
+    enough = int(np.argmax(most <= max(rows / 4, float(most.min()))))
+    return float(outer[enough]) / 2 if enough > last else 0.0
 
 
 def _one_value(seen: NDArray[np.int64], evidence: float) -> bool:

@@ -63,11 +63,16 @@ MOST_SHARE, CLEAR = Fraction(1, 2), 1 / 24
 # Part of the survey's cost for the lengths of rows.
 LENGTHS = Fraction(1, 5)
 
+# Part of that for the lengths of rows in the first matrix, which need not be known as well as those
+# in the last: with half of it intervals of a release with little noise covered too seldom.
+FIRST_LOOK = Fraction(1, 5)
+
+# Mean squared length of rows in the first matrix at most, over what the survey saw on average,
+# where it saw at least that part of the columns; otherwise a look says how long they are.
+_FIRST_LENGTH, _SEEN = 2.0, 0.5
+
 # Part of the budget for a first matrix, from which the linear map of the geometry follows.
 FIRST = Fraction(1, 10)
-
-# Mean squared length of rows in the first matrix at most, over what the survey saw on average.
-_FIRST_LENGTH = 2.0
 
 # Given where no row is scaled down.
 _ANY_BOUND = 2.0
@@ -96,6 +101,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         In the order of the encoding's ``column_values``.
     declared : sequence of EncodedColumn
         Encoded columns in the geometry of their bounds.
+    keeps_intercept : bool
+        Whether rows of any geometry carry their intercept whole.
     """
 
     def __init__(
@@ -103,8 +110,10 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         inner: Mechanism[Any],
         columns: Sequence[SurveyColumn],
         declared: Sequence[EncodedColumn],
+        keeps_intercept: bool = False,
     ) -> None:
         self.inner, self.columns, self.declared = inner, tuple(columns), tuple(declared)
+        self.keeps_intercept = keeps_intercept
         # Class variables of a mechanism, here of the one inside.
         self.name, self.numerics = inner.name, inner.numerics  # type: ignore[misc]
         self.relations, self.promises = inner.relations, inner.promises  # type: ignore[misc]
@@ -124,7 +133,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             levels = len(kind.levels) if isinstance(kind, Categorical) else 0
             anchor = anchors.get(name, 0.0)
             columns.append(SurveyColumn(name, levels, isinstance(kind, Boolean), anchor))
-        return cls(inner, columns, encoder.columns)
+        keeps_intercept = schema.intercept and schema.weights is None
+        return cls(inner, columns, encoder.columns, keeps_intercept)
 
     @property
     def asks_again(self) -> bool:
@@ -246,9 +256,18 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         spreads = survey(ask, self.columns, costs[0], problem, entropy)
         found = self._scales(dict(zip(self.columns, spreads, strict=True)))
         notes = [f"centers and scales of the columns were found with {calibration.survey}"]
-        full = Geometry(columns=found)
+        full, first_look = Geometry(columns=found), Fraction(0)
         if calibration.first is not None:
-            linear = self._linear(ask, full, spreads, calibration.first, problem, entropy)
+            energies = [each.energy for column in spreads for each in column]
+            if sum(energy > 0 for energy in energies) >= _SEEN * len(energies):
+                # How long most rows are follows; of longer ones the map need not know all.
+                usual = Shortening(_FIRST_LENGTH * sum(energies) / self._n_features, 0.0)
+            else:
+                first_look = FIRST_LOOK
+                look = part_of(costs[1], first_look)
+                usual = self._lengths(ask, full, look, calibration.first, problem, entropy)
+            shortened = self._shortened(full, usual)
+            linear = self._linear(ask, shortened, calibration.first, problem, entropy)
             # No row is scaled down before lengths are measured.
             full = Geometry(
                 columns=found, linear=linear, norm_bound=None if linear is None else _ANY_BOUND
@@ -258,7 +277,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                 f"a linear map that takes correlations out {found_or_not} with "
                 f"{calibration.first.promise}"
             )
-        lengths = self._lengths(ask, full, costs[1], calibration.inner, problem, entropy)
+        look = part_of(costs[1], 1 - first_look)
+        lengths = self._lengths(ask, full, look, calibration.inner, problem, entropy)
         return self._shortened(full, lengths), notes
 
     def _lengths(
@@ -281,20 +301,17 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def _linear(
         self,
         ask: Ask,
-        full: Geometry,
-        spreads: Sequence[Sequence[Spread]],
+        geometry: Geometry,
         calibration: Calibration,
         problem: Problem,
         entropy: Entropy,
     ) -> LinearMap | None:
         """The map that a first matrix of all groups together points to."""
-        # How long most rows are follows from the survey; of longer ones the map need not know all.
-        energy = sum(each.energy for column in spreads for each in column) / self._n_features
-        geometry = self._shortened(full, Shortening(_FIRST_LENGTH * energy, 0.0))
         together, drawn_by = replace(problem, n_groups=1), _plain(calibration.promise)
         first = drawn_by.draw(ask.under(geometry), calibration, together, entropy)
         columns = geometry.apply(self.declared)
-        return whitening_map(first, columns, geometry.bound(columns), problem.n_rows)
+        bound = geometry.bound(columns)
+        return whitening_map(first, columns, bound, problem.n_rows, self.keeps_intercept)
 
     def _scales(self, found: dict[SurveyColumn, list[Spread]]) -> dict[str, Scale]:
         scales: dict[str, Scale] = {}
@@ -324,7 +341,8 @@ class SurveyAlone(Surveyed):
     """
 
     def __init__(self, surveyed: Surveyed, coming: Budget) -> None:
-        super().__init__(surveyed.inner, surveyed.columns, surveyed.declared)
+        parts = surveyed.inner, surveyed.columns, surveyed.declared
+        super().__init__(*parts, surveyed.keeps_intercept)
         self.name, self.numerics, self.coming = "survey", "exact", coming  # type: ignore[misc]
 
     def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:

@@ -7,12 +7,14 @@ and leaves every column its spread: rows stay about as long as they were (docs/g
 from collections.abc import Sequence
 from dataclasses import replace
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from dpcov.data.linear import LinearMap
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.estimate.centering import Centering
 from dpcov.published.estimate.entry_noise import (
     NUCLEAR_EDGE,
     MomentNoise,
@@ -20,11 +22,18 @@ from dpcov.published.estimate.entry_noise import (
     largest_noise_eigenvalue,
 )
 from dpcov.published.estimate.unit import centered, unit_estimate
-from dpcov.published.linalg.symmetric import compose, eigh
+from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.statistics import NoisyStatistics
 
 # Variances and eigenvalues, relative to the largest, that are never stretched further.
 _LEAST = 1e-6
+
+# Noise on levels is taken out better where no map has mixed it: a map of them must leave less than
+# this part of the squared noise that one of the numbers alone does.
+_BETTER = 0.95
+
+# Deviations of noise that a mean is told from zero by.
+_HIDDEN = 4.0
 
 RESOLVED = 1.0
 """Eigenvalues of noise on correlations up to which a first matrix is worth its cost."""
@@ -38,9 +47,15 @@ def with_map(statistics: NoisyStatistics, linear: LinearMap) -> NoisyStatistics:
 
 
 def whitening_map(
-    first: NoisyStatistics, columns: Sequence[EncodedColumn], bound: float, n_rows: int | None
+    first: NoisyStatistics,
+    columns: Sequence[EncodedColumn],
+    bound: float,
+    n_rows: int | None,
+    keeps_intercept: bool = False,
 ) -> LinearMap | None:
-    """With D the spreads and R the correlations, ``D (R + edge I)^-1/2 D^-1 (x - mean)``.
+    """With D the spreads and R the correlations, ``D ((R + edge I)/(1 + edge))^-1/2 D^-1 (x - m)``.
+
+    The m are means, as far as the noise lets them be known.
 
     Parameters
     ----------
@@ -51,6 +66,8 @@ def whitening_map(
         Norm bound of the rows.
     n_rows : int or None
         Public number of rows, None where the matrix has a noisy one.
+    keeps_intercept : bool
+        Whether every row carries its intercept whole, so that its moment is known.
 
     Returns
     -------
@@ -62,28 +79,71 @@ def whitening_map(
     mean, covariance = np.zeros(len(columns)), unit.matrix * bound**2.0
     if start:
         try:
-            _, mean, covariance = centered(unit, None)
+            known = bound**-2.0 if keeps_intercept else None
+            intercept, mean, covariance = centered(unit, known)
         except ReleaseError:
             return None
+        about = Centering(noisy=unit.matrix, variance=unit.off_diagonal_variance, unit=intercept)
+        if about.is_drowned:
+            # Rows far from their means are long, and noise grows with their length.
+            covariance = covariance + np.outer(mean, mean) - np.outer(about.likely, about.likely)
+            mean = about.likely
     noise = MomentNoise(
         diagonal=unit.noise_variance * bound**4.0,
         off_diagonal=unit.off_diagonal_variance * bound**4.0,
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
     )
-    matrix, features = np.eye(len(covariance)), columns[start:]
+    features = columns[start:]
     # Indicators of missing values stay as they are: noise on them matters little.
-    values_at = np.array([i for i, c in enumerate(features) if c.kind != "missing"], dtype=np.intp)
-    covariance = covariance[np.ix_(values_at, values_at)]
+    values = [i for i, c in enumerate(features) if c.kind != "missing"]
+    numbers = [i for i in values if features[i].kind != "category"]
+    whole, plain = (_whitening(covariance, places, noise) for places in (values, numbers))
+    # Levels of a column add up: no noise is left on their sum, be it mapped or not.
+    sums = len({c.source for c in features if c.kind == "category"})
+    levels_mapped = whole.length * (whole.noise - sums * whole.edge)
+    levels_kept = plain.length * (plain.noise - sums)
+    matrix = (whole if levels_mapped < _BETTER * levels_kept else plain).matrix
+    if start:
+        # An indicator of which noise hides whether any value is missing keeps its zeros: rows get
+        # no longer by it, and what is zero in all rows takes no time.
+        hidden = np.abs(mean) <= _HIDDEN * sqrt(noise.off_diagonal)
+        hidden[values] = False
+        matrix = np.column_stack([-matrix @ np.where(hidden, 0.0, mean), matrix])
+    found = LinearMap.nearest(matrix)
+    # Rounded, it must still be one that can be undone: the budget is charged by now.
+    return found if found.can_be_undone else None
+
+
+class _Whitening(NamedTuple):
+    """A map, (p, p), with its mean squared length of rows and the sum of its noise on features.
+
+    Both are p without a map; ``edge`` is that noise where the rows have no variance.
+    """
+
+    matrix: Array
+    length: float
+    noise: float
+    edge: float = 1.0
+
+
+def _whitening(covariance: Array, chosen: Sequence[int], noise: MomentNoise) -> _Whitening:
+    """Take correlations among the chosen features out; the others stay as they are."""
+    matrix, places = np.eye(len(covariance)), np.array(chosen, dtype=np.intp)
+    if not len(places):
+        return _Whitening(matrix, len(matrix), len(matrix))
+    covariance = covariance[np.ix_(places, places)]
     # What the noise may hide counts as spread.
     variances = np.diagonal(covariance)
     least = max(sqrt(noise.diagonal), _LEAST * float(variances.max()), np.finfo(float).tiny)
     spreads = np.sqrt(np.maximum(variances, least))
     edge = largest_noise_eigenvalue(noise, 1 / spreads, np.zeros(len(spreads)))
+    edge = max(edge, _LEAST)
     values, vectors = eigh(covariance / np.outer(spreads, spreads))
-    root = compose((np.maximum(values, 0.0) + max(edge, _LEAST)) ** -0.5, vectors)
-    matrix[np.ix_(values_at, values_at)] = spreads[:, None] * root / spreads
-    if start:
-        matrix = np.column_stack([-matrix @ mean, matrix])
-    found = LinearMap.nearest(matrix)
-    # Rounded, it must still be one that can be undone: the budget is charged by now.
-    return found if found.can_be_undone else None
+    kept = np.maximum(values, 0.0)
+    # Columns that nothing relates keep their spreads, however much the noise hides.
+    root = compose(((kept + edge) / (1 + edge)) ** -0.5, vectors)
+    matrix[np.ix_(places, places)] = spreads[:, None] * root / spreads
+    # Lengths of rows under the map, and noise when it is undone.
+    others = len(matrix) - len(places)
+    length = others + (1 + edge) * float(np.sum(kept / (kept + edge)))
+    return _Whitening(matrix, length, others + len(places), edge / (1 + edge))

@@ -1,0 +1,60 @@
+"""The length of rows: what scaling down is said to take is what it takes, up to the noise."""
+
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dpcov.data.geometry import Geometry
+from dpcov.data.histograms import MISSING
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.lengths import CELLS, find_lengths
+from dpcov.noise.entropy import SeededEntropy
+from dpcov.privacy.guarantee import ZCDP, PureDP
+
+RNG = np.random.default_rng(7)
+N, D = 20_000, 10
+NORMAL = RNG.normal(size=(N, D))
+# A column in which one row of seventy is as long as all others together.
+RARE = np.where(RNG.random(N) < 1 / 70, 5.8, 0.0)
+TABLES = {
+    "normal rows": (NORMAL**2).mean(axis=1),
+    "a rare value": ((NORMAL[:, 1:] ** 2).sum(axis=1) + RARE**2) / D,
+    "a long tail": (np.exp(1.2 * NORMAL) / 3).mean(axis=1),
+}
+COSTS = {"zcdp": ZCDP(rho=Fraction("0.007")), "pure": PureDP(epsilon=Fraction("0.16"))}
+
+
+def chosen(energies, cost, seed):
+    """What is found of rows of these squared lengths per column."""
+    counts = np.zeros(MISSING + 1 + CELLS)
+    cells = np.minimum((energies / (1 + energies) * CELLS).astype(int), CELLS - 1)
+    np.add.at(counts, MISSING + 1 + cells, 1)
+    problem = Problem(n_features=D + 1, neighbors="replace-one", n_rows=N, rows_per_person=1)
+    ask = lambda question: SimpleNamespace(counts=[counts.astype(int)])  # noqa: E731
+    return find_lengths(ask, Geometry(columns={}), cost, problem, SeededEntropy(seed), 1.5, D)
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("cost", COSTS)
+def test_what_is_lost_is_hardly_ever_stated_far_too_small(table, cost):
+    energies = TABLES[table]
+    stated, true = [], []
+    for seed in range(200):
+        found = chosen(energies, COSTS[cost], seed)
+        stated.append(found.lost)
+        true.append(np.maximum(energies - found.energy, 0).sum() / energies.sum())
+    far_too_small = np.array(stated) < 0.5 * np.array(true) - 0.005
+    assert far_too_small.mean() <= 0.03
+    # Nor does it hide everything behind a large number.
+    assert np.median(stated) <= 2 * np.median(true) + 0.06
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("share", [0.05, 0.8])
+def test_a_column_whose_scale_is_far_too_small_does_not_drown_the_others(cost, share):
+    giant = np.where(RNG.random(N) < share, 1e6, 1.0)
+    energies = ((NORMAL[:, 1:] ** 2).sum(axis=1) + giant * NORMAL[:, 0] ** 2) / D
+    for seed in range(20):
+        assert chosen(energies, COSTS[cost], seed).energy <= 3
