@@ -25,7 +25,7 @@ from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import Grouping, split_schema
-from dpcov.data.histograms import FineWindow, HistogramQuestion, Histograms, Window
+from dpcov.data.histograms import FineWindow, HistogramQuestion, Histograms, Rings, Shared, Window
 from dpcov.data.linear import LinearMap
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
@@ -175,6 +175,7 @@ class Gatherer:
     def __init__(self, opens, folder, encoding=ENCODING, engine=None):
         self.folder, self.encoding, self.spec = folder, encoding, SPEC
         self.linear, self.watched, self.windows, self.geometry = None, True, None, None
+        self.shared = None
         self._opens, self._where = opens, Gathering(engine=engine, threads=1)
         self.alone = cache(lambda place: self([self.pool[place]]))
         self.pool = []
@@ -184,7 +185,10 @@ class Gatherer:
         """What is asked; with a digest of the rows, which must add up like the moments."""
         if self.windows:
             return HistogramQuestion(
-                windows=self.windows, watched=self.watched, geometry=self.geometry
+                windows=self.windows,
+                watched=self.watched,
+                geometry=self.geometry,
+                shared=self.shared,
             )
         return MomentsQuestion(
             spec=self.spec, linear=self.linear, watched=self.watched, geometry=self.geometry
@@ -294,6 +298,12 @@ def test_histograms(name, folder):
     made = gatherer_of(name, folder)
     for window in (Window(-1, 2, 64), FineWindow(-0.25)):
         made.windows = tuple(window for _ in ENCODING.encoder.value_columns)
+        made.alone.cache_clear()
+        check(made, 5)
+    # Rings of both columns: a row's own cells say how it shares its unit among them.
+    rings = (0, 3, Rings(0.0, 0.25, 2)), (1, 5, Rings(0.0, 1.0, 4))
+    for in_l2 in (False, True):
+        made.shared = Shared(rings, in_l2)
         made.alone.cache_clear()
         check(made, 5)
 

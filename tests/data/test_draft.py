@@ -5,10 +5,12 @@ import pyarrow as pa
 import pytest
 
 from dpcov import Schema
+from dpcov.data.layout import FileLayout
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric
-from dpcov.data.schema.draft import draft, draft_text
+from dpcov.data.schema.draft import describe, draft, draft_text
 from dpcov.data.schema.names import propose, words_of
 from dpcov.data.sources import open_source
+from dpcov.errors import UsageError
 
 IGNORED = [
     "id",
@@ -163,3 +165,15 @@ def test_every_column_says_why_and_no_value_is_told(tmp_path):
     assert len(parts) == 8
     assert all(part.startswith("# ") or "note = " in part for part in parts)
     assert Schema.loads(text) == draft(open_source(tmp_path / "a.csv"))
+
+
+def test_decimal_commas_are_numbers_once_they_are_declared(tmp_path):
+    path = tmp_path / "west.csv"
+    path.write_text("bmi;ward\n21,3;north\n29,1;south\n")
+    source = open_source(path, FileLayout(delimiter=";"))
+    assert type(describe(source).schema.columns["bmi"]) is Categorical
+    drafted = describe(source, decimal=",").schema
+    assert type(drafted.columns["bmi"]) is Numeric and drafted.decimal == ","
+    assert type(drafted.columns["ward"]) is Categorical
+    with pytest.raises(UsageError, match="decimal mark"):
+        describe(source, decimal=";")

@@ -1,6 +1,7 @@
 """Files that other programs wrote: see tests/data/files/README.md for how each was made."""
 
 import datetime
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -198,6 +199,57 @@ def test_a_panic_of_a_library_is_refused(monkeypatch):
     with pytest.raises(DataError, match="is damaged") as caught:
         open_source(FILES / "awkward.xls")
     assert caught.value.__context__ is None
+
+
+def book_for(path):
+    ledger = dpcov.Ledger(path)
+    ledger.create("survey", dpcov.Budget(rho=1), "replace-one")
+    return ledger
+
+
+@pytest.mark.parametrize("name", ["titled.xlsx", "awkward.ods", "awkward.xls"])
+def test_a_workbook_without_room_is_refused_before_budget_is_spent(name, tmp_path, monkeypatch):
+    ledger, budget = book_for(tmp_path / "ledger.sqlite"), dpcov.Budget(rho=0.5)
+    where = {"schema": schema_for(name), "budget": budget, "ledger": ledger, "dataset": "survey"}
+    # Gathering has room in one GiB, and these workbooks have.
+    with monkeypatch.context() as small:
+        small.setattr("dpcov.data.sources.sheets._HELD", dict.fromkeys((True, False), 2**20))
+        with pytest.raises(
+            UsageError, match=r"held in memory as a whole: .* Save the sheet as CSV"
+        ):
+            dpcov.release(FILES / name, memory_limit=1, **where)
+    assert ledger.entries("survey") == ()
+    dpcov.release(FILES / name, memory_limit=1, **where)
+    assert len(ledger.entries("survey")) == 1
+
+
+_ENDS = """
+import os, sys
+import dpcov, pyreadstat, python_calamine
+# What a fault of a library does while rows are read.
+end = lambda *arguments, **options: os._exit(139)
+if sys.argv[1].endswith("xlsx"):
+    python_calamine.load_workbook = end
+else:
+    pyreadstat.read_sav = end
+dpcov.release(
+    sys.argv[1],
+    schema=dpcov.Schema.from_toml(sys.argv[2]),
+    budget=dpcov.Budget(rho=0.5),
+    ledger=dpcov.Ledger(sys.argv[3]),
+    dataset="survey",
+)
+"""
+
+
+@pytest.mark.parametrize("name", ["titled.xlsx", "awkward.sav"])
+def test_a_library_that_ends_the_process_spends_nothing(name, tmp_path):
+    ledger, schema = book_for(tmp_path / "ledger.sqlite"), tmp_path / "schema.toml"
+    schema_for(name).save(schema)
+    arguments = (str(FILES / name), str(schema), str(tmp_path / "ledger.sqlite"))
+    ended = subprocess.run([sys.executable, "-c", _ENDS, *arguments], check=False)
+    assert ended.returncode == 139
+    assert ledger.entries("survey") == ()
 
 
 def test_json_lines_have_every_wanted_key(tmp_path):

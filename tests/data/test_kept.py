@@ -54,6 +54,13 @@ def test_a_file_that_fits_is_read_once(path, memory, reads, monkeypatch):
     assert source.kinds() == {"size": "number", "kind": "text"}
 
 
+def test_no_machine_is_so_large_that_a_copy_grows_with_the_table(path, monkeypatch):
+    monkeypatch.setattr("dpcov.data.sources.kept.MOST_BYTES", 2**10)
+    source = kept(path, 2**60)
+    assert rows_of(source) == rows_of(source) == TABLE.to_pylist()
+    assert source._held is None
+
+
 def test_no_copy_is_begun_again_where_it_did_not_fit(path):
     source = kept(path, 2**10)
     for _ in range(2):

@@ -5,7 +5,7 @@ Contract: every encoded row has l2 norm at most 1 up to float rounding, whatever
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from dpcov.data import values
 from dpcov.data.geometry import Geometry, longest_row, reach
 from dpcov.data.library import NUMPY, Array, Library, ordered_norms
-from dpcov.data.linear import ROW_BITS
+from dpcov.data.linear import ROW_BITS, LinearMap
+from dpcov.data.moments import Places
 from dpcov.data.readers import Reader, reader_of
 from dpcov.data.room import Room
 from dpcov.data.schema.declared import Categorical
@@ -25,6 +26,9 @@ from dpcov.errors import DataError, UsageError
 from dpcov.published.columns import EncodedColumn, count_values
 
 FloatMatrix = NDArray[np.float64]
+
+# Told what is read of every column, (n_rows,) float64 each, in the order of `value_columns`.
+Seen = Callable[[FloatMatrix], None]
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,12 @@ class _Feature:
     width: int
     indicator: int | None
 
-    def of(self, block: Block) -> NDArray[Any]:
-        """Numbers or codes of levels of a block."""
-        return self.reader.of(block)
+    def of(self, block: Block, seen: Seen | None) -> NDArray[Any]:
+        """Numbers or codes of levels of a block, which ``seen`` is told."""
+        found = self.reader.of(block)
+        if seen is not None:
+            seen(np.asarray(found, dtype=np.float64))
+        return found
 
 
 class Encoder:
@@ -77,9 +84,14 @@ class Encoder:
         self._numbers: list[_Feature] = []
         self._categories: list[_Feature] = []
         self._plan(schema)
-        # Where levels and indicators are written, and numbers are not.
-        written = {number.place for number in self._numbers}
-        self._cleared = [at for at in range(len(self.columns)) if at not in written]
+        kinds = np.array([column.kind for column in self.columns])
+        self._levels = np.flatnonzero(kinds == "category")
+        behind = np.flatnonzero(kinds == "missing")
+        # Columns that are written in every block, and where each of all is written.
+        self._always: Places = np.flatnonzero(kinds != "missing")
+        self._slots = np.argsort(np.concatenate([self._always, behind]))
+        ones = self._ones[np.concatenate([self._levels, behind])]
+        self._longest_ones = float(ones @ ones)
         self._limits = [(c.lowest * self._unit, c.largest * self._unit) for c in self.columns]
 
     @property
@@ -89,12 +101,29 @@ class Encoder:
         readers += [] if self._weight is None else [self._weight[0]]
         return {reader.name: reader.wanted for reader in readers}
 
-    def encode(self, block: Block, room: Room | None = None) -> FloatMatrix:
+    def encode(
+        self, block: Block, room: Room | None = None, seen: Seen | None = None
+    ) -> FloatMatrix:
         """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1.
 
         What is encoded in a room is overwritten by the next block there.
         """
-        encoded = self._at_full_length(block, room or Room())
+        encoded, places = self.inhabited(block, room, seen)
+        if len(places) == len(self.columns):
+            return encoded
+        whole = np.zeros((len(self.columns), len(block))).T
+        for column, place in zip(encoded.T, places, strict=True):
+            whole[:, place] = column
+        return whole
+
+    def inhabited(
+        self, block: Block, room: Room | None = None, seen: Seen | None = None
+    ) -> tuple[FloatMatrix, Places]:
+        """The encoded columns, and which they are; others are zero in all rows of the block.
+
+        Those are indicators of values of which none is missing.
+        """
+        encoded, places = self._at_full_length(block, room or Room(), seen)
         if self.shortens and self._spares_intercept:
             _shorten(encoded[:, 1:], 1.0 - self.norm_bound**-2.0)
         if self._weight is not None:
@@ -102,54 +131,74 @@ class Encoder:
             encoded *= _root_weights(reader.of(block), upper)[:, None]
         if self.shortens and not self._spares_intercept:
             _shorten(encoded, 1.0)
-        return encoded
+        return encoded, places
 
-    def row_lengths(self, block: Block, room: Room | None = None) -> FloatMatrix:
+    def row_lengths(
+        self, block: Block, room: Room | None = None, seen: Seen | None = None
+    ) -> FloatMatrix:
         """Map the mean squared feature e of full-length rows to e / (1 + e), (n,).
 
         Indicators of missing values are part of the sum, but not counted.
         """
-        encoded = self._at_full_length(block, room or Room())
+        encoded, _ = self._at_full_length(block, room or Room(), seen)
         features = encoded[:, int(self._intercept) :]
         mean_square = _energies(features) * (self.norm_bound**2 / max(1, self._n_values))
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
 
-    def _at_full_length(self, block: Block, room: Room) -> FloatMatrix:
+    def _at_full_length(
+        self, block: Block, room: Room, seen: Seen | None
+    ) -> tuple[FloatMatrix, Places]:
         # Column by column, as the table is stored: the product that follows takes either order.
+        # Indicators lie behind the others, and are written where a value is missing.
         encoded = room.matrix("encoded", len(block), len(self.columns))
-        encoded[:, self._cleared] = 0.0
+        for slot in self._slots[self._levels]:
+            encoded[:, slot] = 0.0
         if self._intercept:
             encoded[:, 0] = self._unit
+        marked: set[int] = set()
+        # At least the squared norm of the longest row, levels and indicators counted as ones.
+        longest = self._longest_ones
         with np.errstate(over="ignore", invalid="ignore"):
             for number in self._numbers:
-                self._write_number(number, block, encoded)
+                found = number.of(block, seen)
+                longest += self._write_number(number, found, encoded, marked) ** 2
         for category in self._categories:
-            self._write_category(category, block, encoded)
+            self._write_category(category, category.of(block, seen), encoded, marked)
         for indicator, places in self._together:
             # Where one value of the row is missing, the others count as missing.
-            missing = np.flatnonzero(encoded[:, indicator])
-            encoded[np.ix_(missing, places)] = 0.0
-        return encoded if self._linear is None else self._mapped(encoded, room)
+            if indicator in marked:
+                missing = np.flatnonzero(encoded[:, self._slots[indicator]])
+                encoded[np.ix_(missing, self._slots[places])] = 0.0
+        rows, inhabited = encoded[:, : len(self._always)], self._always
+        if marked:
+            inhabited = np.union1d(inhabited, list(marked))
+            rows = room.matrix("rows", len(block), len(inhabited))
+            for column, slot in zip(rows.T, self._slots[inhabited], strict=True):
+                column[:] = encoded[:, slot]
+        if self._linear is None:
+            return rows, inhabited
+        return self._mapped(self._linear, rows, inhabited, longest, room)
 
-    def _mapped(self, encoded: FloatMatrix, room: Room) -> FloatMatrix:
+    def _mapped(
+        self, linear: LinearMap, rows: FloatMatrix, places: Places, longest: float, room: Room
+    ) -> tuple[FloatMatrix, Places]:
         # Features under the linear map beside the intercept, all divided by the norm bound.
         start = int(self._intercept)
-        _shorten(encoded[:, start:], 4.0**ROW_BITS - start * self._unit**2)
-        np.trunc(encoded, out=encoded)
-        assert self._linear is not None
-        mapped = room.matrix("mapped", *encoded.shape)
+        if longest > (largest := 4.0**ROW_BITS - start * self._unit**2) / 2:
+            _shorten(rows[:, start:], largest)
+        outputs = linear.inhabited(places)
+        mapped = room.matrix("mapped", len(rows), start + len(outputs))
         mapped[:, :start] = 1.0 / self.norm_bound
-        self._linear.apply_to_whole(encoded, 1.0 / self.norm_bound, mapped[:, start:])
-        return mapped
+        linear.apply_scaled(rows, places, 1.0 / self.norm_bound, mapped[:, start:], room)
+        return mapped, np.concatenate([np.arange(start), outputs + start])
 
-    def cells(self, block: Block) -> Iterator[FloatMatrix]:
-        """What is read of every column, (n_rows,) float64 each, in the order of `column_values`."""
-        for feature in (*self._numbers, *self._categories):
-            yield np.asarray(feature.of(block), dtype=np.float64)
-
-    def column_values(self, block: Block) -> Iterator[FloatMatrix]:
+    def column_values(
+        self, block: Block, room: Room | None = None, seen: Seen | None = None
+    ) -> Iterator[FloatMatrix]:
         """Every column's own numbers, before anything depends on another column.
+
+        What is made in a room is overwritten by the next column there.
 
         Yields
         ------
@@ -159,12 +208,15 @@ class Encoder:
         """
         for number in self._numbers:
             declared = self._declared[number.place]
+            found = number.of(block, seen)
+            scaled = (room or Room()).matrix("values", len(found), 1)[:, 0]
             with np.errstate(over="ignore", invalid="ignore"):
-                scaled = np.subtract(number.of(block), declared.center, dtype=np.float64)
+                np.subtract(found, declared.center, out=scaled, dtype=np.float64)
                 np.divide(scaled, declared.half_range, out=scaled)
-            yield np.clip(scaled, -1.0, 1.0, out=scaled)
+            _clip(scaled, -1.0, 1.0)
+            yield scaled
         for category in self._categories:
-            codes = category.of(block)
+            codes = category.of(block, seen)
             yield np.where(codes >= 0, codes.astype(np.float64), np.nan)
 
     @property
@@ -199,28 +251,43 @@ class Encoder:
         (found,) = (feature for feature in features if feature.reader.name == name)
         return np.arange(found.place, found.place + found.width, dtype=np.intp)
 
-    def _write_number(self, number: _Feature, block: Block, encoded: FloatMatrix) -> None:
-        column, scaled = self.columns[number.place], encoded[:, number.place]
+    def _write_number(
+        self, number: _Feature, found: NDArray[Any], encoded: FloatMatrix, marked: set[int]
+    ) -> float:
+        # Tell how large the largest one is.
+        column, scaled = self.columns[number.place], encoded[:, self._slots[number.place]]
         # In float64 always: a cell's number does not depend on the type its column is stored in.
-        np.subtract(number.of(block), column.center, out=scaled, dtype=np.float64)
+        np.subtract(found, column.center, out=scaled, dtype=np.float64)
         np.multiply(scaled, self._unit / column.half_range, out=scaled)
-        np.clip(scaled, *self._limits[number.place], out=scaled)
-        # Clipped numbers have a finite sum, so that it is NaN exactly if a value is missing.
-        if math.isnan(scaled.sum()):
-            missing = np.isnan(scaled)
-            scaled[missing] = 0.0
-            self._mark_missing(number, missing, encoded)
+        largest = _clip(scaled, *self._limits[number.place])
+        if not math.isnan(largest):
+            return largest
+        missing = np.isnan(scaled)
+        scaled[missing] = 0.0
+        self._mark_missing(number, missing, encoded, marked)
+        return max(-float(scaled.min()), float(scaled.max()))
 
-    def _write_category(self, category: _Feature, block: Block, encoded: FloatMatrix) -> None:
-        codes = category.of(block)
+    def _write_category(
+        self, category: _Feature, codes: NDArray[Any], encoded: FloatMatrix, marked: set[int]
+    ) -> None:
         known = np.flatnonzero(codes >= 0)
         places = category.place + codes[known]
-        encoded[known, places] = self._ones[places]
-        self._mark_missing(category, codes == values.MISSING, encoded)
+        encoded[known, self._slots[places]] = self._ones[places]
+        missing = codes == values.MISSING
+        if missing.any():
+            self._mark_missing(category, missing, encoded, marked)
 
-    def _mark_missing(self, feature: _Feature, missing: NDArray[Any], encoded: FloatMatrix) -> None:
-        if feature.indicator is not None:
-            encoded[missing, feature.indicator] = self._ones[feature.indicator]
+    def _mark_missing(
+        self, feature: _Feature, missing: NDArray[Any], encoded: FloatMatrix, marked: set[int]
+    ) -> None:
+        place = feature.indicator
+        if place is None:
+            return
+        column = encoded[:, self._slots[place]]
+        if place not in marked:
+            column[:] = 0.0
+            marked.add(place)
+        column[missing] = self._ones[place]
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -256,6 +323,17 @@ def as_matrix(block: Block) -> FloatMatrix:
         return block
     columns = [values.numbers(block.column(name), name) for name in block.schema.names]
     return np.column_stack(columns).astype(np.float64, copy=False)
+
+
+def _clip(column: FloatMatrix, lower: float, upper: float) -> float:
+    # Clip in place; the largest absolute number of a column, NaN if a value is missing.
+    if not len(column):
+        return 0.0
+    least, most = float(column.min()), float(column.max())
+    if not (lower <= least and most <= upper):
+        np.clip(column, lower, upper, out=column)
+        least, most = float(column.min()), float(column.max())
+    return max(-least, most)
 
 
 def _shorten(encoded: FloatMatrix, largest: float) -> None:

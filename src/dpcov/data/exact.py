@@ -36,11 +36,11 @@ class _Words:
         self._high: IntegerMatrix | None = None
         self._bound = 0
 
-    def add(self, term: NDArray[Any], bound: int) -> None:
+    def add(self, term: NDArray[Any], bound: int, places: Any = ...) -> None:
         """Add integers, held in any type, of at most ``bound`` < 2**62 in absolute value."""
         if self._bound + bound >= _LIMIT:
             self._carry()
-        self._low += term.astype(np.int64, copy=False)
+        self._low[places] += term.astype(np.int64, copy=False)
         self._bound += bound
 
     def add_high(self, high: IntegerMatrix) -> None:
@@ -135,14 +135,25 @@ class ExactSum:
             for panel, (start, stop) in self._filled():
                 panel.add(term[start:stop, start:], bound)
 
-    def add_gram(self, block: NDArray[np.float64], bound: int) -> None:
-        """Add ``block.T @ block``; all its entries' partial sums are at most ``bound`` <= 2**53."""
+    def add_gram(
+        self, block: NDArray[np.float64], bound: int, places: NDArray[np.intp] | None = None
+    ) -> None:
+        """Add ``block.T @ block``; all its entries' partial sums are at most ``bound`` <= 2**53.
+
+        ``places`` are the columns that the block has, ascending, where others are zero.
+        """
         _check_bound(bound)
         # Outside the lock and one panel at a time, which bounds the memory of a thread.
         for index, (start, stop) in enumerate(_panels(self._dimension)):
+            entries: Any = ...
+            if places is not None:
+                rows, columns = places[(start <= places) & (places < stop)], places[places >= start]
+                entries = np.ix_(rows - start, columns - start)
+                start = len(places) - len(columns)
+                stop = start + len(rows)
             product = _panel_product(block, start, stop).astype(np.int64)
             with self.lock:
-                self._filled()[index][0].add(product, bound)
+                self._filled()[index][0].add(product, bound, entries)
 
     def add_words(self, high: IntegerMatrix, low: IntegerMatrix) -> None:
         """Add a symmetric matrix as `words` returns it."""

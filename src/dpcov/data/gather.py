@@ -19,8 +19,9 @@ from dpcov.data.engines import (
     local,
     name_engine,
 )
-from dpcov.data.engines.base import HistogramTask, allowed_bytes
+from dpcov.data.engines.base import HistogramTask
 from dpcov.data.histograms import HistogramQuestion
+from dpcov.data.memory import allowed_bytes
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
@@ -69,7 +70,7 @@ class Gathering:
             return schema.resolve(Schema.loads(data.schema_toml).columns), data
         if self._reads_here(data):
             # A stream can be opened only once.
-            data = open_source(data, schema.file)
+            data = open_source(data, schema.file, self.memory_limit)
             if not data.names_columns:
                 raise UsageError(
                     f"The columns of '{data.name}' are those of its first row. Write out what the "
@@ -124,7 +125,7 @@ class Gathering:
 
     def _kept(self, data: Any, encoding: Encoding, n_is_public: bool) -> Any:
         # A source of which a copy is kept, unless its rows are in memory already.
-        source = open_source(data, encoding.layout)
+        source = open_source(data, encoding.layout, self.memory_limit)
         # What is refused follows from public numbers: neither cells nor a private count decide.
         if source.once and not n_is_public:
             raise UsageError(

@@ -11,6 +11,7 @@ from math import ceil, frexp, log2
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.data.room import Room
 from dpcov.errors import NumericError, SchemaError
 
 FloatMatrix = NDArray[np.float64]
@@ -19,6 +20,8 @@ FloatMatrix = NDArray[np.float64]
 ROW_BITS = 26
 
 _MOST_POWER = 200
+# Columns of which an output is made without a product of matrices.
+_ALONE = 2
 
 
 @dataclass(frozen=True)
@@ -77,19 +80,66 @@ class LinearMap:
         """The (p, d) matrix that is applied."""
         return np.ldexp(self.integers, self.exponent)
 
-    def apply(self, rows: FloatMatrix) -> FloatMatrix:
-        """Map (n, d) rows of norm at most 1 to (n, p)."""
-        whole = np.multiply(rows, 2.0**ROW_BITS)
-        np.trunc(whole, out=whole)
-        return self.apply_to_whole(whole, 1.0, np.empty((len(self.numbers), len(rows))).T)
+    def apply(self, rows: FloatMatrix, places: NDArray[np.intp] | None = None) -> FloatMatrix:
+        """Map (n, d) rows of norm at most 1, or these columns of theirs, to (n, p)."""
+        places = np.arange(rows.shape[1]) if places is None else places
+        mapped, found = np.zeros((len(self.numbers), len(rows))).T, self.inhabited(places)
+        part = mapped if len(found) == len(self.numbers) else mapped[:, : len(found)].copy("F")
+        self.apply_scaled(np.multiply(rows, 2.0**ROW_BITS), places, 1.0, part, Room())
+        mapped[:, found] = part
+        return mapped
 
-    def apply_to_whole(self, whole: FloatMatrix, factor: float, out: FloatMatrix) -> FloatMatrix:
-        """Map (n, d) rows, in integers of ``2**-ROW_BITS``, to ``out`` times a factor, (n, p)."""
+    def inhabited(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Which outputs may differ from zero where rows have these columns alone, ascending."""
+        found: NDArray[np.intp] = np.flatnonzero(self.integers[:, places].any(axis=1))
+        return found
+
+    def apply_scaled(
+        self,
+        rows: FloatMatrix,
+        places: NDArray[np.intp],
+        factor: float,
+        out: FloatMatrix,
+        room: Room,
+    ) -> None:
+        """Map rows, in units of ``2**-ROW_BITS``, to inhabited outputs times a factor.
+
+        Parameters
+        ----------
+        rows : (n, c) float64
+        places : (c,) int
+            The columns that rows have, ascending; others are zero.
+        factor : float
+        out : (n, q) float64
+            For the outputs of :meth:`inhabited`.
+        room : Room
+        """
         # Integers below 2**53 in any order of summation; the powers of two are exact.
+        unit, outputs = 2.0 ** (self.exponent - ROW_BITS) * factor, self.inhabited(places)
+        numbers = self.integers[np.ix_(outputs, places)]
+        # Outputs of few columns, as indicators of missing values have, need no product of matrices.
+        mixing = np.count_nonzero(numbers, axis=1) > _ALONE
+        mixed = np.flatnonzero(numbers[mixing].any(axis=0))
+        whole = room.matrix("whole", len(rows), len(mixed))
+        for column, place in zip(whole.T, mixed, strict=True):
+            np.trunc(rows[:, place], out=column)
         # Columns lie together before and after, as encoded rows do.
-        np.matmul(self.integers, whole.T, out=out.T)
-        out *= 2.0 ** (self.exponent - ROW_BITS) * factor
-        return out
+        product = numbers[np.ix_(mixing, mixed)]
+        if mixing.all():
+            np.matmul(product, whole.T, out=out.T)
+            np.multiply(out, unit, out=out)
+            return
+        made = room.matrix("made", len(rows), len(product))
+        np.matmul(product, whole.T, out=made.T)
+        for column, place in zip(made.T, np.flatnonzero(mixing), strict=True):
+            np.multiply(column, unit, out=out[:, place])
+        for place in np.flatnonzero(~mixing):
+            parts = np.flatnonzero(numbers[place])
+            column = out[:, place]
+            np.multiply(np.trunc(rows[:, parts[0]]), numbers[place, parts[0]], out=column)
+            for part in parts[1:]:
+                column += np.trunc(rows[:, part]) * numbers[place, part]
+            column *= unit
 
 
 def _bits(n_columns: int) -> int:

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 
 import dpcov
+from dpcov.data import memory
 from dpcov.data.engines import (
     BallEncoding,
     MomentsTask,
     TableEncoding,
-    base,
     load_engine,
     local,
     name_engine,
@@ -26,7 +26,6 @@ from dpcov.data.engines import (
 from dpcov.data.engines.base import (
     Failure,
     attempt,
-    machine_memory,
     merge_or_raise,
     merge_parts,
     require_columns,
@@ -35,6 +34,7 @@ from dpcov.data.engines.base import (
 )
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import split_schema
+from dpcov.data.memory import machine_memory
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import DataError, UsageError
@@ -209,7 +209,7 @@ def test_a_container_may_take_less_than_its_machine(tmp_path, monkeypatch):
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
     files = [tmp_path / name for name in ("first", "second")]
-    monkeypatch.setattr(base, "_CGROUP_LIMITS", [str(file) for file in files])
+    monkeypatch.setattr(memory, "_CGROUP_LIMITS", [str(file) for file in files])
     for limit, found in (("max", 4_096_000), ("5000000", 4_096_000), ("3000000", 3_000_000)):
         files[1].write_text(limit)
         assert machine_memory() == found

@@ -1,8 +1,11 @@
 """Peak memory does not grow with the number of rows, whatever the rows come from."""
 
+import bz2
+import gzip
 import json
 import lzma
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -85,36 +88,59 @@ if not url:
 
 _OTHERS = """
 import sys
-from dpcov.data.sources import open_source
 schema = dpcov.Schema(
     columns={f"x{place}": dpcov.Numeric(lower=-1, upper=1) for place in range(10)}
 )
 
 def gather(path):
-    source = open_source(path)
-    source.step = 20_000
-    table_moments(source, schema, MomentsSpec(shells=3), threads=2)
+    table_moments(path, schema, MomentsSpec(shells=3), threads=2)
 
-noise, folder = sys.argv[1:]
-for ending in ("sav", "jsonl", "csv.xz"):
+noise, folder, *endings = sys.argv[1:]
+for ending in endings:
     small, large = (f"{folder}/{size}.{ending}" for size in ("small", "large"))
     measured[ending] = growth(lambda: gather(small), lambda: gather(large), float(noise))
 """
 
+_COMPRESSED = {"gz": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 
-def test_memory_does_not_grow_with_the_rows_of_other_files(tmp_path):
+
+def write_text(folder, name, copies):
+    few = np.random.default_rng(0).uniform(-1, 1, (100, FEATURES)).round(3).tolist()
+    head = ",".join(_NAMES) + "\n"
+    text = head + "".join(",".join(map(str, row)) + "\n" for row in few) * copies
+    for ending, opener in _COMPRESSED.items():
+        options = {"preset": 0} if ending == "xz" else {"compresslevel": 1}
+        with opener(folder / f"{name}.csv.{ending}", "wt", **options) as file:
+            file.write(text)
+    with zipfile.ZipFile(folder / f"{name}.csv.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("rows.csv", text)
+    pa_text = pa.py_buffer(text.encode())
+    with pa.output_stream(folder / f"{name}.csv.zst", compression="zstd") as file:
+        file.write(pa_text)
+    lines = [json.dumps(dict(zip(_NAMES, row, strict=True))) for row in few]
+    (folder / f"{name}.jsonl").write_text(("\n".join(lines) + "\n") * copies)
+    return [*(f"csv.{ending}" for ending in (*_COMPRESSED, "zip", "zst")), "jsonl"]
+
+
+def write_statistical(folder, name, copies):
     pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
     few = np.random.default_rng(0).uniform(-1, 1, (100, FEATURES)).round(3)
-    lines = [json.dumps(dict(zip(_NAMES, row, strict=True))) for row in few.tolist()]
-    rows = "".join(",".join(map(str, row)) + "\n" for row in few.tolist())
-    for name, n_rows in (("small", SMALL), ("large", LARGE)):
-        copies = n_rows // 100
-        table = pd.DataFrame(np.tile(few, (copies, 1)), columns=_NAMES)
-        pyreadstat.write_sav(table, tmp_path / f"{name}.sav")
-        (tmp_path / f"{name}.jsonl").write_text(("\n".join(lines) + "\n") * copies)
-        with lzma.open(tmp_path / f"{name}.csv.xz", "wt", preset=0) as file:
-            file.write(",".join(_NAMES) + "\n" + rows * copies)
-    found = measured(_OTHERS, str(NOISE), str(tmp_path))
+    table = pd.DataFrame(np.tile(few, (copies, 1)), columns=_NAMES)
+    pyreadstat.write_sav(table, folder / f"{name}.sav", row_compress=True)
+    pyreadstat.write_sav(table, folder / f"{name}.zsav", compress=True)
+    pyreadstat.write_dta(table, folder / f"{name}.dta")
+    pyreadstat.write_xport(table, folder / f"{name}.xpt")
+    # No free program but R's haven writes these files.
+    packed = Path(__file__).parents[1] / f"files/rows-{name}.sas7bdat.xz"
+    (folder / f"{name}.sas7bdat").write_bytes(lzma.decompress(packed.read_bytes()))
+    return ["sav", "zsav", "dta", "xpt", "sas7bdat"]
+
+
+@pytest.mark.parametrize("write_all", [write_text, write_statistical])
+def test_memory_does_not_grow_with_the_rows_of_other_files(write_all, tmp_path):
+    write_all(tmp_path, "small", SMALL // 100)
+    endings = write_all(tmp_path, "large", LARGE // 100)
+    found = measured(_OTHERS, str(NOISE), str(tmp_path), *endings)
     assert max(found.values()) < NOISE, found
 
 

@@ -17,9 +17,12 @@ from dpcov.data.histograms import (
     BELOW,
     FINE_CELLS,
     MISSING,
+    UNIT,
     FineWindow,
     HistogramQuestion,
     Histograms,
+    Rings,
+    Shared,
     Window,
     fine_edges,
 )
@@ -77,6 +80,54 @@ def test_fine_cells_hold_their_lower_ends_on_either_side_of_the_anchor(values, a
     assert found.tolist() == [*expected.tolist(), MISSING]
 
 
+@given(
+    st.lists(st.one_of(st.just(math.nan), st.floats(-1, 1, width=32)), min_size=1),
+    st.sampled_from([0.0, 0.3, -1.0]),
+    st.sampled_from([2.0**-30, 0.01]),
+)
+def test_a_ring_is_twice_as_far_out_as_the_one_before(values, middle, radius):
+    found = Rings(middle, radius, 5).places(np.array(values))
+    for value, place in zip(values, found, strict=True):
+        # Distances in units of the radius, as floats divide; what is missing is nowhere.
+        distance = abs(np.float64(value) - middle) / radius
+        inner = [ring for ring in range(5) if distance >= 2**ring]
+        assert place == (max(inner) if inner else -1)
+
+
+def shared_by(weights, in_l2):
+    return Shared(tuple((i, w, Rings(0.0, 0.25, 2)) for i, w in enumerate(weights)), in_l2)
+
+
+@pytest.mark.parametrize("in_l2", [False, True])
+@given(st.lists(st.tuples(st.integers(1, UNIT), st.sampled_from([0.0, 0.3, 0.6])), min_size=1))
+def test_a_row_adds_a_unit_to_all_its_rings_together(in_l2, cells):
+    """At most, and no less than rounding down takes."""
+    shared = shared_by([weight for weight, _ in cells], in_l2)
+    question = HistogramQuestion(windows=(Window(cells=1),) * len(cells), shared=shared)
+    histograms = Histograms(question)
+    histograms.add([np.array([value]) for _, value in cells])
+    added = np.concatenate(histograms.counts[len(cells) :])
+    touched = sum(value > 0 for _, value in cells)
+    norm = int(added @ added) if in_l2 else int(added.sum())
+    assert norm <= (UNIT**2 if in_l2 else UNIT)
+    if touched:
+        least = np.linalg.norm(added) + touched**0.5 if in_l2 else added.sum() + touched
+        assert least >= UNIT * (1 - 1e-12)
+    else:
+        assert norm == 0
+
+
+def test_rows_are_shared_by_weight():
+    question = HistogramQuestion(
+        windows=(Window(cells=1),) * 2, shared=shared_by([1, 3], in_l2=False)
+    )
+    histograms = Histograms(question)
+    # In both columns' rings, in the second's, in the first's, in none, and missing.
+    histograms.add([np.array([0.3, 0.0, 0.9, 0.2, np.nan]), np.array([0.6, 0.3, 0.0, 0.2, 0.3])])
+    assert histograms.counts[2].tolist() == [UNIT // 4, UNIT]
+    assert histograms.counts[3].tolist() == [2 * UNIT, 3 * UNIT // 4]
+
+
 @pytest.fixture(scope="module")
 def here():
     return Gathering(threads=1).answer(TABLE, TableEncoding(schema=SCHEMA), QUESTION)
@@ -106,6 +157,13 @@ def answer(request, tmp_path):
 
 def test_all_engines_count_alike(answer, here):
     assert answer(QUESTION) == here
+    rings = (0, 7, Rings(-0.5, 0.1, 6)), (1, 2, Rings(-1.0, 2.0, 1))
+    question = HistogramQuestion(
+        windows=(Window(cells=1),) * 3, shared=Shared(rings, in_l2=True), watched=True
+    )
+    expected = Gathering(threads=1).answer(TABLE, TableEncoding(schema=SCHEMA), question)
+    assert sum(map(sum, expected.counts[3:])) > 0
+    assert answer(question) == expected
 
 
 def test_all_engines_map_rows_alike(answer):

@@ -39,3 +39,15 @@ old <- transform(table,
                  city = iconv(replace(city, city == "", NA), "UTF-8", "latin1"),
                  born = replace(format(born), is.na(born), "."))
 foreign::write.dta(old, "foreign-latin1.dta", version = 10)
+
+# Rows of ten numbers, so many that readers need several pages; compressed by make.sh.
+set.seed(1)
+few <- as.data.frame(lapply(setNames(1:10, paste0("x", 0:9)), function(i) round(runif(100, -1, 1), 3)))
+for (size in list(c("small", 1600), c("large", 7600))) {
+  rows <- few[rep(1:100, as.integer(size[2])), ]
+  suppressWarnings(write_sas(rows, paste0("rows-", size[1], ".sas7bdat")))
+}
+# Names of columns that take more than one part of the heading, and texts.
+many <- as.data.frame(lapply(setNames(1:40, paste0("column", 1:40)), function(i) rep(1:30, 100) * i))
+many$text <- rep(c("", "a", "Z\u00fcrich", "b c"), 750)
+suppressWarnings(write_sas(many, "many-columns.sas7bdat"))

@@ -4,6 +4,7 @@ set -e
 cd "$(dirname "$0")"
 export LC_ALL=C.UTF-8
 Rscript make.R
+xz -9e --force rows-small.sas7bdat rows-large.sas7bdat many-columns.sas7bdat
 # A title and a blank line stand above the names, as in many sheets.
 { printf 'Survey 2026,,,,,,\n,,,,,,\n'; cat awkward.csv; } > titled.csv
 office() { soffice --headless --norestore --convert-to "$1" --infilter="$2" --outdir . "$3"; }

@@ -22,7 +22,7 @@ from dpcov.data.moments import (
     shorten,
 )
 from dpcov.data.moments import quantize as quantize_here
-from dpcov.data.questions import digest
+from dpcov.data.questions import watching
 from dpcov.errors import DataError, UsageError
 
 _LIMIT = 2**62
@@ -77,15 +77,15 @@ class DeviceMoments:
         if not isinstance(encoding, BallEncoding):
             self.add_host(self.on.to_host(block))
             return
-        if self.task.watched:
-            self._moments.watch(digest(encoding.cells(self.on.to_host(block))))
+        with watching(self._moments, self.task.watched) as seen:
+            if seen is not None:
+                encoding.see(self.on.to_host(block), seen)
         self.add(encode_array(block, encoding.norm_bound, self.on), None)
 
     def add_host(self, block: Any) -> None:
         """Encode a block here and add it there."""
-        if self.task.watched:
-            self._moments.watch(digest(self.task.encoding.cells(block)))
-        rows, groups = self.task.encoding.encode(block)
+        with watching(self._moments, self.task.watched) as seen:
+            rows, groups = self.task.encoding.encode(block, seen)
         self.add(self.on.from_host(np.ascontiguousarray(rows)), groups)
 
     def add(self, rows: Array, groups: NDArray[np.intp] | None) -> None:

@@ -7,29 +7,26 @@ cannot fit into memory is refused before a row is read, from public numbers: eve
 if it were inhabited.
 """
 
-import math
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcov.data.encode import Encoder, as_matrix, encode_array
+from dpcov.data.encode import Encoder, Seen, as_matrix, encode_array
 from dpcov.data.exact import packed_entries, panel_entries
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import Grouping
 from dpcov.data.histograms import HistogramQuestion, Histograms
 from dpcov.data.layout import FileLayout
 from dpcov.data.linear import LinearMap
-from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.questions import digest
+from dpcov.data.memory import allowed_bytes, gib
+from dpcov.data.moments import Moments, MomentsSpec, Places
+from dpcov.data.questions import watching
 from dpcov.data.room import Room
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
@@ -42,6 +39,8 @@ TellRows = Callable[[int], None]
 
 # Encoded rows and the group of each, or None without groups.
 EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
+# And the columns that rows have, where others are zero.
+InhabitedBlock = tuple[*EncodedBlock, Places | None]
 
 # Moments merged at a time.
 FAN_IN = 4
@@ -50,13 +49,12 @@ TABLE = "the table"
 # 64 MiB of float64, and rows beyond which products get no faster.
 _BLOCK_VALUES = 2**23
 _MOST_ROWS = 2**15
+_MOST_COUNTED = 2**16
 
 # Blocks that a thread holds while it works on one, and blocks that are read ahead.
-_BLOCKS_PER_THREAD = 4
+_BLOCKS_PER_THREAD = 5
 _BLOCKS_AHEAD = 3
-_GIB = 2**30
 _ENTRY = 8
-_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,22 +98,30 @@ class TableEncoding:
         """The columns that the schema names, and the grouping column."""
         return {**self.encoder.wanted, **(self.grouping.wanted if self.grouping else {})}
 
-    def encode(self, block: Block) -> EncodedBlock:
+    def encode(self, block: Block, seen: Seen | None = None) -> EncodedBlock:
         """Encode a block of the wanted columns; the next block in this thread overwrites it."""
-        groups = None if self.grouping is None else self.grouping.codes(block)
-        return self.encoder.encode(block, self._room), groups
+        return self.encoder.encode(block, self._room, seen), self._groups(block)
 
-    def column_values(self, block: Block) -> Iterable[NDArray[np.float64]]:
-        """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing."""
-        return self.encoder.column_values(block)
+    def inhabited(self, block: Block, seen: Seen | None = None) -> InhabitedBlock:
+        """The same, and the columns that rows have; others are zero."""
+        rows, places = self.encoder.inhabited(block, self._room, seen)
+        return rows, self._groups(block), places
 
-    def row_lengths(self, block: Block) -> NDArray[np.float64]:
+    def _groups(self, block: Block) -> NDArray[np.intp] | None:
+        return None if self.grouping is None else self.grouping.codes(block)
+
+    def column_values(
+        self, block: Block, seen: Seen | None = None
+    ) -> Iterable[NDArray[np.float64]]:
+        """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing.
+
+        The next column overwrites them.
+        """
+        return self.encoder.column_values(block, self._room, seen)
+
+    def row_lengths(self, block: Block, seen: Seen | None = None) -> NDArray[np.float64]:
         """Lengths of rows, as :meth:`~dpcov.data.encode.Encoder.row_lengths` gives them."""
-        return self.encoder.row_lengths(block, self._room)
-
-    def cells(self, block: Block) -> Iterable[NDArray[np.float64]]:
-        """What is read of every column, as numbers."""
-        return self.encoder.cells(block)
+        return self.encoder.row_lengths(block, self._room, seen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,20 +133,32 @@ class BallEncoding:
     wanted: None = None
     layout: None = None
 
-    def encode(self, block: Block) -> EncodedBlock:
+    def encode(self, block: Block, seen: Seen | None = None) -> EncodedBlock:
         """Encode a block."""
-        return encode_array(as_matrix(block), self.norm_bound), None
+        return encode_array(self._rows(block, seen), self.norm_bound), None
 
-    def column_values(self, block: Block) -> Sequence[NDArray[np.float64]]:
+    def inhabited(self, block: Block, seen: Seen | None = None) -> InhabitedBlock:
+        """The same, with all columns."""
+        return *self.encode(block, seen), None
+
+    def column_values(
+        self, block: Block, seen: Seen | None = None
+    ) -> Sequence[NDArray[np.float64]]:
         """Every column in units of the norm bound."""
-        rows = as_matrix(block).astype(np.float64, copy=False)
+        rows = self._rows(block, seen).astype(np.float64, copy=False)
         if not np.isfinite(rows).all():
             raise DataError("The data holds NaN or infinity. Fill in or leave out missing values.")
         return [np.clip(column / self.norm_bound, -1.0, 1.0) for column in rows.T]
 
-    def cells(self, block: Block) -> Iterable[NDArray[np.float64]]:
-        """All columns."""
-        return as_matrix(block).astype(np.float64, copy=False).T
+    def see(self, block: Block, seen: Seen) -> None:
+        """Tell what is read of every column."""
+        for column in as_matrix(block).astype(np.float64, copy=False).T:
+            seen(column)
+
+    def _rows(self, block: Block, seen: Seen | None) -> NDArray[Any]:
+        if seen is not None:
+            self.see(block, seen)
+        return as_matrix(block)
 
 
 # How a block of rows becomes vectors in the unit ball; public.
@@ -159,6 +177,12 @@ class Task(ABC):
     def block_rows(self) -> int:
         """Rows of a block."""
         return block_rows(self.encoding.n_features)
+
+    @property
+    def block_values(self) -> tuple[int, int]:
+        """Numbers of a block that was read, and those that a thread holds while it adds one."""
+        size = self.block_rows * self.encoding.n_features
+        return size, _BLOCKS_PER_THREAD * size
 
     @property
     @abstractmethod
@@ -206,12 +230,11 @@ class MomentsTask(Task):
 
     def add(self, answer: Moments, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Encode, map and add."""
-        rows, codes = self.encoding.encode(block)
-        if self.watched:
-            answer.watch(digest(self.encoding.cells(block)))
+        with watching(answer, self.watched) as seen:
+            rows, codes, places = self.encoding.inhabited(block, seen)
         if self.linear is not None:
-            rows = self.linear.apply(rows)
-        answer.add(rows, groups if codes is None else codes, overwrite=True)
+            rows, places = self.linear.apply(rows, places), None
+        answer.add(rows, groups if codes is None else codes, places=places, overwrite=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,9 +244,25 @@ class HistogramTask(Task):
     question: HistogramQuestion
 
     @property
+    def block_rows(self) -> int:
+        """More rows of columns that are counted one after the other: counts are added up once."""
+        rows = super().block_rows
+        if self.question.geometry is not None:
+            return rows
+        return max(rows, min(_MOST_COUNTED, _BLOCK_VALUES // len(self.question.windows)))
+
+    @property
+    def block_values(self) -> tuple[int, int]:
+        """No matrix is made of columns."""
+        if self.question.geometry is not None:
+            return super().block_values
+        size = self.block_rows * len(self.question.windows)
+        return size, size
+
+    @property
     def answer_bytes(self) -> int:
         """All counts."""
-        return 8 * sum(window.cells + 3 for window in self.question.windows)
+        return 8 * sum(self.question.sizes)
 
     def empty(self) -> Histograms:
         """Counts of no rows."""
@@ -231,13 +270,12 @@ class HistogramTask(Task):
 
     def add(self, answer: Histograms, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Count every column's own numbers."""
-        if self.question.watched:
-            answer.watch(digest(self.encoding.cells(block)))
-        if self.question.geometry is None:
-            answer.add(self.encoding.column_values(block))
-        else:
-            assert isinstance(self.encoding, TableEncoding)
-            answer.add([self.encoding.row_lengths(block)])
+        with watching(answer, self.question.watched) as seen:
+            if self.question.geometry is None:
+                answer.add(self.encoding.column_values(block, seen))
+            else:
+                assert isinstance(self.encoding, TableEncoding)
+                answer.add([self.encoding.row_lengths(block, seen)])
 
 
 def block_rows(n_features: int) -> int:
@@ -307,9 +345,9 @@ def require_columns(names: Iterable[str], task: Task) -> None:
 
 def working_bytes(task: Task, threads: int) -> int:
     """Bytes of the blocks and products in flight."""
-    block = task.block_rows * task.encoding.n_features
+    block, working = task.block_values
     product = 2 * panel_entries(task.encoding.n_features)
-    return _ENTRY * (threads * (_BLOCKS_PER_THREAD * block + product) + _BLOCKS_AHEAD * block)
+    return _ENTRY * (threads * (working + product) + _BLOCKS_AHEAD * block)
 
 
 def require_memory(task: Task, *, threads: int = 1, copies: int = 1) -> None:
@@ -318,28 +356,8 @@ def require_memory(task: Task, *, threads: int = 1, copies: int = 1) -> None:
     sums, working = copies * task.answer_bytes, working_bytes(task, threads)
     if sums + working > limit:
         raise UsageError(
-            f"Gathering needs up to {_gib(sums + working)} GiB of memory, but may take "
-            f"{_gib(limit)}: {_gib(sums)} for what is summed, {_gib(working)} for blocks in "
+            f"Gathering needs up to {gib(sums + working)} GiB of memory, but may take "
+            f"{gib(limit)}: {gib(sums)} for what is summed, {gib(working)} for blocks in "
             f"{threads} threads. Use fewer columns, groups, shells (an option of the mechanism) or "
             "threads, or raise memory_limit."
         )
-
-
-def allowed_bytes(stated: float | None) -> float:
-    """Bytes for a stated number of GiB, or what this process may take."""
-    return machine_memory() if stated is None else stated * _GIB
-
-
-def machine_memory() -> float:
-    """Bytes that this process may take: the machine's, or fewer in a container."""
-    limits = [math.inf]
-    if hasattr(os, "sysconf"):
-        limits.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
-    for name in _CGROUP_LIMITS:
-        with suppress(OSError, ValueError):
-            limits.append(float(Path(name).read_text()))
-    return min(limits)
-
-
-def _gib(number: float) -> str:
-    return f"{number / _GIB:.2g}" if number < 0.995 * _GIB else f"{number / _GIB:.1f}"

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.engines.base import Encoding, Task, TellRows, block_rows, require_memory, tell
+from dpcov.data.engines.base import Task, TellRows, require_memory, tell
 from dpcov.data.sources import Block, Source, open_source
 from dpcov.errors import DataError, UsageError
 from dpcov.published.linalg.one_thread import one_thread
@@ -59,18 +59,18 @@ def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
         with one_at_a_time:
             tell(progress, item[0])
 
-    with closing(_blocks(data, task.encoding)) as blocks:
+    with closing(_blocks(data, task)) as blocks:
         share(blocks, add, threads)
     return gathered
 
 
-def _blocks(data: Any, encoding: Encoding) -> Generator[GroupedBlock, None, None]:
+def _blocks(data: Any, task: Task) -> Generator[GroupedBlock, None, None]:
     rows, groups = (data.rows, data.groups) if isinstance(data, GroupedRows) else (data, None)
-    source = open_source(rows, encoding.layout)
+    source = open_source(rows, task.encoding.layout, task.memory_limit)
     if groups is not None:
         _require_a_group_a_row(source, len(groups))
     start = 0
-    read = source.blocks(block_rows(encoding.n_features), wanted=encoding.wanted)
+    read = source.blocks(task.block_rows, wanted=task.encoding.wanted)
     with closing(prefetch(read)) as blocks:
         for block in blocks:
             yield block, None if groups is None else groups[start : start + len(block)]

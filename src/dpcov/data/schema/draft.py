@@ -14,7 +14,9 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.toml import format_schema
 from dpcov.data.schema.wildcards import is_pattern
 from dpcov.data.sources import Source
+from dpcov.data.sources.delimited import DelimitedSource
 from dpcov.data.sources.statistical import StatisticalSource
+from dpcov.errors import UsageError
 
 _OTHER = (
     'neither a number nor a text, or empty so far; a date has the type "date"; otherwise '
@@ -54,23 +56,32 @@ def draft_text(source: Source) -> str:
 
 
 def describe(
-    source: Source | None, codebook: Schema | None = None, layout: FileLayout | None = None
+    source: Source | None,
+    codebook: Schema | None = None,
+    layout: FileLayout | None = None,
+    decimal: str | None = None,
 ) -> Draft:
     """Draft a schema from the names and types of a table, and from what a codebook says.
 
     Without a table all columns of the codebook are declared.  A file of a statistical package is
-    its own codebook.  ``layout`` is written into the draft.
+    its own codebook.  ``layout`` and ``decimal``, the decimal mark of numbers that are written as
+    text, are written into the draft.
     """
     if codebook is None and isinstance(source, StatisticalSource):
         codebook = schema_of(source.dictionary)
     known = {} if codebook is None else codebook.columns
     names = tuple(known) if source is None else source.columns
-    proposals = _proposals(source, known) if source else {n: _told(known[n]) for n in names}
+    described = Schema(columns={}) if codebook is None else codebook
+    if decimal not in (None, ".", ","):
+        raise UsageError('The decimal mark is "." or ",".')
+    if decimal is not None:
+        described = msgspec.structs.replace(described, decimal=decimal)
+    told = {name: _told(known[name]) for name in names if name in known}
+    proposals = _proposals(source, known, described.decimal) if source else told
     columns = {name: declared for name, (declared, _) in proposals.items()}
     # Names that hold wildcards themselves, and no group: names are names.
     literal = all(name in names for name in columns)
     wildcards = not (literal and any(map(is_pattern, columns)))
-    described = Schema(columns={}) if codebook is None else codebook
     schema = msgspec.structs.replace(
         described, columns=columns, wildcards=wildcards, file=layout or described.file
     )
@@ -78,9 +89,10 @@ def describe(
     return Draft(schema, comments, tuple(name for name in known if name not in names))
 
 
-def _proposals(source: Source, known: Mapping[str, Declared]) -> dict[str, Proposal]:
+def _proposals(source: Source, known: Mapping[str, Declared], decimal: str) -> dict[str, Proposal]:
     found: dict[str, Proposal] = {}
-    for name, kind in source.kinds().items():
+    kinds = source.kinds(decimal) if isinstance(source, DelimitedSource) else source.kinds()
+    for name, kind in kinds.items():
         nameless = Ignored(note=_NAMELESS), ""
         found[name] = propose(name, kind, _DECLARED[kind]) if name.strip() else nameless
     described = {name: _described(found[name], known[name]) for name in found if name in known}

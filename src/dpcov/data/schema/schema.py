@@ -57,8 +57,9 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Examples
     --------
-    >>> sex = Categorical(categories=("F", "M"))
-    >>> schema = Schema(columns={"age": Numeric(lower=17, upper=90), "sex": sex})
+    >>> from dpcov import Categorical, Numeric, Schema
+    >>> columns = {"age": Numeric(lower=17, upper=90), "sex": Categorical(categories=("F", "M"))}
+    >>> schema = Schema(columns=columns, missing="never")
     >>> [column.name for column in schema.encoded_columns]
     ['(intercept)', 'age', 'sex=F', 'sex=M']
     >>> round(schema.worst_case_norm**2, 9)
@@ -109,6 +110,7 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
 
         Examples
         --------
+        >>> from dpcov import Ignored, Numeric, Schema
         >>> schema = Schema(columns={"id": Ignored(), "PAY_[1-6]": Numeric(lower=-2, upper=9)})
         >>> list(schema.resolve(["id", "PAY_1", "PAY_2"]).columns)
         ['id', 'PAY_1', 'PAY_2']

@@ -30,24 +30,25 @@ _FORMATS: dict[str, Callable[[Path, FileLayout], Source]] = {
     ".npy": lambda path, _: matrices.open_npy(path),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), lambda path, _: frames.ArrowFileSource(path)),
     **dict.fromkeys(statistical.ENDINGS, statistical.StatisticalSource),
-    **dict.fromkeys(sheets.ENDINGS, sheets.SheetSource),
 }
 _NO_LIST = "it holds something else than equally long lists of numbers."
 
 
-def open_source(data: object, layout: FileLayout | None = None) -> Source:
+def open_source(
+    data: object, layout: FileLayout | None = None, memory_limit: float | None = None
+) -> Source:
     """Open rows for reading in blocks; a `DataError` says what to do and holds no value of a row.
 
     ``data`` is a path whose ending names the format, ``"-"`` for CSV on standard input, a data
     frame (pandas, Polars, PyArrow and whatever else narwhals knows), a `Query`, a 2-D
     array, a list of equally long lists of numbers, or a SciPy sparse matrix.  ``layout`` is what a
-    schema declares of files.
+    schema declares of files; ``memory_limit`` is in GiB, what the machine has by default.
     """
     layout = layout or PLAIN
     if isinstance(data, str) and data == "-":
         return delimited.from_stream(sys.stdin.buffer, "standard input", layout)
     if isinstance(data, str | Path):
-        return _open_file(Path(data), layout)
+        return _open_file(Path(data), layout, memory_limit)
     if isinstance(data, Source):
         return data
     if isinstance(data, Query):
@@ -63,9 +64,11 @@ def open_source(data: object, layout: FileLayout | None = None) -> Source:
     return frames.open_frame(data, "the table")
 
 
-def _open_file(path: Path, layout: FileLayout) -> Source:
+def _open_file(path: Path, layout: FileLayout, memory_limit: float | None) -> Source:
     _check_file(path)
     ending = path.suffix.lower()
+    if ending in sheets.ENDINGS:
+        return sheets.SheetSource(path, layout, memory_limit)
     if opener := _FORMATS.get(ending):
         return opener(path, layout)
     opened, inner = open_bytes(path, layout)
@@ -76,7 +79,7 @@ def _open_file(path: Path, layout: FileLayout) -> Source:
         texts = [*_DELIMITERS, *_JSON_LINES]
         raise DataError(
             f"The format of '{path.name}' is not known by its ending. Use one of: "
-            f"{', '.join([*texts, *_FORMATS])} ({', '.join(texts)} also with "
+            f"{', '.join([*texts, *_FORMATS, *sheets.ENDINGS])} ({', '.join(texts)} also with "
             f"{', '.join(COMPRESSED)}); or - for CSV on standard input."
         )
     delimiter = layout.delimiter or _DELIMITERS[ending]
@@ -96,7 +99,7 @@ def is_table(path: Path) -> bool:
         # What is in a zip archive need not show in its name.
         if not endings:
             return path.suffix.lower() == ".zip"
-    return bool(endings) and endings[-1] in {*_FORMATS, *_DELIMITERS, *_JSON_LINES}
+    return bool(endings) and endings[-1] in {*_FORMATS, *sheets.ENDINGS, *_DELIMITERS, *_JSON_LINES}
 
 
 def _check_file(path: Path) -> None:

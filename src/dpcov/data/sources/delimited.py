@@ -46,9 +46,10 @@ class DelimitedSource(Source):
         self._header = sealed(self._read_header, name, lambda error: self._explain(error, ()))
         self.columns = check_header(self._header, name)
 
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Guess from the first block of text."""
-        guessed = sealed(lambda: self._parse({}).schema, self.name, lambda e: self._explain(e, ()))
+        first = sealed(lambda: self._parse({}, decimal), self.name, lambda e: self._explain(e, ()))
+        guessed = first.schema
         return dict(zip(self.columns, kinds_of(guessed).values(), strict=True))
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
@@ -60,7 +61,7 @@ class DelimitedSource(Source):
         for batch in self._parse(types):
             yield batch.rename_columns(list(wanted))
 
-    def _parse(self, types: Mapping[str, pa.DataType]) -> Any:
+    def _parse(self, types: Mapping[str, pa.DataType], decimal: str = ".") -> Any:
         quote = self._layout.quote
         checked = CheckedLines(
             open_text(self._opener, self._layout, self.name),
@@ -81,6 +82,7 @@ class DelimitedSource(Source):
             convert_options=pa.csv.ConvertOptions(
                 column_types=dict(types),
                 include_columns=list(types),
+                decimal_point=decimal,
                 null_values=_PADDED_MISSING,
                 strings_can_be_null=not types,
             ),
@@ -103,10 +105,12 @@ class DelimitedSource(Source):
             )
         for sign, words in _OTHER_DELIMITERS.items():
             if len(header) == 1 and sign in header[0]:
+                # Programs that write semicolons write commas in numbers, as a rule.
+                marks = ', and decimal = "," for decimal commas (--decimal)' if sign == ";" else ""
                 raise DataError(
                     f"The first line of '{self.name}' is a single name that holds {words}. Declare "
                     f"delimiter = {json.dumps(sign)} in the schema's [file] (schema draft: "
-                    "--delimiter), or save it with commas between columns."
+                    f"--delimiter){marks}, or save it with commas between columns."
                 )
         return header
 

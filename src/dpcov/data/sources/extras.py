@@ -16,4 +16,4 @@ def load_extra(module: str, what: str) -> Any:
     except ModuleNotFoundError:
         pass
     # Raised outside the handler, so that the import error does not hang on to it.
-    raise UsageError(f"{what} needs {module}: pip install 'dpcov[files]'")
+    raise UsageError(f"{what} needs {module.partition('.')[0]}: pip install 'dpcov[files]'")

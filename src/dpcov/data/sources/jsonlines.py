@@ -4,12 +4,14 @@ Contract: a line is a row, read by itself; every row has every wanted key, and a
 that its line writes.  Other keys are not read.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+from msgspec.structs import astuple
 
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import (
@@ -27,6 +29,7 @@ from dpcov.errors import DataError
 _BLOCK_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FIRST_ROWS = 1000
+_FEW = 256
 _NUMBER: Any = float | str | bool | None
 _ANY: Any = int | _NUMBER
 
@@ -55,19 +58,28 @@ class JsonLinesSource(Source):
         yield from super().blocks(block_rows, wanted=wanted)
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        # Names of columns need not be names of Python.
-        names = {f"c{place}": name for place, name in enumerate(wanted)}
-        fields = [
-            (field, _NUMBER if wanted[name] == "number" else _ANY) for field, name in names.items()
-        ]
-        decode = msgspec.json.Decoder(msgspec.defstruct("Row", fields, rename=names)).decode
+        # Nearly all numbers are written as such; what is not is looked at cell by cell.
+        usual, other = (_decoder(wanted, number) for number in (float | None, _NUMBER))
+
+        def columns(lines: Sequence[bytes]) -> list[pa.Array]:
+            try:
+                cells = zip(*[astuple(usual(line)) for line in lines], strict=True)
+                return [_column(of, *each) for of, each in zip(cells, wanted.items(), strict=True)]
+            except msgspec.ValidationError:
+                cells = zip(*[astuple(other(line)) for line in lines], strict=True)
+            named = zip(cells, wanted.items(), strict=True)
+            return [column_of_cells(of, name, reading) for of, (name, reading) in named]
+
         lines = self._lines()
-        while rows := [msgspec.structs.astuple(decode(x)) for x in islice(lines, block_rows)]:
-            columns = [
-                column_of_cells(cells, name, wanted[name])
-                for name, cells in zip(wanted, zip(*rows, strict=True), strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, names=list(wanted))
+        while True:
+            block, pieces = islice(lines, block_rows), []
+            # So few that the objects made of them stay in the processor's cache.
+            while few := list(islice(block, _FEW)):
+                pieces.append(columns(few))
+            if not pieces:
+                return
+            arrays = [pa.concat_arrays(column) for column in zip(*pieces, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(wanted))
 
     def _first(self, count: int) -> list[dict[str, Any]]:
         decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -109,3 +121,19 @@ class JsonLinesSource(Source):
         if isinstance(error, msgspec.MsgspecError):
             return "not every line is one JSON object of its own; write it as JSON lines."
         return super()._explain(error, schema_names)
+
+
+def _decoder(wanted: Mapping[str, ReadAs], number: Any) -> Callable[[bytes], Any]:
+    # Names of columns need not be names of Python.
+    names = {f"c{place}": name for place, name in enumerate(wanted)}
+    fields = [
+        (field, number if wanted[name] == "number" else _ANY) for field, name in names.items()
+    ]
+    row = msgspec.defstruct("Row", fields, rename=names, gc=False)
+    return msgspec.json.Decoder(row).decode
+
+
+def _column(cells: Sequence[Any], name: str, reading: ReadAs) -> pa.Array:
+    if reading == "number":
+        return pa.array(np.array(cells, dtype=np.float64), from_pandas=True)
+    return column_of_cells(cells, name, reading)

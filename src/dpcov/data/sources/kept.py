@@ -14,6 +14,8 @@ _CELL_BYTES = 64
 # Part of the memory that a copy may take where rows can be read again: a larger one takes longer to
 # get new pages for than Parquet takes to be decoded.
 _SHARE = 1 / 16
+# Bytes of a copy at most, on a large machine too: beyond, memory does not grow with the table.
+MOST_BYTES = 1 << 29
 
 
 class KeptSource(Source):
@@ -31,7 +33,7 @@ class KeptSource(Source):
     def __init__(self, source: Source, memory: float) -> None:
         self.name, self.columns, self.n_rows = source.name, source.columns, source.n_rows
         self._source = source
-        self._room = memory if source.once else memory * _SHARE
+        self._room = memory if source.once else min(memory * _SHARE, MOST_BYTES)
         self._held: list[Block] | None = None
 
     def kinds(self) -> dict[str, Kind]:

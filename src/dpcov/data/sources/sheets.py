@@ -5,6 +5,7 @@ the declared row of names, and a sheet has no blank row among them.  A sheet is 
 formats limit it to about a million rows.
 """
 
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
@@ -14,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpcov.data.layout import PLAIN, FileLayout
+from dpcov.data.memory import allowed_bytes, gib
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import (
     Block,
@@ -25,19 +27,27 @@ from dpcov.data.sources.base import (
     kind_of_cells,
 )
 from dpcov.data.sources.extras import load_extra
-from dpcov.errors import DataError
+from dpcov.errors import DataError, UsageError
 
 ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _SECONDS_PER_DAY = 86_400
+# Rows at a time, so few that their cells stay in the processor's cache.
+_FEW = 1024
+# Bytes of memory for a byte of cells, packed into records or written as text.
+_HELD = {False: 8, True: 4}
 
 
 class SheetSource(Source):
     """The sheet that the layout names, or the only one; empty columns have no name and no cells."""
 
-    def __init__(self, path: Path, layout: FileLayout = PLAIN) -> None:
+    def __init__(
+        self, path: Path, layout: FileLayout = PLAIN, memory_limit: float | None = None
+    ) -> None:
         self.name = path.name
         self._path, self._layout = path, layout
         self._library = load_extra("python_calamine", f"Reading {path.suffix.lower()} files")
+        sealed(lambda: _require_memory(path, memory_limit), path.name)
+        self._sheet = sealed(self._load, path.name, lambda e: self._explain(e, ()))
         labels = sealed(lambda: next(self._rows()), path.name, lambda e: self._explain(e, ()))
         # A note may stand beside the table.
         self._places = [place for place, label in enumerate(labels) if str(label).strip()]
@@ -55,42 +65,39 @@ class SheetSource(Source):
         rows = self._rows()
         next(rows)
         chosen = [(self.columns.index(name), name, reading) for name, reading in wanted.items()]
-        while some := [self._cells(row) for row in islice(rows, block_rows)]:
-            columns = [
-                column_of_cells([_plain(row[place]) for row in some], name, reading)
-                for place, name, reading in chosen
-            ]
+        while some := [self._cells(row) for row in islice(rows, min(block_rows, _FEW))]:
+            cells = list(zip(*some, strict=True))
+            columns = [_column(cells[place], name, reading) for place, name, reading in chosen]
             yield pa.RecordBatch.from_arrays(columns, names=list(wanted))
 
     def _cells(self, row: list[Any]) -> list[Any]:
         # The cells below names; a blank row at the end is not in the file, others would be rows.
-        cells = [row[place] for place in self._places]
-        if all(cell == "" for cell in cells):
+        cells = row if len(row) == len(self._places) else [row[place] for place in self._places]
+        if cells.count("") == len(cells):
             raise DataError(f"'{self.name}' has a blank row. Delete it.")
         return cells
 
-    def _rows(self) -> Iterator[list[Any]]:
+    def _load(self) -> Any:
         # A library of Rust ends on damaged files with what is no `Exception`.
         try:
-            return (yield from self._read_rows())
+            with self._library.load_workbook(str(self._path)) as book:
+                return book.get_sheet_by_name(self._chosen(book.sheet_names))
         except BaseException as error:
             if type(error).__name__ != "PanicException":
                 raise
         raise DataError(f"'{self.name}' is damaged. Save it again.")
 
-    def _read_rows(self) -> Iterator[list[Any]]:
+    def _rows(self) -> Iterator[list[Any]]:
         # The row of names and all below, from the first column that holds anything.
-        with self._library.load_workbook(str(self._path)) as book:
-            sheet = book.get_sheet_by_name(self._chosen(book.sheet_names))
-            rows = islice(sheet.iter_rows(), self._layout.header - 1, None)
-            first = next(rows, None)
-            if first is None or not any(str(cell).strip() for cell in first):
-                raise DataError(
-                    f"'{self.name}' has no names in row {self._layout.header} of the sheet. "
-                    "Declare header in the schema's [file] (schema draft: --header)."
-                )
-            yield first
-            yield from rows
+        rows = islice(self._sheet.iter_rows(), self._layout.header - 1, None)
+        first = next(rows, None)
+        if first is None or not any(str(cell).strip() for cell in first):
+            raise DataError(
+                f"'{self.name}' has no names in row {self._layout.header} of the sheet. "
+                "Declare header in the schema's [file] (schema draft: --header)."
+            )
+        yield first
+        yield from rows
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         if type(error).__name__ == "PasswordError":
@@ -108,6 +115,23 @@ class SheetSource(Source):
         )
 
 
-def _plain(cell: Any) -> object:
+def _column(cells: Sequence[Any], name: str, reading: ReadAs) -> pa.Array:
     # A duration is a number of days, as spreadsheets count.
-    return cell.total_seconds() / _SECONDS_PER_DAY if isinstance(cell, timedelta) else cell
+    if timedelta in set(map(type, cells)):
+        cells = [c.total_seconds() / _SECONDS_PER_DAY if type(c) is timedelta else c for c in cells]
+    return column_of_cells(cells, name, reading)
+
+
+def _require_memory(path: Path, memory_limit: float | None) -> None:
+    # A sheet is held as a whole, and while it is read its text is held, too.
+    n_bytes = path.stat().st_size
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            n_bytes = sum(part.file_size for part in archive.infolist())
+    is_text = path.suffix.lower() not in (".xls", ".xlsb")
+    needed, limit = n_bytes * _HELD[is_text], allowed_bytes(memory_limit)
+    if needed > limit:
+        raise UsageError(
+            f"'{path.name}' is held in memory as a whole: about {gib(needed)} GiB of {gib(limit)}. "
+            "Save the sheet as CSV, which is read in pieces, or raise memory_limit."
+        )

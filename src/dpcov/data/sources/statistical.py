@@ -1,24 +1,31 @@
-"""Read files of SPSS, Stata and SAS, a bounded number of rows at a time.
+"""Read files of SPSS, Stata and SAS in one pass, some rows at a time.
 
 Contract: a cell is what the file holds, never its label.  Whether a column holds numbers, dates or
 texts, and which of its values the file's dictionary declares missing, is written in the heading of
-the file; it does not follow from rows.
+the file; it does not follow from rows.  Pyreadstat reads the dictionary.  It counts rows from the
+first whenever it is called, so that it reads rows only where nothing else does.
 """
 
+import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dpcov.data.layout import PLAIN, FileLayout
 from dpcov.data.seal import explain, sealed
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names, column_of_cells
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names
 from dpcov.data.sources.extras import load_extra
+from dpcov.data.sources.records import SpssRecords, TransportRecords, text_array
+from dpcov.errors import DataError
 
-# Values read at a time: every reading looks for its first row anew.
-_VALUES = 2**21
+# Values read at a time.
+_VALUES = 2**19
 _READERS = {
     **dict.fromkeys((".sav", ".zsav"), "read_sav"),
     ".dta": "read_dta",
@@ -28,10 +35,19 @@ _READERS = {
 ENDINGS = tuple(_READERS)
 # What is declared missing is told only where its values are asked for.
 _TELLING: dict[str, Any] = {key: {"user_missing": True} for key in (".sav", ".zsav")}
-_STATA_FORMATS = {
-    "extra_date_formats": ("%td", "%d", "%-td", "%-d"),
-    "extra_datetime_formats": ("%tc", "%-tc"),
-}
+# The first version of Stata's files whose text has one encoding: that of Stata 14.
+_UNICODE_STATA = (b"<stata_dta><header><release>118", b"<stata_dta><header><release>119")
+_DAY = 86_400
+# By the ending: the day from which dates are counted, and formats of dates and of dates with times
+# with the seconds of their unit.
+_SPSS = ("1582-10-14", (r"(?:|A|E|J|S)DATE", 1.0), (r"DATETIME|YMDHMS", 1.0))
+_STATA = ("1960-01-01", (r"%-?t?d.*", _DAY), (r"%-?t[cC].*", 1e-3))
+_SAS = (
+    "1960-01-01",
+    (r"DATE|(?:DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|WEEKDAT[EX]|(?:IS|E|B)8601DA", _DAY),
+    (r"DATETIME|DATEAMPM|MDYAMPM|DTDATE|(?:IS|E|B)8601DT|B8601DN", 1.0),
+)
+_DATES = {".sav": _SPSS, ".zsav": _SPSS, ".dta": _STATA, ".sas7bdat": _SAS, ".xpt": _SAS}
 _NO_ENCODING = (
     "its text is not in the encoding that it states; declare the encoding in the schema's [file] "
     "(schema draft: --encoding)."
@@ -43,23 +59,22 @@ class StatisticalSource(Source):
 
     def __init__(self, path: Path, layout: FileLayout = PLAIN) -> None:
         self.name = path.name
-        ending = path.suffix.lower()
+        self._ending = ending = path.suffix.lower()
         readers = load_extra("pyreadstat", f"Reading {ending} files")
-        options: dict[str, Any] = {"output_format": "dict"}
+        self._options: dict[str, Any] = {}
         if layout.encoding != PLAIN.encoding:
-            options["encoding"] = layout.codec
+            self._options["encoding"] = layout.codec
         self._reader: Callable[..., Any] = getattr(readers, _READERS[ending])
-        self._path, self._options = str(path), options
-        telling = options | _TELLING.get(ending, {}) | {"metadataonly": True}
+        self._path = path
+        telling = self._options | _TELLING.get(ending, {}) | {"metadataonly": True}
         self.dictionary: Any = sealed(
-            lambda: self._reader(self._path, **telling)[1], path.name, _describe
+            lambda: self._reader(str(path), output_format="dict", **telling)[1],
+            path.name,
+            _describe,
         )
-        # Stata has as many formats of dates as there are ways to write one.
-        formats = {str(each) for each in self.dictionary.original_variable_types.values()}
-        for option, marks in _STATA_FORMATS.items():
-            options[option] = [each for each in formats if each.startswith(marks)]
         self.columns = check_names(self.dictionary.column_names, path.name)
         self.step = max(1, _VALUES // len(self.columns))
+        self._codec = self._options.get("encoding") or self.dictionary.file_encoding or "utf-8"
         self._holds: dict[str, str] = self.dictionary.readstat_variable_types
 
     def kinds(self) -> dict[str, Kind]:
@@ -69,25 +84,89 @@ class StatisticalSource(Source):
         }
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        names, start = list(wanted), 0
-        while True:
-            cells, _ = self._reader(
-                self._path, usecols=names, row_offset=start, row_limit=self.step, **self._options
-            )
-            if not (count := len(cells[names[0]])):
-                return
-            columns = [self._column(cells.pop(name), name, wanted[name]) for name in names]
-            yield pa.RecordBatch.from_arrays(columns, names=names)
-            if count < self.step:
-                return
-            start += self.step
+        for columns in self._columns(list(wanted)):
+            arrays = [
+                self._array(column, name) for column, name in zip(columns, wanted, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(wanted))
 
-    def _column(self, cells: list[Any], name: str, reading: ReadAs) -> pa.Array:
-        if self._holds[name] != "string":
-            # Dates are no numbers: cells of such a column are all dates, or missing.
-            with suppress(pa.ArrowException):
-                return pa.array(cells, pa.float64())
-        return column_of_cells(cells, name, reading)
+    def _columns(self, names: list[str]) -> Iterator[list[Any]]:
+        # Numbers and texts of the columns, some rows at a time.
+        if self._ending in (".sav", ".zsav"):
+            spss = SpssRecords(self._path, len(self.columns))
+            return self._recorded(spss, names) if spss.fields else self._counted(names)
+        if self._ending == ".xpt":
+            widths = self.dictionary.variable_storage_width
+            records = TransportRecords(self._path, [widths[name] for name in self.columns])
+            return self._recorded(records, names)
+        if self._ending == ".sas7bdat":
+            return self._sas(names)
+        with self._path.open("rb") as file:
+            is_unicode = file.read(len(_UNICODE_STATA[0])) in _UNICODE_STATA
+        return self._stata(names) if is_unicode and not self._options else self._counted(names)
+
+    def _recorded(
+        self, records: SpssRecords | TransportRecords, names: list[str]
+    ) -> Iterator[list[Any]]:
+        chosen = [(self.columns.index(name), self._holds[name] == "string") for name in names]
+        fields = records.fields or []
+        for rows in records.rows(self.step):
+            yield [
+                fields[at].of(rows) if is_text else records.numbers(fields[at].of(rows))
+                for at, is_text in chosen
+            ]
+
+    def _sas(self, names: list[str]) -> Iterator[list[Any]]:
+        # Numbers as they are; texts as bytes, because others would be decoded as far as possible.
+        pandas = load_extra("pandas.io.sas.sas7bdat", "Reading .sas7bdat files")
+        asked = {"convert_dates": False, "encoding": None, "chunksize": self.step}
+        with pandas.SAS7BDATReader(str(self._path), **asked) as reader:
+            # Its own names of columns beyond the first page may be empty, and then alike.
+            if len(reader.column_names) != len(self.columns):
+                raise DataError(f"'{self.name}' is damaged. Write it again.")
+            reader.column_names = list(self.columns)
+            for frame in reader:
+                yield [frame[name] for name in names]
+
+    def _stata(self, names: list[str]) -> Iterator[list[Any]]:
+        pandas = load_extra("pandas", "Reading .dta files")
+        asked = {"columns": names, "convert_dates": False, "convert_categoricals": False}
+        with pandas.read_stata(self._path, chunksize=self.step, **asked) as reader:
+            while True:
+                with warnings.catch_warnings():
+                    # Text that is not UTF-8 would be taken for Latin-1.
+                    warnings.simplefilter("error", UnicodeWarning)
+                    frame = next(reader, None)
+                if frame is None:
+                    return
+                yield [frame[name] for name in names]
+
+    def _counted(self, names: list[str]) -> Iterator[list[Any]]:
+        options = {"output_format": "dict", "disable_datetime_conversion": True, **self._options}
+        start, count = 0, self.step
+        while count == self.step:
+            cells, _ = self._reader(
+                str(self._path), usecols=names, row_offset=start, row_limit=count, **options
+            )
+            count = len(cells[names[0]])
+            start += count
+            yield [cells[name] for name in names]
+
+    def _array(self, cells: Any, name: str) -> pa.Array:
+        spans = self.dictionary.missing_ranges.get(name, ())
+        if self._holds[name] == "string":
+            found = text_array(cells, self._codec)
+            declared = pa.array([span["lo"] for span in spans], pa.string())
+            return pc.if_else(pc.is_in(found, declared), None, found) if spans else found
+        numbers = np.array(cells, dtype=np.float64)
+        for span in spans:
+            numbers[(numbers >= span["lo"]) & (numbers <= span["hi"])] = np.nan
+        written = str(self.dictionary.original_variable_types.get(name) or "")
+        first, dates, times = _DATES[self._ending]
+        for kind, unit, (formats, seconds) in (("D", _DAY, dates), ("us", 1e-6, times)):
+            if re.fullmatch(rf"(?:{formats})(?:[0-9]+)?(?:\.[0-9]*)?", written):
+                return _moments(numbers * (seconds / unit), first, kind)
+        return pa.array(numbers, from_pandas=True)
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         return _describe(error)
@@ -95,4 +174,14 @@ class StatisticalSource(Source):
 
 def _describe(error: Exception) -> str:
     unreadable = "requested encoding" in str(error) or "character set" in str(error)
+    unreadable |= isinstance(error, UnicodeError | UnicodeWarning | LookupError)
     return _NO_ENCODING if unreadable else explain(error)
+
+
+def _moments(numbers: NDArray[np.float64], first: str, kind: str) -> pa.Array:
+    # Days or microseconds after a day; those beyond all calendars are the last of all.
+    start = np.array(first, dtype=f"datetime64[{kind}]").astype(np.int64)
+    last = 2**30 if kind == "D" else 2**62
+    missing = np.isnan(numbers)
+    whole = np.floor(np.clip(np.where(missing, 0, numbers), -last, last)).astype(np.int64)
+    return pa.array((whole + start).astype(f"datetime64[{kind}]"), mask=missing)

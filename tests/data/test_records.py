@@ -1,0 +1,135 @@
+"""Rows of statistical files mean what pyreadstat, which reads them cell by cell, says they mean."""
+
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpcov.data.sources import open_source
+from dpcov.errors import DataError
+
+pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+
+FILES = Path(__file__).with_name("files")
+READERS = {
+    "sas7bdat": "read_sas7bdat",
+    "sav": "read_sav",
+    "zsav": "read_sav",
+    "dta": "read_dta",
+    "xpt": "read_xport",
+}
+# How each file is written.
+WRITTEN = {
+    "plain.sav": ("write_sav", {}),
+    "rows.sav": ("write_sav", {"row_compress": True}),
+    "whole.zsav": ("write_sav", {"compress": True}),
+    "fourteen.dta": ("write_dta", {"version": 15}),
+    "old.dta": ("write_dta", {"version": 10}),
+    "five.xpt": ("write_xport", {"file_format_version": 5}),
+    "eight.xpt": ("write_xport", {"file_format_version": 8}),
+}
+
+
+def table(n_rows, widths=(1, 8, 9, 255)):
+    """Numbers of every kind that the formats write in their own way, and texts."""
+    rng = np.random.default_rng(n_rows)
+    numbers = {
+        "small": rng.integers(-120, 270, n_rows).astype(float),
+        "real": rng.normal(size=n_rows) * 10.0 ** rng.integers(-20, 20, n_rows),
+        "gaps": np.where(rng.random(n_rows) < 0.5, np.nan, rng.integers(0, 9, n_rows)),
+    }
+    letters = np.array(["", "a", " b", "ü", "x y", "€uro"])
+    texts = {f"text{w}": [t[:w] for t in rng.choice(letters, n_rows)] for w in widths}
+    if widths:
+        texts[f"text{widths[-1]}"][0] = "z" * widths[-1]
+    return pd.DataFrame(numbers | texts)
+
+
+def write(folder, name, data, **options):
+    writer, more = WRITTEN[name]
+    getattr(pyreadstat, writer)(data, folder / name, **more, **options)
+    return folder / name
+
+
+def expected(path):
+    """What pyreadstat reads, with missing texts empty."""
+    cells, _ = getattr(pyreadstat, READERS[path.suffix[1:]])(path, output_format="dict")
+    return {
+        name: [cell or "" if name.startswith("text") else cell for cell in column]
+        for name, column in cells.items()
+    }
+
+
+def found(path, step=None):
+    source = open_source(path)
+    source.step = step or source.step
+    wanted = {name: "text" if name.startswith("text") else "number" for name in source.columns}
+    rows = [row for block in source.blocks(1000, wanted=wanted) for row in block.to_pylist()]
+    return {
+        name: [row[name] or "" if name.startswith("text") else row[name] for row in rows]
+        for name in source.columns
+    }
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("n_rows", [1, 7, 500])
+def test_rows_are_those_of_pyreadstat(name, n_rows, tmp_path):
+    path = write(tmp_path, name, table(n_rows, (1, 8, 9, 200)))
+    assert found(path, 64) == found(path) == expected(path)
+
+
+@pytest.mark.parametrize("name", ["plain.sav", "rows.sav", "whole.zsav"])
+def test_values_that_a_dictionary_declares_missing(name, tmp_path):
+    spans = {"small": [{"lo": float("-inf"), "hi": -99}, 7.0], "text1": ["a"]}
+    path = write(tmp_path, name, table(500), missing_ranges=spans)
+    told = found(path)
+    assert told == expected(path)
+    assert None in told["small"]
+    assert "a" not in told["text1"]
+
+
+@pytest.mark.parametrize("name", ["plain.sav", "rows.sav", "whole.zsav"])
+def test_texts_of_several_parts(name, tmp_path):
+    path = write(tmp_path, name, table(200, (3, 256, 2000)))
+    assert found(path, 64) == expected(path)
+
+
+@pytest.mark.parametrize("name", ["five.xpt", "eight.xpt"])
+@pytest.mark.parametrize("n_rows", range(1, 30))
+def test_blanks_that_fill_a_transport_file_up_are_no_rows(name, n_rows, tmp_path):
+    data = table(n_rows, (3, 8)).drop(columns=["real", "gaps"])
+    path = write(tmp_path, name, data)
+    assert found(path, 2) == expected(path)
+    assert len(found(path)["small"]) == n_rows
+
+
+@pytest.mark.parametrize("name", [n for n in WRITTEN if not n.endswith("dta")])
+def test_files_that_are_cut_short_are_refused(name, tmp_path):
+    path = write(tmp_path, name, table(2000, (1, 9)))
+    content = path.read_bytes()
+    for part in (0.3, 0.5, 0.9, 0.999):
+        path.write_bytes(content[: int(part * len(content)) // 80 * 80 + 3])
+        with pytest.raises(DataError):
+            found(path)
+
+
+def test_a_transport_file_of_several_tables_is_refused(tmp_path):
+    path = write(tmp_path, "five.xpt", table(50))
+    content = path.read_bytes()
+    path.write_bytes(content + content[240:])
+    with pytest.raises(DataError, match="several tables"):
+        found(path)
+
+
+@pytest.mark.parametrize("name", ["many-columns", "rows-small"])
+def test_files_of_sas_with_many_columns_and_pages(name, tmp_path):
+    path = tmp_path / f"{name}.sas7bdat"
+    path.write_bytes(lzma.decompress((FILES / f"{name}.sas7bdat.xz").read_bytes()))
+    assert found(path) == expected(path)
+    content = path.read_bytes()
+    for part in (0.3, 0.9, 0.999):
+        path.write_bytes(content[: int(part * len(content))])
+        with pytest.raises(DataError):
+            found(path)
