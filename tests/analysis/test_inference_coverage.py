@@ -29,7 +29,7 @@ SETTINGS = {
     "stratified, n private": {"mechanism": "stratified", "neighbors": "add-remove-one"},
     "nuclear": {"mechanism": "stratified-nuclear", "budget": dpcov.Budget(epsilon=1)},
     # Less budget, so that what noise does shows beside the sampling.
-    "private geometry": {"budget": dpcov.Budget(rho="0.004"), "geometry": "private"},
+    "private geometry": {"budget": dpcov.Budget(rho="0.0025"), "geometry": "private"},
 }
 
 

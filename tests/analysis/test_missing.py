@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import dpcov
+from benchmarks.analyst.missing import LINES, SETTINGS
 from dpcov.analysis import (
     PrivateCorrelation,
     PrivateRidge,
@@ -89,3 +90,20 @@ def test_missing_at_random_has_no_intervals():
     model = PrivateRidge.from_release(released(0.1, 0), target="x0", missing="at-random")
     with pytest.raises(ValueError, match="pairwise"):
         model.conf_int()
+
+
+def test_bias_is_below_the_noise_on_nhanes_and_intervals_hold():
+    found = pd.read_csv(LINES).set_index(["share", "how", "reading"])
+    settings = {index[:2] for index in found.index}
+    assert settings == {(share, how) for share, how in SETTINGS}
+    for share, how in settings:
+        line = found.loc[share, how, "pairwise" if how == "MCAR" else "at-random"]
+        assert line["bias"] < line["noise"]
+        assert line["mean_bias"] < line["mean_noise"]
+        held = found.loc[share, how, "pairwise"]
+        assert held["correlations"] > 0.95
+        assert held["coefficients"] > 0.95
+        assert (held["means"] > 0.93) == ((share, how) != (0.4, "MAR by age"))
+    # What is put at the center has more bias than noise at 40 %.
+    center = found.loc[0.4, "MCAR", "center"]
+    assert center["bias"] > 2 * center["noise"]

@@ -61,14 +61,25 @@ def test_ridge_is_that_of_scikit_learn_on_columns_divided_by_their_half_ranges(
 
 
 def test_predictions_stay_within_the_bounds_of_the_target(made, frame):
-    far = frame[["age"]].assign(age=np.linspace(-1e6, 1e6, len(frame)))
     for target in ("income", ["income", "member"]):
         model = PrivateRidge.from_release(made, target=target, features=["age"])
-        found = model.predict(far).reshape(len(far), -1)
-        assert found[0, 0] == 0.0 and found[-1, 0] == 100.0
         inside = frame[["age"]].assign(age=45.0)
         plain = np.atleast_2d(model.coef_)[0, 0] * 45.0 + np.atleast_1d(model.intercept_)[0]
-        assert model.predict(inside).reshape(len(far), -1)[0, 0] == pytest.approx(plain)
+        assert model.predict(inside).reshape(len(frame), -1)[0, 0] == pytest.approx(plain)
+        for beyond, bound in ((-1e6, 0.0), (1e6, 100.0)):
+            model.intercept_ = np.zeros_like(model.intercept_) + beyond
+            assert model.predict(inside).reshape(len(frame), -1)[0, 0] == bound
+
+
+def test_values_that_no_row_can_have_are_moved_to_twice_the_length_of_the_longest(made, frame):
+    model = PrivateRidge.from_release(made, target="income", features=["age"])
+    column = next(each for each in made.features if each.name == "age")
+    away = 2.0 * made.manifest.norm_bound * column.half_range
+    ages = column.center + away * np.array([-1e6, -1.0, 0.0, 1.0, 1e6])
+    found = model.predict(frame[["age"]].iloc[:5].assign(age=ages))
+    assert found[0] == found[1] < found[2] < found[3] == found[4]
+    lower, upper = column.bounds
+    assert lower > ages[1] and upper < ages[3], "no value within the bounds is moved here"
 
 
 def test_any_target_any_features_and_several_targets(made):

@@ -46,9 +46,18 @@ def good():
         {"mechanism": "coinpress"},
     )
     usual = {"schema": schema, "budget": dpcov.Budget(rho=1), "entropy": SeededEntropy(1)}
-    return tuple(
-        dpcov.release(pa.table(table), **{**usual, **options}).to_bytes() for options in wanted
-    )
+
+    def release(**options):
+        return dpcov.release(pa.table(table), **{**usual, **options})
+
+    single = [release(**options) for options in wanted]
+    one, by_sex = single[1:3]
+    other = release(**wanted[1] | {"entropy": SeededEntropy(2)})
+    place = wanted[2] | {"geometry": "schema"}
+    nested, _ = release(**place).nest(release(**place | {"entropy": SeededEntropy(2)}), {})
+    pooled = by_sex.group("F", pooled=True)
+    made_of_others = one.combine(other), one.unite(other), nested["F"], pooled
+    return tuple(each.to_bytes() for each in (*single, *made_of_others))
 
 
 @functools.cache
@@ -152,6 +161,9 @@ def _read(random, folder, content, chance):
 
 def use(random, loaded, folder):
     """Read a release in some of the ways that commands offer."""
+    if loaded.group_names and random.random() < 0.1:
+        assert len(loaded.pooled.names) == len(loaded.group_names)
+        return
     if loaded.group_names and random.random() < 0.7:
         loaded = loaded.group(random.choice(loaded.group_names))
     post, ending = random.choice(tuple(POSTS)), random.choice(("csv", "json", "npz", "r"))

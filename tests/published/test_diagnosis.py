@@ -5,7 +5,7 @@ import pytest
 
 import dpcov
 from dpcov.published import diagnosis
-from dpcov.published.diagnosis import FALSE_ALARMS, GOOD, diagnose, plus_minus
+from dpcov.published.diagnosis import FALSE_ALARMS, GOOD, diagnose, plus_minus, with_error
 from tests.published.mistakes import MISTAKES, TABLES, Mistake, released
 from tests.report.examples import grouped, make, plain
 
@@ -170,3 +170,20 @@ def test_the_same_is_said_once_of_all_columns_and_the_worst_first():
 @pytest.mark.parametrize("value", [0.0004, 0.01, 0.0301, 0.5])
 def test_half_widths_are_rounded_up(value):
     assert value <= float(plus_minus(value)) <= value + 0.01
+
+
+@pytest.mark.parametrize(
+    ("value", "within", "written"),
+    [
+        (2024.4943, 0.00492, ("2024.4943", "0.0049")),
+        (128.94, 0.351, ("128.94", "0.35")),
+        (1_234_567.0, 1234.0, ("1,234,600", "1200")),
+        (-0.00001, 0.2, ("0.00", "0.20")),
+        (-12.3, 99.6, ("-12", "100")),
+        (3e-9, 2e-9, ("3e-09", "2e-09")),
+        (5.0, 0.0, ("5", "0")),
+        (float("nan"), 1.0, ("–", "1")),
+    ],
+)
+def test_numbers_end_with_the_last_digit_that_counts(value, within, written):
+    assert with_error(value, within) == written

@@ -1,4 +1,4 @@
-"""Estimates carry names where pandas is installed, and are arrays where it is not."""
+"""Estimates carry names where pandas or polars is installed, and are arrays where neither is."""
 
 import subprocess
 import sys
@@ -26,8 +26,22 @@ def test_matrices_are_frames_and_means_a_series_with_names(release):
     )
 
 
-def test_without_pandas_they_are_arrays_that_convert_themselves(monkeypatch):
+@pytest.mark.parametrize("release", [demo, unhelpful])
+def test_with_polars_alone_columns_carry_the_names(release, monkeypatch):
+    polars = pytest.importorskip("polars")
     monkeypatch.setitem(sys.modules, "pandas", None)
+    made = release()
+    for quantity in QUANTITIES:
+        frame = getattr(made, quantity)()
+        assert isinstance(frame, polars.DataFrame)
+        assert tuple(frame.columns) == made.feature_names
+        np.testing.assert_array_equal(frame.to_numpy(), getattr(made, f"{quantity}_matrix")())
+    np.testing.assert_array_equal(made.mean().to_numpy(), made.mean_vector())
+
+
+def test_without_either_they_are_arrays_that_convert_themselves(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setitem(sys.modules, "polars", None)
     made = demo()
     for found in (made.covariance(), made.correlation(), made.mean()):
         assert isinstance(found, np.ndarray)

@@ -9,7 +9,7 @@ import pytest
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.numbers import group_numbers
-from tests.report.examples import demo, make, plain, unhelpful, wide
+from tests.report.examples import demo, grouped, make, plain, unhelpful, wide
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 pyplot.switch_backend("Agg")
@@ -38,6 +38,21 @@ def test_correlations_are_drawn_and_hidden_ones_are_blank(release):
         numbers.hidden.sum() if len(drawn) <= 60 else 0
     )
     axes.figure.savefig(io.BytesIO(), format="png")
+
+
+def test_groups_are_drawn_side_by_side_all_rows_first():
+    made = grouped()
+    axes = made.plot()
+    shown = [each for each in axes.figure.axes if each.images]
+    titles = [each.get_title() for each in shown]
+    assert titles[0] == "all rows" and set(titles[1:]) == set(made.group_names)
+    assert axes is shown[0]
+    place = made.pooled.names.index("north")
+    drawn = shown[titles.index("north")].images[0]
+    np.testing.assert_array_equal(drawn.get_array(), made.pooled.correlations[place])
+    assert {each.images[0].get_clim() for each in shown} == {(-1, 1)}
+    axes.figure.savefig(io.BytesIO(), format="png")
+    assert made.plot(given := pyplot.figure().subplots()) is given
 
 
 def test_names_are_no_formulas():

@@ -1,9 +1,11 @@
 """Scripts for R run as they are, with the numbers of the release; the text of others has a shape.
 
-Julia and Stata are not installed where tests run: brackets, quotes, numbers and names are checked.
+Julia is run where it is installed, and read by its grammar; of Stata's script brackets, quotes,
+numbers and names are checked.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -104,12 +106,41 @@ def test_hostile_names_stay_text_in_r(hostile, tmp_path):
 
 
 @needs_r
+def test_the_script_for_r_is_read_in_seconds_with_hundreds_of_columns(tmp_path):
+    """Rscript needs time that grows with the square of a statement: 28 seconds for one of these."""
+    names = [f"c{place}" for place in range(300)]
+    random = np.random.default_rng(0)
+    table = pa.table({name: random.uniform(-1, 1, 1000) for name in names})
+    columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in names}
+    schema = dpcov.Schema(columns=columns, missing="never")
+    made = dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1), geometry="schema")
+    path = written(made, "r", tmp_path)
+    before = os.times().children_user
+    subprocess.run(["Rscript", path.name], cwd=tmp_path, check=True, capture_output=True)
+    assert os.times().children_user - before < 8
+
+
+@needs_r
 def test_r_gets_by_where_a_column_never_varies(tmp_path):
     table = pa.table({"a": np.zeros(500), "b": np.linspace(-1, 1, 500), "c": np.zeros(500)})
     schema = dpcov.Schema(columns={n: dpcov.Numeric(lower=-1, upper=1) for n in "abc"})
     made = dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1))
     done = run_r(written(made, "r", tmp_path, target="b"))
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("julia") is None, reason="needs Julia")
+def test_the_script_for_julia_runs_as_it_is(release, tmp_path):
+    path = written(release, "julia", tmp_path, target="recovery")
+    done = subprocess.run(
+        ["julia", path.name], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
+    )
+    lines = [line.rsplit(maxsplit=2) for line in done.stdout.splitlines()]
+    found = {line[0]: float(line[1]) for line in lines if line[0] in ("(intercept)", "dose")}
+    model = PrivateLinearRegression.from_release(release, target="recovery")
+    ours = dict(zip(model.feature_names_in_, model.coef_, strict=True))
+    assert found["dose"] == pytest.approx(ours["dose"], rel=2e-3)
+    assert found["(intercept)"] == pytest.approx(model.intercept_, rel=2e-3)
 
 
 def without_strings(text, comment):
@@ -193,3 +224,19 @@ def test_the_command_writes_scripts_and_keeps_its_options_apart(release, tmp_pat
     assert run("--to", "r", "--what", "mean", "-o", "c.R").exit_code != 0
     assert run("--target", "recovery", "-o", "c.csv").exit_code != 0
     assert not list(tmp_path.glob("c.*"))
+
+
+@pytest.mark.parametrize("names", ["usual", "hostile"])
+def test_the_script_for_julia_is_julia_by_its_grammar(release, hostile, tmp_path, names):
+    tree_sitter = pytest.importorskip("tree_sitter")
+    grammar = pytest.importorskip("tree_sitter_julia")
+    parser = tree_sitter.Parser(tree_sitter.Language(grammar.language()))
+    text = written(hostile if names == "hostile" else release, "julia", tmp_path).read_bytes()
+    assert not parser.parse(text).root_node.has_error
+    for right, wrong in (
+        (b"return vcat(", b"return vcat(("),
+        (b"\nend\n", b"\n"),
+        (b"x = [", b"x = [["),
+    ):
+        assert right in text
+        assert parser.parse(text.replace(right, wrong)).root_node.has_error, right

@@ -8,23 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
 from math import sqrt
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
 
-from dpcov.errors import ReleaseError, UsageError
+from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.options import plain
 from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.combined import (
-    arrays_of,
-    check_combined,
-    combined_facts,
-    combined_unit,
-    reference_of,
-)
+from dpcov.published.combined import arrays_of, check_combined, combined_unit, reference_of
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
@@ -35,7 +29,7 @@ from dpcov.published.estimate.entry_noise import (
     moment_noise,
     read_with,
 )
-from dpcov.published.estimate.levels import divergence, has_blocks, positive, quiet, with_known
+from dpcov.published.estimate.levels import between, has_blocks, positive, relations, with_known
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
 from dpcov.published.estimate.unit import (
@@ -46,13 +40,12 @@ from dpcov.published.estimate.unit import (
     unit_estimate,
     with_noise,
 )
-from dpcov.published.file import Arrays, fingerprint, member_record
+from dpcov.published.file import Arrays, fingerprint
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.manifest import Manifest, read_guarantee
-from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts
-from dpcov.published.statistics import NoisyStatistics, Post, PublishedArray
+from dpcov.published.statistics import NoisyStatistics, Post
 
 # Noise on a share of missing values from which nothing can be corrected by it.
 _UNKNOWN_SHARE = 0.2
@@ -95,26 +88,6 @@ class BaseRelease:
         )
         check_combined(manifest, self.members)
 
-    def combine(self, *others: "BaseRelease") -> Self:
-        """Average with other releases of the same table: one release with less noise.
-
-        The order does not matter, and combined releases may be combined.  The guarantee is the
-        joint one of all; nothing is spent.  Make the second release with the first one's geometry
-        (``geometry="first.dpcov"``): then none of its budget goes to finding one again.
-
-        Raises UsageError where the tables, the schemas, the geometries or the units of privacy are
-        not the same, or where a release is among them twice.
-        """
-        return type(self)(*combined_facts([self, *others]))
-
-    def unite(self, *others: "BaseRelease") -> Self:
-        """Put releases of disjoint tables together: that of all rows of several sites or years.
-
-        Nobody may be in two of the tables; then the largest of the guarantees holds for everybody.
-        One schema is needed.  Errors are those of :meth:`combine`.
-        """
-        return type(self)(*combined_facts([self, *others], disjoint=True))
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BaseRelease) and self.fingerprint == other.fingerprint
 
@@ -143,7 +116,8 @@ class BaseRelease:
         Without an intercept nothing is known of the rows in which a value is present, and
         indicators are features like others.
         """
-        return tuple(self.encoded_features[place] for place in self._shown)
+        encoded = self.encoded_features
+        return tuple(encoded[place] for place in self._shown)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -164,44 +138,6 @@ class BaseRelease:
     def group_names(self) -> tuple[str, ...]:
         """Names of the public groups that have a matrix each; empty without groups."""
         return self.manifest.groups
-
-    @cached_property
-    def pooled(self) -> PooledGroups:
-        """Estimates of all groups together: small ones borrow strength from the others."""
-        with one_thread(len(self.manifest.columns)):
-            return pool_groups(self)
-
-    def group(self, name: str, *, pooled: bool = False) -> Self:
-        """Read the part of one of :attr:`group_names` as a release of its own.
-
-        ``pooled``: estimated together with the other groups (:attr:`pooled`), as a finished matrix.
-        """
-        if name not in self.group_names:
-            known = ", ".join(self.group_names) or "none; release again with by=COLUMN"
-            raise UsageError(f"This release has no group of that name. Its groups: {known}.")
-        if pooled:
-            return type(self)(*pooled_facts(self, name, self.pooled))
-        if self.members:
-            parts = [member.group(name) for member in self.members]
-            return type(self)(*combined_facts(parts, disjoint=self.manifest.disjoint))
-        index, arrays = self.group_names.index(name), self.statistics.arrays
-        chosen = arrays["group"] == index
-        kept = {"sscp", "outermost_shell", "first_shell", "last_shell"} & set(arrays)
-        part: dict[str, PublishedArray] = {key: arrays[key][chosen] for key in kept}
-        # All groups share one geometry.
-        part |= {key: arrays[key] for key in {"linear"} & set(arrays)}
-        # All groups share one noise law.
-        part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
-        part["row_count"] = arrays["row_count"][index : index + 1]
-        # The number of rows of a group is private even where that of the table is public.
-        manifest = msgspec.structs.replace(
-            self.manifest,
-            title=f"{self.manifest.title or 'untitled table'}: {name}",
-            groups=(),
-            n_rows=None,
-            members={key: member_record(array) for key, array in part.items()},
-        )
-        return type(self)(manifest, part)
 
     @property
     def is_private(self) -> bool:
@@ -407,19 +343,16 @@ class BaseRelease:
         self, unit: UnitEstimate, frame: Frame, columns: Sequence[EncodedColumn]
     ) -> Array:
         """Shrunk, block by block, with what everybody knows of levels."""
-        post = find_post("shrink")
-
-        def estimate(unit: UnitEstimate) -> tuple[Array, Array]:
-            noisy = self._covariance_of(unit)
-            return frame.covariance(noisy.matrix), frame.covariance(post.apply(noisy))
-
-        noisy, found = estimate(unit)
+        kept = read_with(unit, "shrink")
+        found = frame.covariance(find_post("shrink").apply(self._covariance_of(unit)))
         mean = frame.mean(self._centered_of(unit)[1])
-        law = moment_noise(read_with(unit, "shrink"), self.manifest, frame)
+        found = with_known(found, mean, columns)
+        law = moment_noise(kept, self.manifest, frame)
         if law is not None and has_blocks(columns):
-            spread = np.diagonal(law.along(mean)[0])
-            found = quiet(noisy, found, divergence(estimate, unit), spread, columns)
-        return positive(with_known(found, mean, columns))
+            noisy, lost = frame.covariance(self._centered_of(kept)[2]), self.statistics.lost
+            related = relations(noisy, mean, law, columns, found, lost)
+            found = np.where(between(columns), related, found)
+        return positive(found)
 
     @on_one_thread
     def second_moment(self, post: Post | None = None) -> Array:

@@ -95,7 +95,7 @@ def combined_facts(
         n_rows=n_rows,
         software=last.software,
         mechanism=MechanismRecord(name=names.pop() if len(names) == 1 else "several", options={}),
-        guarantee=guarantee_record(_guarantee(members, disjoint)),
+        guarantee=guarantee_record(joint_guarantee(members, disjoint)),
         intercept_is_public=all(member.manifest.intercept_is_public for member in members),
         statistics=statistics,
         members={name: member_record(array) for name, array in arrays.items()},
@@ -112,7 +112,7 @@ def check_combined(manifest: Manifest, members: Sequence["BaseRelease"]) -> None
         return
     try:
         _check(members, manifest.disjoint)
-        found = _guarantee(members, manifest.disjoint)
+        found = joint_guarantee(members, manifest.disjoint)
     except DpcovError as problem:
         raise ReleaseError(
             f"The releases in this file are not of one table. {problem} Do not use this file."
@@ -194,7 +194,7 @@ def _placed(members: Sequence["BaseRelease"], rows: float | None) -> list[Weight
     forth: Array = np.eye(len(maps[0]))
     if reference.frame.back is not None:
         forth = np.asarray(np.linalg.inv(reference.frame.back))
-    same = all(_same_coordinates(reference, member) for member in members)
+    same = all(same_coordinates(reference, member) for member in members)
     placed = []
     for member, back in zip(members, backs, strict=True):
         # Of the same rows: a noisy number of them is averaged too.
@@ -304,7 +304,7 @@ def _check(members: Sequence["BaseRelease"], disjoint: bool) -> None:
                 disjoint and name in ("title", "n_rows")
             ):
                 raise UsageError(f"{problem} {_ONE_SCHEMA if disjoint else _ONE_TABLE}")
-        _check_unit(manifest, first)
+        check_unit(manifest, first)
         paid = {record.dataset for record in (*manifest.charges, *first.charges)}
         if len(paid) > 1 and not disjoint:
             raise UsageError(f"They were charged to different datasets. {_ONE_TABLE}")
@@ -316,9 +316,16 @@ def _check(members: Sequence["BaseRelease"], disjoint: bool) -> None:
                 "so its weight is unknown. Combine releases of gaussian, stratified, laplace or "
                 "nuclear mechanisms."
             )
+        # No mechanism publishes such an estimate.
+        if member.statistics.layout == "estimate" and "gaussian" in member.statistics.noise.family:
+            raise UsageError(
+                "A group that adds up with others repeats their noise. Combine the releases that "
+                "it was made of."
+            )
 
 
-def _check_unit(one: Manifest, other: Manifest) -> None:
+def check_unit(one: Manifest, other: Manifest) -> None:
+    """UsageError where guarantees are for different units of privacy."""
     for name in ("neighbors", "rows_per_person"):
         if getattr(one.guarantee, name) != getattr(other.guarantee, name):
             raise UsageError(
@@ -332,8 +339,8 @@ def _meaning(manifest: Manifest) -> list[tuple[Any, ...]]:
     return [(each.name, each.source, each.kind, each.missing_of) for each in manifest.columns]
 
 
-def _same_coordinates(one: "BaseRelease", other: "BaseRelease") -> bool:
-    # Up to the norm bound, a common factor.
+def same_coordinates(one: "BaseRelease", other: "BaseRelease") -> bool:
+    """Whether noise was added in the same coordinates, up to the norm bound, a common factor."""
     first, second = one.frame.back, other.frame.back
     same = first is second
     if first is not None and second is not None:
@@ -341,7 +348,8 @@ def _same_coordinates(one: "BaseRelease", other: "BaseRelease") -> bool:
     return same and one.manifest.columns == other.manifest.columns
 
 
-def _guarantee(members: Sequence["BaseRelease"], disjoint: bool) -> Guarantee:
+def joint_guarantee(members: Sequence["BaseRelease"], disjoint: bool = False) -> Guarantee:
+    """What releases promise together: of the same people, or of disjoint tables."""
     spends, first = list[Any](), members[0].guarantee
     for member in members:
         noise, name = member.statistics.noise, member.manifest.mechanism.name

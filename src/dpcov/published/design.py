@@ -89,7 +89,7 @@ class Design:
 
     def sentences(self, effect: float | None = None) -> tuple[str, ...]:
         """What a reader should know of it and of the design effect in use; mostly nothing."""
-        effect = effect or self.effect
+        is_own, effect = effect is None, effect or self.effect
         if not isfinite(self.n_rows) or (self.weighting is None and effect <= NOTICED):
             return ()
         worth, told = f"{self.n_rows / effect:,.0f}", []
@@ -99,6 +99,8 @@ class Design:
                 f"Rows are weighted by {self.weighting.column}, 0 to {upper}; the weights of "
                 f"{self.n_rows:,.0f} rows sum to {self.sum_of_weights:,.0f}."
             )
+        if is_own and self.weighting is None and self.rows_per_person == 1:
+            return (f"Long rows were scaled down and count less: as {worth} rows in all.",)
         told.append(
             f"For sampling errors rows count as {worth}: the design effect is {effect:.3g}."
         )

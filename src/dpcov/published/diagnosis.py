@@ -27,7 +27,7 @@ from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, group_numbers
 
 if TYPE_CHECKING:
-    from dpcov.published.base import BaseRelease
+    from dpcov.published.release import Release
 
 Verdict = Literal["suspicious", "lost", "weak", "good", "unknown"]
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
@@ -159,6 +159,24 @@ def plus_minus(value: float) -> str:
     return f"{np.ceil(value * 10**digits - 1e-9) / 10**digits:.{digits}f}"
 
 
+def with_error(value: float, within: float) -> tuple[str, str]:
+    """Write a number to the last digit that counts, and half the width of its interval."""
+    if not (np.isfinite(value) and np.isfinite(within) and within > 0):
+        return _digits(value), _digits(within)
+    places = 1 - int(np.floor(np.log10(within)))
+    if not -6 <= places <= 6:
+        return f"{value:.4g}", f"{within:.2g}"
+    return _digits(value, places), _digits(within, places)
+
+
+def _digits(value: float, places: int | None = None) -> str:
+    if places is None:
+        return f"{value:.4g}" if np.isfinite(value) else "–"
+    # Adding zero takes the sign of a rounded zero; years have no comma.
+    rounded, comma = round(float(value), places) + 0.0, "," * (abs(value) >= 10_000)
+    return f"{rounded:{comma}.{max(places, 0)}f}"
+
+
 class _Said(NamedTuple):
     """A verdict, why, and what would help."""
 
@@ -175,13 +193,13 @@ _UNIT = (
 )
 
 
-def diagnose(release: "BaseRelease", numbers: GroupNumbers | None = None) -> Diagnosis:
+def diagnose(release: "Release", numbers: GroupNumbers | None = None) -> Diagnosis:
     """Judge every column of a release; ``numbers`` are its own where they are known."""
     numbers = numbers or group_numbers(0, "", release)
     return replace(_diagnosed(release, numbers), remarks=remarks_on(release))
 
 
-def _diagnosed(release: "BaseRelease", numbers: GroupNumbers) -> Diagnosis:
+def _diagnosed(release: "Release", numbers: GroupNumbers) -> Diagnosis:
     made, columns, law = numbers.estimates, release.features, noise_of(release)
     if made is None:
         hidden = _Said("lost", numbers.problem or "Nothing can be estimated.", _MORE)
@@ -209,7 +227,7 @@ class _Doctor:
     """Judges the columns of a release whose noise is known."""
 
     def __init__(
-        self, release: "BaseRelease", made: Estimates, within: Array, law: MomentNoise
+        self, release: "Release", made: Estimates, within: Array, law: MomentNoise
     ) -> None:
         self.release, self.made, self.law, self.columns = release, made, law, release.features
         # Pairs within one column of the table say nothing: its levels exclude each other.

@@ -10,28 +10,55 @@ import numpy as np
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.markup import shorten
 from dpcov.published.numbers import group_numbers
+from dpcov.published.pooled import most_distinct
 
 if TYPE_CHECKING:
-    from dpcov.published.base import BaseRelease
+    from dpcov.published.release import Release
 
 NAME_LENGTH = 24
+# Groups that are drawn beside all rows.
+_MAPS = 24
 # Features up to which every cell has its number, its dot, and its name beside the map.
 _NUMBERS, _DOTS, _NAMES = 12, 60, 80
 # Correlations from here on are so dark that numbers on them are white.
 _DARK = 0.6
 
 
-def new_axes(width: float, height: float) -> Any:
-    """Axes of a new figure, in inches; pyplot's, so that notebooks show it."""
+def new_axes(width: float, height: float, grid: tuple[int, int] = (1, 1)) -> Any:
+    """Axes of a new figure, in inches, or a grid of them; pyplot's, so that notebooks show it."""
     try:
         from matplotlib import pyplot
     except ImportError:
         problem = "Figures need matplotlib. Install it: pip install 'dpcov[plots]'"
         raise UsageError(problem) from None
-    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+    return pyplot.subplots(*grid, figsize=(width, height), layout="constrained")[1]
 
 
-def plot_correlations(release: "BaseRelease", axes: Any = None) -> Any:
+def plot_groups(release: "Release") -> Any:
+    """Draw all rows and the groups that differ most from them; see :meth:`dpcov.Release.plot`."""
+    found = release.pooled
+    whole = np.nan_to_num(release.correlation_matrix())
+    places = most_distinct(found, whole, _MAPS)
+    shown = [("all rows", whole), *((found.names[g], found.correlations[g]) for g in places)]
+    columns = min(len(shown), 5)
+    rows = -(-len(shown) // columns)
+    grid = new_axes(2.2 * columns + 1.0, 2.4 * rows, (rows, columns))
+    for axes, (name, matrix) in zip(grid.flat, shown, strict=False):
+        picture = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
+        axes.set_title(shorten(name, NAME_LENGTH), parse_math=False, fontsize="small")
+    for axes in grid.flat:
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    for axes in grid.flat[len(shown) :]:
+        axes.set_visible(False)
+    first = grid.flat[0]
+    title = shorten(release.manifest.title or "untitled table", 60)
+    first.figure.suptitle(f"{title}, {release.guarantee.promise}", parse_math=False)
+    first.figure.colorbar(picture, ax=grid, shrink=0.8, label="correlation, estimated together")
+    return first
+
+
+def plot_correlations(release: "Release", axes: Any = None) -> Any:
     """Draw the heat map; see :meth:`dpcov.Release.plot`."""
     found = group_numbers(0, "", release)
     if found.estimates is None:

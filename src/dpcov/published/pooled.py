@@ -14,14 +14,14 @@ import numpy as np
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.estimate.entry_noise import Places, inhabited
 from dpcov.published.estimate.levels import positive
-from dpcov.published.estimate.pooling import GroupMoments, PooledMoments, pool_moments
+from dpcov.published.estimate.pooling import GroupMoments, Reading, pool_moments
 from dpcov.published.estimate.present import moment_of
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.manifest import Manifest, StatisticsRecord
 
 if TYPE_CHECKING:
-    from dpcov.published.base import BaseRelease
+    from dpcov.published.release import Release
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.
 _CLEAR_COUNT = 2.0
@@ -42,6 +42,8 @@ class PooledGroups:
         what pulling a group toward the others does to it.
     covariances, covariance_std : (G, p, p) float64
         Around each group's own mean.
+    correlation_std : (G, p, p) float64
+        Standard deviations of the errors of :attr:`correlations`.
     """
 
     names: tuple[str, ...]
@@ -50,26 +52,22 @@ class PooledGroups:
     mean_std: Array
     covariances: Array
     covariance_std: Array
+    correlation_std: Array
 
     @cached_property
     def correlations(self) -> Array:
         """Of every group, (G, p, p)."""
         return np.array([correlation_of(each) for each in self.covariances])
 
-    @cached_property
-    def correlation_std(self) -> Array:
-        """Standard deviations of the errors of correlations, to first order, (G, p, p)."""
-        spread = np.sqrt(np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2), 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = self.covariance_std / (spread[:, :, None] * spread[:, None, :])
-        own = np.diagonal(relative, axis1=1, axis2=2) ** 2
-        square = relative**2 + self.correlations**2 / 4 * (own[:, :, None] + own[:, None, :])
-        found: Array = np.sqrt(square)
-        found[:, range(found.shape[1]), range(found.shape[1])] = 0.0
-        return found
+
+def most_distinct(found: PooledGroups, correlation: Array, most: int) -> list[int]:
+    """Places of the groups whose correlations differ most from these, (p, p), in their order."""
+    apart = np.nan_to_num(found.correlations) - np.nan_to_num(correlation)
+    farthest = np.argsort(-np.sum(apart**2, axis=(1, 2)), kind="stable")[:most]
+    return sorted(farthest.tolist())
 
 
-def pool_groups(release: "BaseRelease") -> PooledGroups:
+def pool_groups(release: "Release") -> PooledGroups:
     """Estimate all groups of a release together; UsageError where there is nothing to pool."""
     if len(release.group_names) < 2 or not release.has_intercept:
         raise UsageError(
@@ -77,32 +75,32 @@ def pool_groups(release: "BaseRelease") -> PooledGroups:
             "Release with by=COLUMN and intercept = true."
         )
     places = _places(release)
-    groups = [_moments(release.group(name), places) for name in release.group_names]
-    back, features = release.frame.on(places).back, places[1:] - 1
-    # Beside the intercept.
-    linear = np.eye(len(features)) if back is None else back[1:, 1:]
-    undo, own = np.linalg.inv(linear), np.ix_(features, features)
-    whole = undo @ _covariance_of_rows(release)[own] @ undo.T
-    made = pool_moments(GroupMoments.of(groups), np.asarray(whole), linear)
-    read = [_over_present(release, places, made, group) for group in range(len(groups))]
-    means, mean_variances, pooled, variances = map(np.array, zip(*read, strict=True))
+    groups = GroupMoments.of(
+        [_moments(release.group(name), places) for name in release.group_names]
+    )
+    back = release.frame.on(places).back
+    back = np.eye(len(places)) if back is None else back
+    made = pool_moments(
+        groups, _covariance_of_rows(release, places, back), _reading(release, places, back)
+    )
     covariances = [
         _with_own(release.group(name), *found)
-        for name, *found in zip(release.group_names, pooled, made.kept, strict=True)
+        for name, *found in zip(release.group_names, made.covariances, made.kept, strict=True)
     ]
     lower, upper = np.array([column.bounds for column in release.features]).T
     units = release.half_ranges
     return PooledGroups(
         names=release.group_names,
-        counts=np.array([group.counts[0] for group in groups]),
-        means=np.clip(release.centers + units * means, lower, upper),
-        mean_std=units * np.sqrt(mean_variances),
+        counts=groups.counts,
+        means=np.clip(release.centers + units * made.means, lower, upper),
+        mean_std=units * np.sqrt(made.mean_variances),
         covariances=np.array(covariances) * np.outer(units, units),
-        covariance_std=np.sqrt(variances) * np.outer(units, units),
+        covariance_std=np.sqrt(made.covariance_variances) * np.outer(units, units),
+        correlation_std=np.array([*map(_relative_to, np.sqrt(made.by_correlations), covariances)]),
     )
 
 
-def _places(release: "BaseRelease") -> Places:
+def _places(release: "Release") -> Places:
     """Places in a row of what is pooled: not of indicators that noise alone may have made."""
     kept = np.array([column.kind != "missing" for column in release.manifest.columns])
     if release.presence is not None:
@@ -114,65 +112,66 @@ def _places(release: "BaseRelease") -> Places:
     return np.flatnonzero(kept)
 
 
-def _covariance_of_rows(release: "BaseRelease") -> Array:
-    """Where missing values are zeros, as they are encoded; indicators included."""
+def _covariance_of_rows(release: "Release", places: Places, back: Array) -> Array:
+    """Where noise was added; missing values are zeros, as they are encoded."""
     units = np.array([column.half_range for column in release.encoded_features])
     found = release.covariance_matrix(indicators=True) / np.outer(units, units)
     presence, present = release.presence, release.pairwise
-    if presence is None or present is None:
-        return found
-    # Values less their means, where present, are not correlated with what is missing.
-    marks = np.array([column.kind == "missing" for column in release.encoded_features])
-    spread = np.where(marks[:, None] | marks, 0.0, found * present.shares)
-    spread[np.ix_(marks, marks)] = positive(found[np.ix_(marks, marks)])
-    undo = np.linalg.inv(presence.centered(present)[:, 1:])
-    return np.asarray(undo @ spread @ undo.T)
+    if presence is not None and present is not None:
+        # Values less their means, where present, are not correlated with what is missing.
+        marks = np.array([column.kind == "missing" for column in release.encoded_features])
+        spread = np.where(marks[:, None] | marks, 0.0, found * present.shares)
+        spread[np.ix_(marks, marks)] = positive(found[np.ix_(marks, marks)])
+        undo = np.linalg.inv(presence.centered(present)[:, 1:])
+        found = undo @ spread @ undo.T
+    features = places[1:] - 1
+    undo = np.linalg.inv(back[1:, 1:])
+    return np.asarray(undo @ found[np.ix_(features, features)] @ undo.T)
 
 
-def _over_present(
-    release: "BaseRelease", places: Places, made: PooledMoments, group: int
-) -> tuple[Array, Array, Array, Array]:
-    """Mean and covariance of one group's features, each with the variances of its errors."""
-    features, all_of_them = places[1:] - 1, release.encoded_features
-    mean, covariance = np.zeros(len(all_of_them)), np.zeros((len(all_of_them),) * 2)
-    back = release.frame.back
-    mean[features] = made.means[group] + (0.0 if back is None else back[places[1:], 0])
-    covariance[np.ix_(features, features)] = made.covariances[group]
-    shown = np.flatnonzero([column.kind != "missing" for column in all_of_them])
-    own = np.ix_(shown, shown)
-    if release.presence is None:
-        errors = made.errors(group, np.eye(len(features)))
-        return mean, errors[0], covariance, errors[1]
-    moment = moment_of(mean, covariance)
-    found = release.presence.moments(moment)
-    # Values less their means, where present: what is known of products with indicators was used
-    # before, in all groups together, and here it would undo the pulling.
-    centered, apart = release.presence.centered(found), found.means - found.mean[:, None]
-    around = centered @ moment @ centered.T / found.shares - apart * apart.T
-    errors = made.errors(group, centered[np.ix_(shown, places[1:])])
-    present, pairs = np.diagonal(found.shares)[shown], found.shares[own]
-    # Values of one column, and of some pairs, are missing together: fewer rows than by chance.
-    fewer = np.maximum(1.0, pairs / np.outer(present, present))
-    return (
-        found.mean[shown],
-        errors[0] / present**2,
-        positive(around[own]),
-        errors[1] * fewer / pairs**2,
+def _reading(release: "Release", places: Places, back: Array) -> Reading:
+    """How features are read from rows at ``places``, to which ``back`` leads."""
+    kinds = np.array([column.kind for column in release.encoded_features])
+    shown = np.flatnonzero(kinds != "missing")
+    p, own = len(shown), np.ix_(shown, shown)
+    values = back[np.searchsorted(places, shown + 1)]
+    presence, found = release.presence, release.pairwise
+    if presence is None or found is None:
+        always = np.eye(1, len(places)) + np.zeros((p, 1))
+        return Reading(values, always, np.ones((p, p)), np.zeros((p, p)))
+    present, apart = np.diagonal(found.shares)[shown], (found.means - found.mean[:, None])[own]
+    return Reading(
+        values=values,
+        present=presence.rows[shown][:, places] @ back,
+        together=found.shares[own] / np.outer(present, present),
+        between=apart * apart.T,
     )
 
 
-def _with_own(group: "BaseRelease", pooled: Array, kept: float) -> Array:
+def _with_own(group: "Release", pooled: Array, kept: float) -> Array:
     # A group that keeps all of its distance from the others is best read alone: its own estimate
     # knows how noise spreads over directions, which entry by entry nothing tells.
     try:
-        own = group.covariance_matrix() / np.outer(group.half_ranges, group.half_ranges)
+        own = group.correlation_matrix()
     # The noise hides its number of rows.
     except ReleaseError:
         return pooled
-    return np.asarray(pooled + kept * (own - pooled))
+    together = correlation_of(pooled)
+    mixed = together + kept * (own - together)
+    deviations = np.sqrt(np.diagonal(pooled))
+    return np.where(np.isfinite(mixed), np.outer(deviations, deviations) * mixed, pooled)
 
 
-def _moments(group: "BaseRelease", places: Places) -> GroupMoments:
+def _relative_to(errors: Array, covariance: Array) -> Array:
+    """Errors of covariances as those of correlations, (p, p)."""
+    deviations = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Array = errors / np.outer(deviations, deviations)
+    np.fill_diagonal(found, 0.0)
+    return found
+
+
+def _moments(group: "Release", places: Places) -> GroupMoments:
     """Those of one group, divided by a number of rows that is clear of its noise."""
     unit, whole = inhabited(group.unit), group.unit.n_rows
     if unit.off_diagonal_variance is None:
@@ -195,7 +194,7 @@ def _moments(group: "BaseRelease", places: Places) -> GroupMoments:
     )
 
 
-def pooled_facts(release: "BaseRelease", name: str, made: PooledGroups) -> tuple[Manifest, Arrays]:
+def pooled_facts(release: "Release", name: str, made: PooledGroups) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of one group's pooled estimate, as a finished matrix."""
     place, group = made.names.index(name), release.group(name).manifest
     units, bound = release.half_ranges, release.manifest.norm_bound

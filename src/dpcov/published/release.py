@@ -1,19 +1,26 @@
 """The release: noisy statistics, their noise law, the guarantee and where it all came from."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import pyarrow as pa
 
+from dpcov.errors import UsageError
 from dpcov.files import write_file
 from dpcov.published.base import BaseRelease, on_one_thread
 from dpcov.published.card import release_card
+from dpcov.published.combined import combined_facts
 from dpcov.published.diagnosis import Diagnosis, diagnose
 from dpcov.published.estimate.present import MissingAs
-from dpcov.published.file import pack, unpack
+from dpcov.published.file import member_record, pack, unpack
 from dpcov.published.labelled import labelled
-from dpcov.published.statistics import Post
+from dpcov.published.linalg.one_thread import one_thread
+from dpcov.published.nested import nested_facts
+from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts
+from dpcov.published.statistics import Post, PublishedArray
 from dpcov.published.summary import summarize
 from dpcov.published.synthetic import sample
 
@@ -23,6 +30,8 @@ class Release(BaseRelease):
 
     ``manifest`` is its public record, ``guarantee`` what is promised to each person in the table.
     """
+
+    members: tuple["Release", ...]
 
     def __repr__(self) -> str:
         told = f"{self.guarantee.promise}, {self.fingerprint[:12]}"
@@ -44,6 +53,92 @@ class Release(BaseRelease):
         """Read a release file, refusing damaged, altered or unknown ones."""
         return cls(*unpack(path))
 
+    def combine(self, *others: "Release") -> Self:
+        """Average with other releases of the same table: one release with less noise.
+
+        The order does not matter, and combined releases may be combined.  The guarantee is the
+        joint one of all; nothing is spent.  Make the second release with the first one's geometry
+        (``geometry="first.dpcov"``): then none of its budget goes to finding one again.
+
+        Raises UsageError where the tables, the schemas, the geometries or the units of privacy are
+        not the same, or where a release is among them twice.
+        """
+        return type(self)(*combined_facts([self, *others]))
+
+    def unite(self, *others: "Release") -> Self:
+        """Put releases of disjoint tables together: that of all rows of several sites or years.
+
+        Nobody may be in two of the tables; then the largest of the guarantees holds for everybody.
+        One schema is needed.  Errors are those of :meth:`combine`.
+        """
+        return type(self)(*combined_facts([self, *others], disjoint=True))
+
+    def nest(
+        self, parents: "Release", inside: Mapping[str, str]
+    ) -> tuple[dict[str, Self], dict[str, Self]]:
+        """Let groups inside groups add up: this release's are regions, the other's are states.
+
+        Both are of one table in one geometry (``geometry="first.dpcov"``).  Numbers of rows, sums
+        and products of regions are moved, by least squares with the known noise, until they are
+        those of their state; both get less noise.
+
+        Parameters
+        ----------
+        parents : Release
+            With by=COLUMN.
+        inside : mapping of str to str
+            In which of its groups each of this release's lies, if not in the one of its own name,
+            as that of unlisted values; all that lie in a group are all of it.
+
+        Returns
+        -------
+        (dict of str to Release, dict of str to Release)
+            Every group of this release, and of ``parents``, with the guarantee of both releases.
+
+        Raises UsageError where the releases or the groups do not go together.
+        """
+        found = nested_facts(self, parents, inside)
+        made = [{name: type(self)(*facts) for name, facts in level.items()} for level in found]
+        return made[0], made[1]
+
+    @cached_property
+    def pooled(self) -> PooledGroups:
+        """Estimates of all groups together: small ones borrow strength from the others."""
+        with one_thread(len(self.manifest.columns)):
+            return pool_groups(self)
+
+    def group(self, name: str, *, pooled: bool = False) -> Self:
+        """Read the part of one of :attr:`group_names` as a release of its own.
+
+        ``pooled``: estimated together with the other groups (:attr:`pooled`), as a finished matrix.
+        """
+        if name not in self.group_names:
+            known = ", ".join(self.group_names) or "none; release again with by=COLUMN"
+            raise UsageError(f"This release has no group of that name. Its groups: {known}.")
+        if pooled:
+            return type(self)(*pooled_facts(self, name, self.pooled))
+        if self.members:
+            parts = [member.group(name) for member in self.members]
+            return type(self)(*combined_facts(parts, disjoint=self.manifest.disjoint))
+        index, arrays = self.group_names.index(name), self.statistics.arrays
+        chosen = arrays["group"] == index
+        kept = {"sscp", "outermost_shell", "first_shell", "last_shell"} & set(arrays)
+        part: dict[str, PublishedArray] = {key: arrays[key][chosen] for key in kept}
+        # All groups share one geometry.
+        part |= {key: arrays[key] for key in {"linear"} & set(arrays)}
+        # All groups share one noise law.
+        part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
+        part["row_count"] = arrays["row_count"][index : index + 1]
+        # The number of rows of a group is private even where that of the table is public.
+        manifest = msgspec.structs.replace(
+            self.manifest,
+            title=f"{self.manifest.title or 'untitled table'}: {name}",
+            groups=(),
+            n_rows=None,
+            members={key: member_record(array) for key, array in part.items()},
+        )
+        return type(self)(manifest, part)
+
     def mean(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Any:
         """Estimated means of the features, in original units, within the public bounds.
 
@@ -52,8 +147,8 @@ class Release(BaseRelease):
         (docs/missing.md).  With ``indicators`` the shares of the missing too, as
         ``encoded_features`` has them.
 
-        A pandas series with the names of the features; an array where pandas is not installed.
-        ``to_numpy()`` works on both.
+        A pandas series with the names of the features; without pandas a polars series, and without
+        either an array, both in the order of ``feature_names``.  ``to_numpy()`` works on all.
         """
         values = self.mean_vector(missing=missing, indicators=indicators)
         return labelled(values, self._names(indicators))
@@ -67,8 +162,9 @@ class Release(BaseRelease):
         values; ``missing="at-random"`` and ``indicators`` are as in :meth:`mean`.  Covariances with
         indicators are as noisy as they are: only those of features are made positive semidefinite.
 
-        A pandas data frame with the names of the features; an array where pandas is not installed.
-        ``to_numpy()`` works on both.  ``post`` is as in :meth:`second_moment`.
+        A pandas data frame with the names of the features; without pandas one of polars, and
+        without either an array.  ``to_numpy()`` works on all.  ``post`` is as in
+        :meth:`second_moment`.
         """
         values = self.covariance_matrix(post, missing=missing, indicators=indicators)
         return labelled(values, self._names(indicators))
@@ -91,11 +187,15 @@ class Release(BaseRelease):
         """Draw the correlations on matplotlib axes (new by default), and return the axes.
 
         Those that noise alone could have made, at any pair in one of twenty releases, are blank,
-        with a dot.  Of a release with groups: all rows; ``group(name).plot()`` draws one of them.
+        with a dot.  A release with groups is drawn side by side, groups estimated together
+        (:attr:`pooled`), unless ``axes`` are given: all rows first, whose axes are returned, and up
+        to 24 groups that differ most from them.  ``group(name).plot()`` draws one of them.
         Raises UsageError without matplotlib, and ReleaseError where the noise hides too much.
         """
-        from dpcov.published.plots import plot_correlations
+        from dpcov.published.plots import plot_correlations, plot_groups
 
+        if axes is None and len(self.group_names) > 1 and self.has_intercept:
+            return plot_groups(self)
         return plot_correlations(self, axes)
 
     def sample(self, n_rows: int, *, seed: int | None = None) -> pa.Table:

@@ -189,8 +189,9 @@ def _r_list(words: Sequence[str]) -> str:
 
 
 def _r_matrix(values: Array) -> str:
-    numbers = _wrapped([_number(value) for value in values.ravel()], ", ")
-    return f"matrix(c({numbers}), nrow = {len(values)}, byrow = TRUE)"
+    # Row by row: Rscript takes minutes to read one long statement.
+    rows = (_r_list([_number(value) for value in row]) for row in values)
+    return "\n".join(f"rows[[{place}]] <- {row}" for place, row in enumerate(rows, 1))
 
 
 def _julia_list(words: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcov.privacy.guarantee import costs_nothing
 from dpcov.published.design import told_of
-from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, Verdict, plus_minus
+from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, Verdict, plus_minus, with_error
 from dpcov.published.numbers import WITHIN
 from dpcov.published.words import NUMERICS_WORDS, own_rows, promise_in_words, rows_in_words
 
@@ -178,9 +178,9 @@ def _columns(columns: Sequence[ColumnVerdict]) -> str:
 
 def told_numbers(column: ColumnVerdict) -> tuple[str, ...]:
     """Mean and spread, each with what 95 of 100 errors stay within, and that of correlations."""
-    of_mean, of_spread = WITHIN * column.mean_noise, WITHIN * column.spread_noise
-    numbers = (column.mean, of_mean, column.spread, of_spread)
-    return *(f"{x:.4g}" if isfinite(x) else "–" for x in numbers), plus_minus(column.within)
+    mean = with_error(column.mean, WITHIN * column.mean_noise)
+    spread = with_error(column.spread, WITHIN * column.spread_noise)
+    return *mean, *spread, plus_minus(column.within)
 
 
 def _part(share: float) -> str:

@@ -28,6 +28,7 @@ from dpcov.published.words import (
 )
 from dpcov.report import heatmap, html, results
 from dpcov.report.charts import number
+from dpcov.report.groups import side_by_side
 from dpcov.report.html import Child, Html, Section, el, fill, join, name_of, names_of, note, table
 
 SCRIPTS = ("theme.js", "tables.js", "heatmap.js", "parts.js")
@@ -40,6 +41,7 @@ SECTIONS = (
     ("guarantee", "What is promised to each person", "The guarantee"),
     ("budget", "Privacy budget", "Budget"),
     ("correlations", "Correlations", "Correlations"),
+    ("groups", "Groups side by side", "Groups"),
     ("spectrum", "Components above the noise", "Spectrum"),
     ("care", "Before you use these numbers", "Be careful"),
     ("load", "Use this file", "Use this file"),
@@ -70,13 +72,14 @@ def render_release(
         _guarantee(release),
         _budget(release, balance),
         _each(groups, lambda group: results.correlations(group, group.index in drawn)),
+        side_by_side(release, groups[0]),
         _each(groups, results.spectrum),
         _care(release),
         _load(release, file_name),
     )
     return html.page(
         release.manifest.title or "Untitled table",
-        [Section(*words, content) for words, content in zip(SECTIONS, contents, strict=True)],
+        [Section(*words, each) for words, each in zip(SECTIONS, contents, strict=True) if each],
         SCRIPTS,
         subtitle="A covariance matrix released under differential privacy",
         top=(warnings, _facts(release, groups[0]), _selector(groups)),

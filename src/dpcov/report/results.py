@@ -8,9 +8,9 @@ from math import floor, log10
 
 import numpy as np
 
-from dpcov.published.diagnosis import ColumnVerdict, diagnose, plus_minus
-from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, Spectrum
-from dpcov.published.summary import LIGHTS
+from dpcov.published.diagnosis import ColumnVerdict, diagnose
+from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum
+from dpcov.published.summary import LIGHTS, told_numbers
 from dpcov.report import charts
 from dpcov.report.charts import number
 from dpcov.report.heatmap import strongest
@@ -208,8 +208,7 @@ def _finding(names: Sequence[str], column: ColumnVerdict) -> Html:
 
 def _column(column: ColumnVerdict) -> list[Child]:
     light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
-    numbers = (column.mean, WITHIN * column.mean_noise, column.spread, WITHIN * column.spread_noise)
-    return [name_of(column.in_unit), light, *map(number, numbers), plus_minus(column.within)]
+    return [name_of(column.in_unit), light, *told_numbers(column)]
 
 
 def _problem(group: GroupNumbers) -> Html:

@@ -11,8 +11,15 @@ from dpcov import Budget, Categorical, Numeric, Schema
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.published import base
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.estimate.levels import divergence, positive, quiet, sources_of, with_known
-from dpcov.published.estimate.unit import Part, UnitEstimate
+from dpcov.published.estimate.entry_noise import MomentNoise, covariance_noise
+from dpcov.published.estimate.levels import (
+    between,
+    positive,
+    relations,
+    sources_of,
+    with_known,
+    within_counts,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -61,44 +68,89 @@ def test_a_mean_beyond_what_a_level_can_have_makes_no_negative_variance():
     assert found[0, 0] == found[1, 1] == 0.0
 
 
-def unit_of(matrix, std):
-    part = Part(matrix=matrix, diagonal_variance=2 * std**2)
-    return UnitEstimate(matrix=matrix, n_rows=100.0, parts=(part,))
+STD = 0.02
 
 
-def test_the_divergence_of_a_linear_estimate_is_its_slope_times_the_noise():
-    d, std = 60, 0.1
-    slopes = RNG.uniform(0, 1, (d, d))
-    slopes = (slopes + slopes.T) / 2
-    found = divergence(lambda unit: (unit.matrix, slopes * unit.matrix), unit_of(np.eye(d), std))
-    off = ~np.eye(d, dtype=bool)
-    assert found[off].mean() == pytest.approx(std**2 * slopes[off].mean(), rel=0.05)
-    assert np.diagonal(found).mean() == pytest.approx(
-        2 * std**2 * slopes.diagonal().mean(), rel=0.2
-    )
+def law_of(std=STD):
+    return MomentNoise(diagonal=2 * std**2, off_diagonal=std**2)
+
+
+def table_of(n=50_000):
+    """Means and covariances of three columns of eight levels, two of them related."""
+    columns = [level(source, str(place), 0.3) for source in "abc" for place in range(8)]
+    first = RNG.integers(0, 8, n)
+    # One level of a is related to nothing.
+    same = (RNG.random(n) < 0.5) & (first > 0)
+    codes = [first, np.where(same, first, RNG.integers(0, 8, n)), RNG.integers(0, 8, n)]
+    rows = np.column_stack([code[:, None] == np.arange(8) for code in codes]) / 0.3
+    return columns, rows.mean(axis=0), np.cov(rows.T, ddof=0)
+
+
+def noisy_of(true):
+    noise = RNG.normal(size=true.shape) * STD / np.sqrt(2)
+    return true + noise + noise.T
 
 
 def test_blocks_of_noise_go_and_blocks_of_signal_stay():
-    columns = [level(source, str(place)) for source in "abc" for place in range(8)]
-    std, signal = 0.1, np.zeros((24, 24))
-    signal[:8, 8:16] = RNG.normal(size=(8, 8))
-    # One level of a is related to nothing.
-    signal[0] = 0
-    signal += signal.T
-    noise = RNG.normal(size=(24, 24)) * std / np.sqrt(2)
-    noisy = signal + noise + noise.T
-    shared = np.full((24, 24), std**2)
-    found = quiet(noisy, noisy, shared, np.ones(24), columns)
+    columns, mean, true = table_of()
+    noisy = noisy_of(true)
+    found = relations(noisy, mean, law_of(), columns, true)
     assert found == pytest.approx(found.T)
-    assert np.linalg.norm(found[:16, 16:]) < 0.5 * np.linalg.norm(noisy[:16, 16:])
-    assert np.linalg.norm(found[0, 8:16]) < 0.5 * np.linalg.norm(noisy[0, 8:16])
-    assert np.linalg.norm(found[1:8, 8:16] - signal[1:8, 8:16]) < 1.4 * std * np.sqrt(56)
+    empty, related = np.s_[:16, 16:], np.s_[:8, 8:16]
+    assert np.linalg.norm(found[empty]) < 0.3 * np.linalg.norm(noisy[empty])
+    error, before = (np.linalg.norm((each - true)[related]) for each in (found, noisy))
+    assert error < 0.9 * before
+    assert np.linalg.norm(found[related]) > 0.9 * np.linalg.norm(true[related])
 
 
-def test_single_numbers_are_left_alone():
-    columns = [number("a"), number("b")]
-    matrix = np.array([[1.0, 0.01], [0.01, 1.0]])
-    assert quiet(matrix, matrix, np.ones((2, 2)), np.ones(2), columns) == pytest.approx(matrix)
+def test_levels_that_hold_every_row_add_up():
+    columns, mean, true = table_of()
+    noisy = noisy_of(true)
+    scales = np.array([column.half_range for column in columns])
+    found = relations(noisy, mean, law_of(), columns, true)[:8, 8:16]
+    assert scales[:8] @ found == pytest.approx(np.zeros(8), abs=1e-12)
+    # A level that the schema does not list leaves a sum below one: nothing is forced then.
+    listed = np.delete(np.arange(24), 3)
+    part = relations(
+        noisy[np.ix_(listed, listed)],
+        mean[listed],
+        law_of(),
+        [columns[place] for place in listed],
+        true[np.ix_(listed, listed)],
+    )
+    assert np.abs(scales[:7] @ part[:7, 7:15]).max() > 1e-2
+    # Rows that were scaled down have shorter levels.
+    shorter = relations(noisy, 0.9 * mean, law_of(), columns, true, lost=0.25)[:8, 8:16]
+    assert scales[:8] @ shorter == pytest.approx(np.zeros(8), abs=1e-12)
+
+
+def test_the_law_of_combinations_is_that_of_the_noise():
+    mean, map_ = np.array([0.5, -1.0, 0.0]), RNG.normal(size=(2, 3))
+    law, draws = law_of(0.1), []
+    for _ in range(4_000):
+        noise = np.triu(RNG.normal(size=(4, 4))) * 0.1
+        noise = noise + np.triu(noise, 1).T
+        noise[np.diag_indices(4)] *= np.sqrt(2)
+        centered = np.column_stack([-mean, np.eye(3)])
+        draws.append(map_ @ centered @ noise @ centered.T @ map_.T)
+    expected = covariance_noise(map_ @ mean, np.zeros((2, 2)), law.mapped(map_))
+    assert np.std(draws, axis=0) == pytest.approx(expected, rel=0.06)
+
+
+def test_no_more_rows_have_both_levels_than_either_and_no_fewer_than_none():
+    columns = [level("a", "x", 0.5), level("b", "y"), number("c")]
+    mean, matrix = np.array([0.2, 0.3, 0.0]), np.full((3, 3), 5.0)
+    assert within_counts(matrix, mean, columns)[0, 1] == pytest.approx(0.2 * 0.7)
+    assert within_counts(-matrix, mean, columns)[0, 1] == pytest.approx(-0.2 * 0.3)
+    assert within_counts(matrix, mean, columns)[0, 2] == 5.0
+
+
+def test_blocks_are_pairs_of_columns_one_of_which_has_many_levels():
+    columns = [*(level("a", str(place)) for place in range(3)), number("b"), number("c")]
+    found = between(columns)
+    assert found[:3, 3:].all()
+    assert not found[:3, :3].any()
+    assert not found[3:, 3:].any()
 
 
 def test_the_nearest_positive_matrix_keeps_variances():
@@ -156,6 +208,19 @@ def test_blocks_are_better_than_shrinking_all_alike(budget, geometry, monkeypatc
         )
         assert np.linalg.eigvalsh(release.covariance_matrix()).min() > -1e-9
     assert np.mean(after) < 0.85 * np.mean(before)
+
+
+def test_one_column_of_levels_has_no_blocks():
+    schema = Schema(columns={"a": Categorical(categories=("x", "y", "z"))}, missing="never")
+    table = pa.table({"a": ["x", "y", "y", "z"] * 500})
+    made = dpcov.release(table, schema=schema, budget=Budget(rho=1), entropy=SeededEntropy(0))
+    assert made.correlation_matrix()[0, 1] == pytest.approx(-1 / np.sqrt(3), abs=0.05)
+
+
+def test_an_estimate_without_noise_stays():
+    columns, mean, true = table_of()
+    found = relations(true, mean, law_of(1e-9), columns, true)
+    assert found[between(columns)] == pytest.approx(true[between(columns)], abs=1e-6)
 
 
 def test_reading_twice_gives_the_same_numbers():

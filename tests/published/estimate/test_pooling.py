@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpcov.published.estimate.pooling import GroupMoments, _spread, pool_moments, pull
+from dpcov.published.estimate.pooling import GroupMoments, Reading, pool_moments, pull
 
 
 def noisy_groups(spread, seed=0, groups=40, entries=30):
@@ -20,7 +20,9 @@ def test_pulling_never_loses_and_knows_its_error(spread):
     assert error < 1.02 * alone
     best = np.mean(spread**2 * variances / (spread**2 + variances))
     assert error < best + 0.1 * alone
-    assert error == pytest.approx(np.mean(found.variances), rel=0.25, abs=0.05)
+    # How much groups differ is not known, so that errors of groups that are alike seem larger.
+    said = np.mean(found.variances)
+    assert error < 1.25 * said and said < max(1.25 * error, 0.1 * alone)
 
 
 def test_groups_that_are_alike_are_their_mean():
@@ -36,14 +38,32 @@ def test_entries_in_which_groups_differ_are_told_from_others():
     assert kept[:3].min() > 0.9 and kept[3:].max() < 0.5
 
 
-def test_the_spread_of_a_mapped_matrix_is_that_of_draws():
-    rng = np.random.default_rng(1)
-    back, own = rng.normal(size=(3, 3)), rng.uniform(0.5, 2, size=(3, 3))
-    own = (own + own.T) / 2
-    drawn = np.triu(rng.normal(size=(40_000, 3, 3))) * np.sqrt(own)
-    drawn = drawn + np.triu(drawn, 1).transpose(0, 2, 1)
-    found = np.var(back @ drawn @ back.T, axis=0)
-    assert np.allclose(_spread(back, own), found, rtol=0.06)
+def reading(back):
+    """Features that are always present: ``back``, (p, p), times the features of a row."""
+    p = len(back)
+    values, present = np.hstack([np.zeros((p, 1)), back]), np.eye(1, p + 1) + np.zeros((p, 1))
+    return Reading(values, present, np.ones((p, p)), np.zeros((p, p)))
+
+
+def test_a_group_of_which_nothing_is_known_gets_what_others_have_in_common():
+    # Nine tables that are alike, and a tenth that is noise: it takes no part in the common matrix.
+    rng, p = np.random.default_rng(4), 4
+    truth = 0.5 + 0.5 * np.eye(p)
+    variances = np.array([1e-4] * 9 + [1e4])
+    noise = np.triu(rng.normal(size=(10, p, p))) * np.sqrt(variances)[:, None, None]
+    covariances = truth + noise + np.triu(noise, 1).transpose(0, 2, 1)
+    groups = GroupMoments(
+        means=np.zeros((10, p)),
+        covariances=covariances,
+        variances=variances,
+        counts=np.full(10, 1e6),
+        count_variances=np.full(10, 1e-9),
+    )
+    made = pool_moments(groups, truth, reading(np.eye(p)))
+    deviations = np.sqrt(np.diagonal(made.covariances, axis1=1, axis2=2))
+    correlations = made.covariances / deviations[:, :, None] / deviations[:, None, :]
+    assert made.kept[-1] < 1e-3
+    assert np.abs(correlations - truth).max() < 0.05
 
 
 def test_neither_the_order_of_groups_nor_the_unit_of_columns_matters():
@@ -56,9 +76,9 @@ def test_neither_the_order_of_groups_nor_the_unit_of_columns_matters():
         "count_variances": np.full(6, 1e-4),
     }
     order, whole = rng.permutation(6), np.eye(p) + 0.2
-    made = pool_moments(GroupMoments(**facts), whole, np.eye(p))
+    made = pool_moments(GroupMoments(**facts), whole, reading(np.eye(p)))
     turned = {name: value[order] for name, value in facts.items()}
-    again = pool_moments(GroupMoments(**turned), whole, np.diag([1.0, 10.0, 100.0]))
+    again = pool_moments(GroupMoments(**turned), whole, reading(np.diag([1.0, 10.0, 100.0])))
     units = np.array([1.0, 10.0, 100.0])
     assert np.allclose(again.means, made.means[order] * units)
     assert np.allclose(again.covariances, made.covariances[order] * np.outer(units, units))

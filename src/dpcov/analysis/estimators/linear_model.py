@@ -37,6 +37,10 @@ from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
+FAR = 2.0
+"""Lengths of the longest row beyond which a value is moved: one cost tables with real tails, three
+those in which the survey took a column's spread for far too small (docs/how-good.md)."""
+
 
 @dataclass(eq=False, repr=False)
 class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
@@ -191,12 +195,23 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         """Predict the target of new rows in original units, (n_rows,) or (n_rows, n_targets).
 
         Predictions beyond the target's public bounds are moved to them, which brings them nearer to
-        every value that the target can have.
+        every value that the target can have.  So are values further from their column's center than
+        twice the length of any row in the release: a model knows nothing of them, since longer rows
+        were scaled down.
         """
-        predicted = self._features_of(X) @ self.coef_.T + self.intercept_
+        features = np.clip(self._features_of(X), *self._reach())
+        predicted = features @ self.coef_.T + self.intercept_
         bounds = [goal.bounds for goal in self._goals]
         lower, upper = bounds[0] if self._flat else np.array(bounds).T
         return np.asarray(np.clip(predicted, lower, upper))
+
+    def _reach(self) -> tuple[Array, Array]:
+        # Smallest and largest values of the features that a prediction counts, in original units.
+        columns = self._columns()
+        centers = np.array([column.center for column in columns])
+        half_ranges = np.array([column.half_range for column in columns])
+        away = FAR * self.release_.manifest.norm_bound * half_ranges
+        return centers - away, centers + away
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -48,6 +48,18 @@ class Centering:
         own, outside = self._mean_share * v * np.eye(d - 1), np.outer(self._outside, self._outside)
         self.leak: Array = unit * (own if self._knows_mean else outside)
 
+    @property
+    def is_drowned(self) -> bool:
+        """Whether the mean's direction alone can be told from the noise."""
+        return not self._knows_mean
+
+    @property
+    def likely(self) -> Array:
+        """The mean, (d,), as far as it is known."""
+        if self._knows_mean:
+            return self._mean_share * self.mean
+        return np.asarray(self._level * self.direction + self.complement[1:] @ self._outside)
+
     def compress(self, matrix: Array) -> Array:
         """The matrix on the complement, shape (d - 1, d - 1)."""
         return np.asarray(self.complement.T @ matrix @ self.complement)

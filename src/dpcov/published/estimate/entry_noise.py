@@ -88,6 +88,12 @@ class MomentNoise:
         others = tuple(other.on(places) for other in self.others)
         return replace(self, features=features, shares=shares, others=others)
 
+    def mapped(self, map_: Array) -> "MomentNoise":
+        """The same for linear combinations of the features, (q, p), of values that are present."""
+        features = np.eye(map_.shape[1] + 1)[1:] if self.features is None else self.features
+        others = tuple(other.mapped(map_) for other in self.others)
+        return replace(self, features=map_ @ features, others=others)
+
     def alone(self) -> Iterator["MomentNoise"]:
         """Every independent noise."""
         yield replace(self, others=())

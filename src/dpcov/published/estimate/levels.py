@@ -3,14 +3,20 @@
 Contract: public numbers only, deterministic.  Derived and measured in docs/shrinkage.md.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations, groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.estimate.unit import STEP, UnitEstimate, probes, with_noise
+from dpcov.published.estimate.entry_noise import (
+    DEVIATIONS,
+    MomentNoise,
+    covariance_noise,
+    mean_noise,
+    total,
+)
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array
 
@@ -19,6 +25,12 @@ Places = NDArray[np.intp]
 # Fewer numbers than these cannot tell how much of them is noise.
 _FEW = 3
 
+# Spreads that correlations in a block may have, from none to strong.
+_SPREADS = np.append(1e-4, 0.005 * 2.0 ** np.arange(8))
+
+# What all blocks together weigh beside the numbers of one block, and passes to find the shares.
+_DRAWN, _ROUNDS = 5.0, 30
+
 
 def sources_of(columns: Sequence[EncodedColumn]) -> list[Places]:
     """Places of the encoded features of every column of the table, in order."""
@@ -26,9 +38,19 @@ def sources_of(columns: Sequence[EncodedColumn]) -> list[Places]:
     return [np.array(list(places), dtype=np.intp) for _, places in groups]
 
 
+def between(columns: Sequence[EncodedColumn]) -> NDArray[np.bool_]:
+    """Pairs of features in blocks that have levels enough to tell their noise from, (p, p)."""
+    sizes, owner = [], np.zeros(len(columns), dtype=np.intp)
+    for place, places in enumerate(sources_of(columns)):
+        owner[places] = place
+        sizes.append(len(places))
+    many = np.array(sizes)[owner] >= _FEW
+    return np.asarray((owner[:, None] != owner) & (many[:, None] | many))
+
+
 def has_blocks(columns: Sequence[EncodedColumn]) -> bool:
     """Whether some column of the table has levels enough to tell its noise from."""
-    return max(map(len, sources_of(columns))) >= _FEW
+    return bool(between(columns).any())
 
 
 def with_known(covariance: Array, mean: Array, columns: Sequence[EncodedColumn]) -> Array:
@@ -62,71 +84,132 @@ def with_known(covariance: Array, mean: Array, columns: Sequence[EncodedColumn])
     return found
 
 
-def divergence(
-    estimate: Callable[[UnitEstimate], tuple[Array, Array]], unit: UnitEstimate
+def relations(
+    noisy: Array,
+    mean: Array,
+    law: MomentNoise,
+    columns: Sequence[EncodedColumn],
+    estimate: Array,
+    lost: float = 0.0,
 ) -> Array:
-    """Mean product of the noise on every entry and of what it does to an estimate, (p, p).
-
-    By made-up noise (Ramani, Blu, Unser 2008): the estimate minus this is as far from the noisy
-    matrix, on average, as from the truth (Stein).
+    """An estimate with every block that has levels as the noise lets see it.
 
     Parameters
     ----------
-    estimate : callable
-        From a unit estimate to its noisy matrix and the estimate made of it, (p, p) each.
-    unit : UnitEstimate
-    """
-    noisy, found = estimate(unit)
-    seeds, total = probes(unit), np.zeros_like(noisy)
-    for seed in seeds:
-        moved, after = estimate(with_noise(unit, STEP, seed))
-        total += (moved - noisy) * (after - found)
-    return total / (len(seeds) * STEP**2)
-
-
-def quiet(
-    noisy: Array, estimate: Array, shared: Array, spread: Array, columns: Sequence[EncodedColumn]
-) -> Array:
-    """Shrink the blocks of an estimate, pairs of columns of the table, as far as they are noise.
-
-    Every block, and every level's part of one, is multiplied by the factor of least estimated
-    risk (Stein): a block by the smaller of its own and of the root of those of its levels.
-
-    Parameters
-    ----------
-    noisy, estimate : (p, p) float64
-        A covariance with noise, and what was made of it.
-    shared : (p, p) float64
-        Their :func:`divergence`.
-    spread : (p,) float64
-        Of the noise on the entries: their variances are in proportion to its products.
+    noisy : (p, p) float64
+        A covariance with noise, in encoded units.
+    mean : (p,) float64
+        Means of the encoded features.
+    law : MomentNoise
+        Of the noise.
     columns : sequence of EncodedColumn
+    estimate : (p, p) float64
+        What is known within columns, and of pairs of numbers.
+    lost : float
+        Part of all squared lengths that scaling rows down took.
     """
-    found, weight = estimate.copy(), 1 / np.outer(spread, spread)
-    fits, squares = weight * (estimate * noisy - shared), weight * estimate**2
-    for first, second in combinations(sources_of(columns), 2):
-        if max(len(first), len(second)) < _FEW:
-            continue
-        block = np.ix_(first, second)
-        factor = _factors(fits[block], squares[block])
-        found[block] *= factor
-        found[np.ix_(second, first)] *= factor.T
+    groups = [each for each in _exhaustive(columns) if _adds_up(each, mean, law, columns, lost)]
+    scales = np.array([column.half_range for column in columns])
+    # Least squares with the known noise.
+    back = _adding_up(groups, scales, law.along(mean)[0])
+    noisy = back @ noisy @ back.T
+    noise = covariance_noise(back @ mean, noisy, law.mapped(back))
+    deviations = np.sqrt(np.maximum(np.diagonal(estimate), 0.0))
+    blocks = [
+        (first, second)
+        for first, second in combinations(sources_of(columns), 2)
+        if max(len(first), len(second)) >= _FEW
+    ]
+    found = within_counts(_mixed(noisy, noise, deviations, blocks), mean, columns)
+    # Noise is gone; what is left is in proportion to the spread.
+    back = _adding_up(groups, scales, np.diag(deviations**2))
+    return back @ found @ back.T
+
+
+def _mixed(
+    noisy: Array, noise: Array, deviations: Array, blocks: list[tuple[Places, Places]]
+) -> Array:
+    """Posterior means of the covariances in blocks, and zero elsewhere.
+
+    A correlation is normal around zero with one of several spreads; every block has its own shares
+    of them, drawn toward those of all blocks (empirical Bayes).
+    """
+    sizes = [len(first) * len(second) for first, second in blocks]
+    starts = np.cumsum([0, *sizes[:-1]])
+    rows = np.concatenate([np.repeat(first, len(second)) for first, second in blocks])
+    places = np.concatenate([np.tile(second, len(first)) for first, second in blocks])
+    units = (deviations[rows] * deviations[places])[:, None]
+    variances = (_SPREADS * units) ** 2 + noise[rows, places][:, None] ** 2
+    variances = np.maximum(variances, np.finfo(np.float64).tiny)
+    logarithms = -0.5 * (noisy[rows, places][:, None] ** 2 / variances + np.log(variances))
+    likely = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
+    shares = np.full((len(blocks), len(_SPREADS)), 1 / len(_SPREADS))
+    for _ in range(_ROUNDS):
+        parts = likely * np.repeat(shares, sizes, axis=0)
+        parts /= parts.sum(axis=1, keepdims=True)
+        counts = np.add.reduceat(parts, starts)
+        whole = counts.sum(axis=0)
+        counts += _DRAWN * whole / whole.sum()
+        shares = counts / counts.sum(axis=1, keepdims=True)
+    factors = np.sum(parts * (_SPREADS * units) ** 2 / variances, axis=1)
+    found = np.zeros_like(noisy)
+    found[rows, places] = found[places, rows] = factors * noisy[rows, places]
     return found
 
 
-def _factors(fits: Array, squares: Array) -> Array:
-    whole = float(_best(fits.sum(), squares.sum()))
-    sides = []
-    for axis in (1, 0):
-        is_wide = fits.shape[axis] >= _FEW
-        own = _best(fits.sum(axis=axis), squares.sum(axis=axis))
-        sides.append(own if is_wide else np.full(len(own), whole))
-    return np.minimum(whole, np.sqrt(np.outer(*sides)))
+def within_counts(covariance: Array, mean: Array, columns: Sequence[EncodedColumn]) -> Array:
+    """Covariances of levels for which some rows have both, and no more than have either one.
+
+    Parameters
+    ----------
+    covariance : (p, p) float64
+        In encoded units.
+    mean : (p,) float64
+        Means of the encoded features.
+    columns : sequence of EncodedColumn
+    """
+    levels = np.array([column.kind == "category" for column in columns])
+    largest = np.array([column.largest for column in columns])
+    mean = np.clip(mean, 0.0, largest)
+    rest = largest - mean
+    least = -np.minimum(np.outer(mean, mean), np.outer(rest, rest))
+    most = np.minimum(np.outer(mean, rest), np.outer(rest, mean))
+    both = np.outer(levels, levels)
+    return np.where(both, np.clip(covariance, least, most), covariance)
 
 
-def _best(fit: Array, square: Array) -> Array:
-    # (g S - truth)^2 is least, on average, at g = <S, truth> / <S, S>.
-    return np.clip(fit / np.maximum(square, np.finfo(np.float64).tiny), 0.0, 1.0)
+def _exhaustive(columns: Sequence[EncodedColumn]) -> list[Places]:
+    """Columns of the table all of whose features are levels."""
+    return [
+        places
+        for places in sources_of(columns)
+        if len(places) > 1 and all(columns[place].kind == "category" for place in places)
+    ]
+
+
+def _adds_up(
+    places: Places, mean: Array, law: MomentNoise, columns: Sequence[EncodedColumn], lost: float
+) -> bool:
+    """Whether every row may have one of the levels, as far as noise lets see."""
+    weights = np.zeros(len(mean))
+    weights[places] = [columns[place].half_range for place in places]
+    share = float(weights @ mean)
+    std = float(mean_noise(np.array([share]), total(weights, law))[0])
+    # Levels of rows that were scaled down are shorter, by the root of what that took.
+    return abs(1.0 - share) <= DEVIATIONS * std + lost / 2
+
+
+def _adding_up(groups: list[Places], scales: Array, metric: Array) -> Array:
+    """The map, (p, p), after which levels of a column add up to a constant.
+
+    Of all features that do, it finds the nearest for noise, or a prior, of this covariance.
+    """
+    found = np.eye(len(metric))
+    for places in groups:
+        own, moved = scales[places], metric[np.ix_(places, places)] @ scales[places]
+        if own @ moved > 0:
+            found[np.ix_(places, places)] -= np.outer(moved, own) / (own @ moved)
+    return found
 
 
 def positive(covariance: Array) -> Array:

@@ -6,13 +6,21 @@ docs/several.md.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from math import sqrt
 from typing import NamedTuple, Self
 
 import numpy as np
+from scipy.stats import norm
 
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.estimate.present import LEAST_SHARE, moment_of
+from dpcov.published.estimate.strata import shrink_strata
+from dpcov.published.estimate.unit import Part
+from dpcov.published.linalg.project import project_psd
+from dpcov.published.linalg.symmetric import Array, correlation_of, symmetrize
 
 _ROUNDS, _CLOSE = 50, 1e-4
+# A pulled variance is at least this part of the pooled one: correlations are divided by it.
+_LEAST_VARIANCE = 0.05
 
 
 class Pulled(NamedTuple):
@@ -29,7 +37,8 @@ def pull(noisy: Array, variances: Array, mean: Array) -> Pulled:
     Entry k of group g is mean_k + a deviation of variance t_k + an error of known variance v_gk.
     The best estimate keeps t / (t + v) of the distance from the mean.  t is found by moments with
     weights 1 / (t + v)^2, by turns.  Few groups tell t of one entry badly, so that all t are drawn
-    toward their mean, as far as their own errors explain how they differ.
+    toward their mean, as far as their own errors explain how they differ.  The variances of errors
+    count how badly t is known.
 
     Parameters
     ----------
@@ -39,23 +48,30 @@ def pull(noisy: Array, variances: Array, mean: Array) -> Pulled:
     t = np.zeros(noisy.shape[1])
     for _ in range(_ROUNDS):
         weight = 1 / (t + variances)
-        total = weight.sum(axis=0)
         squares = (noisy - mean) ** 2 - variances
         information = np.sum(weight**2, axis=0)
-        last, t = t, _drawn((weight**2 * squares).sum(axis=0) / information, 2 / information)
+        found, errors = _drawn((weight**2 * squares).sum(axis=0) / information, 2 / information)
+        last, t = t, np.maximum(found, 0.0)
         if np.allclose(t, last, rtol=_CLOSE, atol=0.0):
             break
     kept = t / (t + variances)
-    uncertain = kept * variances + (1 - kept) ** 2 / total
+    # What t is on average, given that it is not negative: the mean of a normal law above zero, and
+    # errors are in proportion to t + v, so that larger t are likelier than as much smaller ones.
+    beyond = np.exp(norm.logpdf(found / errors) - norm.logcdf(found / errors))
+    expected = found + errors * beyond + errors**2 * np.sqrt(information / len(noisy))
+    uncertain = expected + 1 / (1 / (expected + variances)).sum(axis=0)
+    uncertain = kept**2 * variances + (1 - kept) ** 2 * uncertain
     return Pulled(mean + kept * (noisy - mean), uncertain, kept)
 
 
-def _drawn(found: Array, variances: Array) -> Array:
-    # Moment estimates toward their mean.
+def _drawn(found: Array, variances: Array) -> tuple[Array, Array]:
+    """Moment estimates toward their mean, and the standard deviations of their errors."""
     weight = 1 / variances
     mean = float(weight @ found / weight.sum())
     between = max(0.0, float(np.mean((found - mean) ** 2 - variances)))
-    return np.asarray(np.maximum(mean + between / (between + variances) * (found - mean), 0.0))
+    share = between / (between + variances)
+    errors = np.sqrt(share * variances + 1 / weight.sum())
+    return mean + share * (found - mean), np.asarray(errors)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,91 +96,169 @@ class GroupMoments:
         return cls(**{name: np.concatenate([getattr(g, name) for g in groups]) for name in names})
 
 
+class Reading(NamedTuple):
+    """What p features are in rows of the coordinates in which noise was added, intercept first.
+
+    ``values``, (p, q + 1), times a row is the feature, zero where it is missing; ``present`` is one
+    where it is not.  ``together``, (p, p), is how much more often two are present than by chance.
+    ``between``, (p, p), is what pairwise covariances leave out as means over pairs differ.
+    """
+
+    values: Array
+    present: Array
+    together: Array
+    between: Array
+
+    def at(self, means: Array) -> tuple[Array, Array, Array]:
+        """Shares present, (p,), means, (p,), and centered features, (p, q + 1), at means (q,)."""
+        row = np.append(1.0, means)
+        shares = np.clip(self.present @ row, LEAST_SHARE, 1.0)
+        found = self.values @ row / shares
+        return shares, found, self.values - found[:, None] * self.present
+
+    def pairs(self, shares: Array) -> Array:
+        """Share of rows, (p, p), in which both of two are present."""
+        least = np.minimum(shares[:, None], shares)
+        found = np.clip(np.outer(shares, shares) * self.together, LEAST_SHARE, least)
+        np.fill_diagonal(found, shares)
+        return found
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PooledMoments:
-    """Means (G, p) and covariances (G, p, p), with errors in coordinates of their own.
+    """Means (G, p) and covariances (G, p, p) over the values that are present.
 
-    There all entries of errors are independent, of variances ``mean_variances`` (G, p) and
-    ``covariance_variances`` (G, p, p); ``home`` (p, p) leads back from them.  ``kept`` (G,) is the
-    share of its distance from the others that a group keeps, on average.
+    And the variances of their errors; ``by_correlations`` (G, p, p) is the part of those of
+    covariances that errors of correlations cause.  ``kept`` (G,) is the share of its distance from
+    the others that a group's correlations keep, on average.
     """
 
     means: Array
     covariances: Array
     mean_variances: Array
     covariance_variances: Array
-    home: Array
+    by_correlations: Array
     kept: Array
 
-    def errors(self, group: int, map_: Array) -> tuple[Array, Array]:
-        """Variances of errors of means, (q,), and covariances, (q, q), under a map, (q, p)."""
-        whole = map_ @ self.home
-        return whole**2 @ self.mean_variances[group], _spread(
-            whole, self.covariance_variances[group]
-        )
 
+def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> PooledMoments:
+    """Pool means and covariances of features.
 
-def pool_moments(groups: GroupMoments, whole: Array, back: Array) -> PooledMoments:
-    """Pool means and covariances; the result is in coordinates that ``back``, (p, p), leads to.
-
-    ``whole``, (p, p), is the estimated covariance of all rows together.  Pooling happens where it
-    is the identity: there groups of a common kind differ alike in all directions.
+    ``whole``, (q, q), is the estimated covariance of all rows together, where noise was added.
+    Means are pooled where it is the identity, covariances as variances and correlations of
+    features: groups often differ in spread and not in how features go together.
     """
-    shares, p = groups.counts / groups.counts.sum(), len(back)
-    center, sampling = shares @ groups.means, 1 / groups.counts
-    apart = groups.means - center
-    around = groups.covariances + apart[:, :, None] * apart[:, None, :]
-    values, vectors = np.linalg.eigh(whole)
-    # Directions that noise hides are taken to be as long as the noise.
-    edge = 2 * float(np.sqrt(shares**2 @ groups.variances * p))
-    lengths = np.sqrt(np.maximum(values, max(edge, 1e-9 * float(values[-1]))))
-    forth, home = (vectors / lengths).T, back @ (vectors * lengths)
-    own, shift = forth @ forth.T, forth @ center
-    size, counted = np.diagonal(own) + shift**2, groups.count_variances[:, None]
-    noise = groups.variances[:, None] * size + counted * shift**2
-    means = pull(apart @ forth.T, noise + sampling[:, None], np.zeros(p))
-    # Around a group's own mean, of which a part is not known.
-    moved = means.values[:, :, None] * means.values[:, None, :]
-    moved[:, range(p), range(p)] += means.variances
-    target = forth @ whole @ forth.T - np.tensordot(shares, moved, axes=1)
-    products = own + np.outer(shift, shift)
-    variances = groups.variances[:, None, None] * (np.outer(size, size) + products**2)
-    variances += (1 + np.eye(p)) * sampling[:, None, None] + counted[:, :, None] * np.eye(p)
-    found = _pull_symmetric(forth @ around @ forth.T - moved, variances, target)
+    shares, counts = groups.counts / groups.counts.sum(), groups.counts
+    center = shares @ groups.means
+    pulled, home = _pull_means(groups, whole, center)
+    common = reading.at(center)[1:]
+    means, errors, within, products, rows = (list[Array]() for _ in range(5))
+    for g, own in enumerate(center + pulled.values @ home.T):
+        present, mean, seen = reading.at(own)
+        # Around a group's own mean, of which a part is not known.
+        unknown = (seen[:, 1:] @ home / present[:, None]) * np.sqrt(pulled.variances[g])
+        moved = np.outer(mean - common[0], mean - common[0]) + unknown @ unknown.T
+        moment = moment_of(groups.means[g], groups.covariances[g])
+        pairs = reading.pairs(present)
+        within.append(common[1] @ moment @ common[1].T / pairs - moved - reading.between)
+        means.append(mean)
+        errors.append(np.sum(unknown**2, axis=1))
+        products.append(seen @ seen.T)
+        rows.append(counts[g] * pairs)
+    sampling, size = 1 / np.array(rows), np.array(products)
+    own = np.diagonal(size, axis1=1, axis2=2)
+    noise = own[:, :, None] * own[:, None, :] + size**2
+    noise *= groups.variances[:, None, None] * (sampling * counts[:, None, None]) ** 2
+    metric = common[1][:, 1:] @ common[1][:, 1:].T
+    matrices = np.array(within)
+    found = _pull_columns(matrices, noise, _common(matrices, noise, sampling, metric), sampling)
     return PooledMoments(
-        means=means.values @ home.T + back @ center,
-        covariances=np.array([home @ _positive(each) @ home.T for each in found.values]),
-        mean_variances=means.variances,
-        covariance_variances=found.variances,
-        home=home,
-        kept=found.kept.mean(axis=(1, 2)),
+        means=np.array(means),
+        covariances=found[0],
+        mean_variances=np.array(errors),
+        covariance_variances=found[1],
+        by_correlations=found[2],
+        kept=found[3],
     )
 
 
-def _pull_symmetric(noisy: Array, variances: Array, mean: Array) -> Pulled:
-    # Variances and covariances are two families of entries.
-    rows, columns = np.triu_indices(noisy.shape[1])
-    made = Pulled(*(np.zeros_like(noisy) for _ in range(3)))
-    for family in (rows == columns, rows < columns):
-        i, j = rows[family], columns[family]
-        if len(i):
-            found = pull(noisy[:, i, j], variances[:, i, j], mean[i, j])
-            for whole, part in zip(made, found, strict=True):
-                whole[:, i, j] = whole[:, j, i] = part
-    return made
+def _pull_means(groups: GroupMoments, whole: Array, center: Array) -> tuple[Pulled, Array]:
+    """Distances from the center where ``whole`` is the identity, and the way back, (q, q)."""
+    shares, counted = groups.counts / groups.counts.sum(), groups.count_variances[:, None]
+    values, vectors = np.linalg.eigh(whole)
+    # Directions that noise hides are taken to be as long as the noise.
+    edge = 2 * sqrt(float(shares**2 @ groups.variances) * len(whole))
+    lengths = np.sqrt(np.maximum(values, max(edge, 1e-9 * float(values[-1]))))
+    forth = (vectors / lengths).T
+    shift = forth @ center
+    size = np.sum(forth**2, axis=1) + shift**2
+    noise = groups.variances[:, None] * size + counted * shift**2 + 1 / groups.counts[:, None]
+    apart = (groups.means - center) @ forth.T
+    return pull(apart, noise, np.zeros(len(whole))), vectors * lengths
 
 
-def _positive(matrix: Array) -> Array:
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+def _common(within: Array, noise: Array, sampling: Array, metric: Array) -> Array:
+    """What groups have in common, (p, p): weighted by what each says, and shrunk.
+
+    ``metric``, (p, p), is where noise is isotropic.
+    """
+    values, vectors = np.linalg.eigh(metric)
+    root, p = (vectors * np.sqrt(values)) @ vectors.T, len(metric)
+    undo = np.linalg.inv(root)
+    matrices, entries = undo @ within @ undo, 1 + np.eye(p)
+    own = np.outer(np.diagonal(metric), np.diagonal(metric)) + metric**2
+    # On average over entries, in units of one off the diagonal.
+    own, rows = (noise / own).mean(axis=(1, 2)), sampling.mean(axis=(1, 2))
+    t, weight = 0.0, 1 / own
+    found = np.zeros_like(metric)
+    for _ in range(_ROUNDS):
+        weight /= weight.sum()
+        mean = symmetrize(np.tensordot(weight, matrices, axes=1))
+        part = Part(matrix=mean, diagonal_variance=2 * float(weight**2 @ own))
+        found = shrink_strata([part], clearest_is_inhabited=True).matrix
+        spread = (float(np.trace(found)) ** 2 + float(np.sum(found**2))) / entries.sum()
+        errors = own + spread * rows
+        squares = ((matrices - found) ** 2).sum(axis=(1, 2)) / entries.sum() - errors
+        last, t = t, max(0.0, float(np.average(squares, weights=1 / (t + errors) ** 2)))
+        if abs(t - last) <= _CLOSE * last:
+            break
+        weight = 1 / (t + errors)
+    return np.asarray(root @ found @ root)
 
 
-def _spread(back: Array, variances: Array) -> Array:
-    """Variances of the entries of back E back' for symmetric E of independent entries."""
-    squares = back**2
-    found: Array = squares @ variances @ squares.T
-    found -= squares @ (np.diagonal(variances) * squares).T
-    for i, row in enumerate(back):
-        both = back * row
-        found[i] += np.sum((both @ variances) * both, axis=1)
-    return np.asarray(found)
+def _pull_columns(
+    noisy: Array, noise: Array, common: Array, sampling: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Variances toward those of ``common``, (p, p), and correlations toward its own.
+
+    Returns covariances (G, p, p), the variances of their errors, the part of these that is of
+    correlations, and the shares kept (G,).
+    """
+    p = len(common)
+    rows, columns = np.triu_indices(p, 1)
+    spread, one = np.diagonal(common), range(p)
+    # Nothing is divided by zero where nobody has a spread.
+    spread = np.maximum(spread, max(1e-9 * float(spread.max(initial=0.0)), 1e-60))
+    own = noise[:, one, one] / spread**2 + 2 * sampling[:, one, one]
+    scales = pull(noisy[:, one, one] / spread, own, np.ones(p))
+    relative = np.maximum(scales.values, _LEAST_VARIANCE)
+    deviations = np.sqrt(relative * spread)
+    units = deviations[:, :, None] * deviations[:, None, :]
+    target = correlation_of(common, undefined=0.0)
+    errors = noise / units**2 + (1 - target**2) ** 2 * sampling
+    of_scales = scales.variances / relative**2
+    found, variances = np.zeros_like(noisy), np.zeros_like(noisy)
+    found[:, one, one], kept = 1.0, scales.kept
+    if len(rows):
+        made = pull(
+            (noisy / units)[:, rows, columns], errors[:, rows, columns], target[rows, columns]
+        )
+        kept = made.kept
+        found[:, rows, columns] = found[:, columns, rows] = made.values
+        variances[:, rows, columns] = variances[:, columns, rows] = made.variances
+    correlations = np.array([correlation_of(project_psd(each)) for each in found])
+    both = of_scales[:, :, None] + of_scales[:, None, :]
+    variances *= units**2
+    whole = variances + (units * correlations) ** 2 / 4 * both
+    whole[:, one, one] = (relative * spread) ** 2 * of_scales
+    return units * correlations, whole, variances, kept.mean(axis=1)

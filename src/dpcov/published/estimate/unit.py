@@ -137,8 +137,15 @@ def _made_up(
 
 def _finished(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimate:
     matrix = np.asarray(statistics.arrays["second_moment"], dtype=np.float64)
-    law = {} if statistics.noise is None else _law(statistics.noise, step)
-    return UnitEstimate(matrix=matrix, n_rows=rows, **law)
+    if statistics.noise is None:
+        return UnitEstimate(matrix=matrix, n_rows=rows)
+    law = _law(statistics.noise, step)
+    whole = Part(
+        matrix=matrix, diagonal_variance=law["noise_variance"], largest_trace=statistics.radius**2
+    )
+    return UnitEstimate(
+        matrix=matrix, n_rows=rows, **law, parts=(whole,) if law["noise_is_normal"] else ()
+    )
 
 
 def _whole(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimate:

@@ -2,6 +2,9 @@
 # Standard errors and tests below do not count the privacy noise: they are too small.
 # Python's dpcov.analysis has intervals that do.
 
+rows <- list()
+${covariance}
+
 dpcov <- list(
   title = ${title},
   guarantee = ${guarantee},
@@ -10,7 +13,7 @@ dpcov <- list(
   names = ${names},
   labels = ${labels},
   mean = ${means},
-  covariance = ${covariance}
+  covariance = do.call(rbind, rows)
 )
 names(dpcov$$mean) <- names(dpcov$$labels) <- dpcov$$names
 dimnames(dpcov$$covariance) <- list(dpcov$$names, dpcov$$names)
@@ -44,11 +47,11 @@ print(fit$$coefficients)
 cat("R squared:", format(fit$$r.squared, digits = 4), "\n")
 
 # lavaan and psych want a matrix that can be inverted.
+# Of more than 60 variables lavaan takes its time: name those of interest in x.
 used <- c(x, y)
 S <- dpcov$$covariance[used, used]
-clear <- all(diag(S) > 0) && min(eigen(cov2cor(S), symmetric = TRUE)$$values) > 1e-8
-# Of more than 60 variables lavaan takes its time: name those of interest in x.
-clear <- clear && dpcov$$n.rows > length(used) + 1 && length(used) <= 60
+clear <- length(used) <= 60 && dpcov$$n.rows > length(used) + 1 && all(diag(S) > 0) &&
+  min(eigen(cov2cor(S), symmetric = TRUE, only.values = TRUE)$$values) > 1e-8
 has <- function(package) clear && requireNamespace(package, quietly = TRUE)
 
 if (has("lavaan")) {

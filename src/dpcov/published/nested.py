@@ -1,0 +1,182 @@
+"""Groups inside groups, such as regions in states: two releases of one table that add up.
+
+Contract: reads two releases with a known law of their noise and costs nothing.  Derived in
+docs/several.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+import numpy as np
+
+from dpcov.errors import UsageError
+from dpcov.published.combined import check_unit, joint_guarantee, same_coordinates
+from dpcov.published.file import Arrays, member_record
+from dpcov.published.linalg.symmetric import Array
+from dpcov.published.manifest import Manifest, StatisticsRecord, guarantee_record
+from dpcov.published.statistics import NoiseLaw
+
+if TYPE_CHECKING:
+    from dpcov.published.release import Release
+
+# Fine enough that rounding to the lattice is nothing beside the noise.
+_LATTICE_BITS = 30
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Noisy sums over the rows of one group: moments (d, d), and how many rows there are.
+
+    With the variances of an entry off the diagonal, and of the number.
+    """
+
+    moment: Array
+    variance: float
+    count: float
+    count_variance: float
+
+    @classmethod
+    def of(cls, group: "Release") -> Self:
+        """Those of a group that is read as a release."""
+        unit, n = group.unit, group.n_rows
+        assert unit.off_diagonal_variance is not None
+        law = group.statistics.noise
+        own = 0.0 if law is None else float(law.row_count_variance or 0.0)
+        return cls(unit.matrix * n, unit.off_diagonal_variance * n**2, float(n), own)
+
+
+def reconcile(children: Sequence[Sums], parent: Sums) -> tuple[list[Sums], Sums]:
+    """Least squares: the nearest sums, in units of their noise, that add up to the parent's.
+
+    What is missing is divided in proportion to the variances, so that nobody's grows.
+    """
+    moments, variance = _shared(
+        [child.moment for child in children],
+        np.array([child.variance for child in children]),
+        parent.moment,
+        parent.variance,
+    )
+    counts, count_variance = _shared(
+        [np.array(child.count) for child in children],
+        np.array([child.count_variance for child in children]),
+        np.array(parent.count),
+        parent.count_variance,
+    )
+    # Whole numbers, and one at least, so that they divide.
+    whole = [max(1.0, round(float(count))) for count in counts]
+    found = [
+        Sums(moment, own, count, of_count)
+        for moment, own, count, of_count in zip(
+            moments, variance[0], whole, count_variance[0], strict=True
+        )
+    ]
+    total = sum(moments[1:], start=moments[0])
+    return found, Sums(total, variance[1], sum(whole), count_variance[1])
+
+
+def _shared(
+    children: Sequence[Array], variances: Array, parent: Array, variance: float
+) -> tuple[list[Array], tuple[list[float], float]]:
+    missing = parent - sum(children[1:], start=children[0])
+    total = variance + float(variances.sum())
+    # Without noise there is nothing to divide.
+    parts = variances / total if total > 0 else np.zeros(len(variances))
+    moved = [child + part * missing for child, part in zip(children, parts, strict=True)]
+    left = variance * (1 - variance / total) if total > 0 else 0.0
+    return moved, ((variances * (1 - parts)).tolist(), left)
+
+
+def nested_facts(
+    children: "Release", parents: "Release", inside: Mapping[str, str]
+) -> tuple[dict[str, tuple[Manifest, Arrays]], dict[str, tuple[Manifest, Arrays]]]:
+    """Manifest and arrays of every group of both releases, by name.
+
+    UsageError where they are not of one table in one geometry, or where a group has no place.
+    """
+    members = children, parents
+    if children.fingerprint == parents.fingerprint:
+        raise UsageError("A release has no second noise. Release the table again by larger groups.")
+    _check(members)
+    # Such as the group of unlisted values.
+    same = {name: name for name in children.group_names if name in parents.group_names}
+    inside = {**same, **inside}
+    if unknown := [name for name in children.group_names if name not in inside]:
+        raise UsageError(f"No group is named that holds {unknown[0]!r}. Name one for every group.")
+    found: dict[str, tuple[Manifest, Arrays]] = {}
+    above: dict[str, tuple[Manifest, Arrays]] = {}
+    for name in parents.group_names:
+        own = [child for child in children.group_names if inside[child] == name]
+        if not own:
+            raise UsageError(f"No group lies in {name!r}. Name those that it consists of.")
+        sums = [Sums.of(children.group(child)) for child in own]
+        lower, upper = reconcile(sums, Sums.of(parents.group(name)))
+        for child, each in zip(own, lower, strict=True):
+            found[child] = _facts(children.group(child), each, members)
+        above[name] = _facts(parents.group(name), upper, members)
+    if missing := sorted({inside[name] for name in children.group_names} - set(above)):
+        raise UsageError(f"{missing[0]!r} is no group of the second release.")
+    return {name: found[name] for name in children.group_names}, above
+
+
+def _check(members: tuple["Release", "Release"]) -> None:
+    for member in members:
+        noise = member.statistics.noise
+        if not member.group_names or member.members or noise is None:
+            raise UsageError("Groups inside groups need two releases with by=COLUMN.")
+        if "gaussian" not in noise.family:
+            raise UsageError("Only Gaussian noise can be divided by least squares.")
+    one, other = (member.manifest for member in members)
+    check_unit(one, other)
+    if one.norm_bound != other.norm_bound or not same_coordinates(*members):
+        raise UsageError(
+            "Their columns or geometries differ. Make one release in the geometry of the other: "
+            "--geometry FIRST.dpcov."
+        )
+    if one.n_rows != other.n_rows or (
+        {record.dataset for record in one.charges} != {record.dataset for record in other.charges}
+    ):
+        raise UsageError("They are of different tables. Release one table twice.")
+
+
+def _facts(group: "Release", sums: Sums, members: Sequence["Release"]) -> tuple[Manifest, Arrays]:
+    """A matrix with a known law of noise, as a release of its own."""
+    statistics, n = group.statistics, sums.count
+    step = statistics.radius**2 * 4.0**-_LATTICE_BITS
+    off_diagonal = round(sums.variance / step**2)
+    assert statistics.noise is not None
+    law = NoiseLaw(
+        family=statistics.noise.family,
+        diagonal_variance=str(2 * off_diagonal),
+        off_diagonal_variance=str(off_diagonal),
+        row_count_variance=repr(sums.count_variance),
+    )
+    moment = sums.moment / n
+    arrays: Arrays = {
+        "second_moment": (moment + moment.T) / 2,
+        "row_count": np.array([int(n)], dtype=np.int64),
+    }
+    arrays |= {key: statistics.arrays[key] for key in {"linear"} & set(statistics.arrays)}
+    prints = " and ".join(member.fingerprint[:12] for member in members)
+    record = StatisticsRecord(
+        layout="estimate",
+        lattice_bits=_LATTICE_BITS,
+        dropped_bits=0,
+        radius=statistics.radius,
+        post=statistics.post,
+        noise=law,
+        notes=(
+            f"adds up over groups inside groups, of releases {prints}: errors of groups go along",
+        ),
+        linear_exponent=statistics.linear_exponent,
+        lost=statistics.lost,
+    )
+    manifest = msgspec.structs.replace(
+        group.manifest,
+        statistics=record,
+        members={key: member_record(array) for key, array in arrays.items()},
+        guarantee=guarantee_record(joint_guarantee(members)),
+        warnings=tuple(sorted({w for member in members for w in member.manifest.warnings})),
+    )
+    return manifest, arrays

@@ -1,0 +1,158 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpcov
+from dpcov.analysis import correlation_intervals
+from dpcov.errors import UsageError
+from dpcov.published.nested import Sums, reconcile
+
+NUMBERS = {name: dpcov.Numeric(lower=-6, upper=6) for name in "ab"}
+INSIDE = {f"r{place}": f"s{place // 3}" for place in range(6)}
+
+
+def table(rows=3_000):
+    rng = np.random.default_rng(3)
+    region = rng.integers(0, 6, rows)
+    frame = pd.DataFrame({"a": rng.normal(size=rows) + region / 3})
+    frame["b"] = 0.6 * frame["a"] + rng.normal(size=rows)
+    frame["region"] = [f"r{place}" for place in region]
+    return frame.assign(state=frame["region"].map(INSIDE))
+
+
+def released(frame, by, seed, *, geometry="schema", **terms):
+    labels = tuple(sorted(frame[by].unique()))
+    schema = dpcov.Schema(columns={**NUMBERS, by: dpcov.Categorical(categories=labels)})
+    terms = {"budget": dpcov.Budget(rho="0.1")} | terms
+    entropy = dpcov.SeededEntropy(seed)
+    return dpcov.release(frame, schema=schema, by=by, entropy=entropy, geometry=geometry, **terms)
+
+
+@pytest.fixture(scope="module")
+def made():
+    frame = table()
+    return frame, released(frame, "region", 1), released(frame, "state", 2)
+
+
+def sums(release):
+    return release.unit.matrix * release.n_rows
+
+
+def test_children_sum_to_their_parent(made):
+    _, by_region, by_state = made
+    regions, states = by_region.nest(by_state, INSIDE)
+    assert list(regions) == list(by_region.group_names)
+    for name, state in states.items():
+        own = [regions[child] for child in regions if INSIDE.get(child, child) == name]
+        assert np.allclose(sum(map(sums, own)), sums(state), rtol=1e-12, atol=1e-12)
+        assert sum(region.n_rows for region in own) == state.n_rows
+
+
+def test_errors_shrink_and_are_as_stated(made):
+    frame, alone, together, held = made[0], [], [], []
+    for seed in range(10, 34, 2):
+        one, two = released(frame, "region", seed), released(frame, "state", seed + 1)
+        regions, _ = one.nest(two, INSIDE)
+        for name in INSIDE:
+            rows = frame.loc[frame["region"] == name, ["a", "b"]]
+            group, release = one.group(name), regions[name]
+            truth = float(rows.cov().iloc[0, 1])
+            alone.append((group.covariance_matrix("none")[0, 1] - truth) ** 2)
+            together.append((release.covariance_matrix("none")[0, 1] - truth) ** 2)
+            interval = correlation_intervals(release, ["a", "b"], sampling=False).rows[0]
+            held.append(interval.lower <= rows.corr().iloc[0, 1] <= interval.upper)
+    # Of three regions of equal noise, each gives a quarter to the fourth number, the state's.
+    assert np.mean(together) < np.mean(alone)
+    assert np.mean(held) > 0.85
+
+
+def test_noise_is_less_by_what_least_squares_says(made):
+    _, by_region, by_state = made
+    regions, states = by_region.nest(by_state, INSIDE)
+    for name, before in (("r1", by_region), ("s0", by_state)):
+        after = (regions | states)[name]
+        alone = before.group(name)
+        ratio = after.unit.noise_variance * after.n_rows**2
+        ratio /= alone.unit.noise_variance * alone.n_rows**2
+        assert ratio == pytest.approx(0.75, abs=0.03)
+
+
+entries = st.floats(-1e6, 1e6)
+variances = st.floats(0, 1e6)
+
+
+@st.composite
+def families(draw):
+    def one():
+        moment = np.array([[draw(entries), draw(entries)], [0.0, draw(entries)]])
+        moment[1, 0] = moment[0, 1]
+        return Sums(moment, draw(variances), draw(st.floats(-50, 1e6)), draw(variances))
+
+    return [one() for _ in range(draw(st.integers(1, 5)))], one()
+
+
+@given(families())
+@settings(max_examples=200)
+def test_least_squares_adds_up_and_never_adds_noise(family):
+    children, parent = family
+    found, above = reconcile(children, parent)
+    assert np.array_equal(sum((each.moment for each in found[1:]), found[0].moment), above.moment)
+    assert sum(each.count for each in found) == above.count
+    for before, after in zip([*children, parent], [*found, above], strict=True):
+        assert after.variance <= before.variance * (1 + 1e-12)
+        assert after.count_variance <= before.count_variance * (1 + 1e-12)
+    backward, _ = reconcile(children[::-1], parent)
+    for one, other in zip(found, backward[::-1], strict=True):
+        assert np.allclose(one.moment, other.moment, rtol=1e-9, atol=1e-6)
+
+
+@given(families())
+@settings(max_examples=50)
+def test_it_is_the_least_squares_solution(family):
+    children, parent = family
+    children = [Sums(c.moment, c.variance + 1, c.count, 1.0) for c in children]
+    found, above = reconcile(children, parent)
+    # Nothing along a direction that keeps the sum: residuals over variances are equal.
+    pull = [(n.moment - o.moment) / o.variance for n, o in zip(found, children, strict=True)]
+    assert np.allclose(pull, pull[0], rtol=1e-6, atol=1e-6)
+    missing = (parent.moment - above.moment) - parent.variance * pull[0]
+    assert np.allclose(missing, 0.0, rtol=1e-6, atol=1e-3)
+
+
+def test_the_guarantee_is_that_of_both(made, tmp_path):
+    _, by_region, by_state = made
+    regions, states = by_region.nest(by_state, INSIDE)
+    for release in (regions["r1"], states["s0"]):
+        assert release.guarantee.promise.rho == pytest.approx(0.2)
+        assert any("not private" in warning for warning in release.manifest.warnings)
+    regions["r1"].save(tmp_path / "r1.dpcov")
+    again = dpcov.load(tmp_path / "r1.dpcov")
+    assert np.array_equal(again.covariance_matrix(), regions["r1"].covariance_matrix())
+    assert by_state.fingerprint[:12] in again.summary(details=True)
+
+
+def test_what_does_not_go_together_is_refused(made):
+    frame, by_region, by_state = made
+    with pytest.raises(UsageError, match="holds 'r5'"):
+        by_region.nest(by_state, {k: v for k, v in INSIDE.items() if k != "r5"})
+    with pytest.raises(UsageError, match="'s7' is no group"):
+        by_region.nest(by_state, {**INSIDE, "r5": "s7"})
+    with pytest.raises(UsageError, match="No group lies in 's1'"):
+        by_region.nest(by_state, dict.fromkeys(INSIDE, "s0"))
+    with pytest.raises(UsageError, match="no second noise"):
+        by_state.nest(by_state, {})
+    with pytest.raises(UsageError, match="by=COLUMN"):
+        by_region.group("r1").nest(by_state, INSIDE)
+    with pytest.raises(UsageError, match="different tables"):
+        by_region.nest(released(frame[:2_000], "state", 5), INSIDE)
+    with pytest.raises(UsageError, match="in the geometry of the other"):
+        by_region.nest(released(frame, "state", 5, geometry="private"), INSIDE)
+
+
+def test_a_group_that_adds_up_is_not_averaged_with_what_it_was_made_of(made):
+    _, by_region, by_state = made
+    regions, _ = by_region.nest(by_state, INSIDE)
+    with pytest.raises(UsageError, match="repeats their noise"):
+        regions["r1"].combine(by_region.group("r1"))

@@ -1,0 +1,91 @@
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpcov
+from dpcov.published.numbers import numbers_by_group
+from dpcov.published.pooled import most_distinct
+from dpcov.report.groups import MAPS_SHOWN, side_by_side
+from tests.report.examples import demo, grouped
+
+
+def many(count=30, rows=400):
+    """Groups that are alike, but one in which two features go the other way."""
+    rng = np.random.default_rng(0)
+    cause = rng.normal(size=(count * rows, 1))
+    values = 0.25 * (cause + 0.5 * rng.normal(size=(count * rows, 3)))
+    labels = [f"g{place:02d}" for place in range(count)]
+    names = np.repeat(labels, rows)
+    values[names == "g17", 0] *= -1
+    table = pa.table({"group": names, **{f"x{k}": values[:, k] for k in range(3)}})
+    columns = dict.fromkeys(("x0", "x1", "x2"), dpcov.Numeric(lower=-1, upper=1))
+    columns["group"] = dpcov.Categorical(categories=tuple(labels))
+    schema = dpcov.Schema(columns=columns, missing="never")
+    budget, entropy = dpcov.Budget(rho=1), dpcov.SeededEntropy(0)
+    return dpcov.release(table, schema=schema, by="group", budget=budget, entropy=entropy)
+
+
+@pytest.fixture(scope="module")
+def found():
+    release = many()
+    return release, str(side_by_side(release, next(numbers_by_group(release))))
+
+
+def test_one_map_a_group_up_to_a_number_of_them_and_all_groups_in_the_table(found):
+    release, text = found
+    assert text.count('class="small-map"') == 1 + MAPS_SHOWN
+    assert text.count('scope="row"') > len(release.group_names)
+    for place, name in enumerate(release.pooled.names[:-1]):
+        assert name in text, place
+    assert f"{len(release.group_names) - MAPS_SHOWN} more" in text
+
+
+def test_what_differs_is_found(found):
+    release, text = found
+    rows = re.findall(r"<tr>(.*?)</tr>", text.partition("What differs most")[2])
+    assert "g17" in rows[1] and "x0" in rows[1]
+    whole = np.nan_to_num(release.correlation_matrix())
+    place = release.pooled.names.index("g17")
+    assert most_distinct(release.pooled, whole, 1) == [place]
+
+
+def test_cells_of_a_map_are_the_correlations(found):
+    release, text = found
+    # g17's first feature goes against both others: four cells of one side, two of the other.
+    own = next(each for each in text.split("<figure>") if ">g17<" in each)
+    sides = {
+        side: sum(
+            path.count("h1v1h-1z") for path in re.findall(rf'd="([^"]*)" class="{side}"', own)
+        )
+        for side in ("above", "below")
+    }
+    assert sides == {"above": 2, "below": 4}
+    place = release.pooled.names.index("g17")
+    assert np.sum(release.pooled.correlations[place] < 0) == 4
+
+
+def test_releases_without_groups_have_no_such_section():
+    release = demo()
+    assert side_by_side(release, next(numbers_by_group(release))) is None
+
+
+def test_names_stay_text():
+    release = grouped()
+    text = str(side_by_side(release, next(numbers_by_group(release))))
+    assert "<i>south" not in text and "&lt;i&gt;south" in text
+    assert "<i>south" not in release._repr_html_() and "side by side" in release._repr_html_()
+
+
+def test_one_feature_has_means_alone():
+    release = one_feature()
+    text = str(side_by_side(release, next(numbers_by_group(release))))
+    assert "small-map" not in text and "What differs" not in text and "Means" in text
+
+
+def one_feature():
+    table = pa.table({"x": [0.1, 0.4] * 500, "g": ["a", "b"] * 500})
+    columns = {"x": dpcov.Numeric(lower=0, upper=1), "g": dpcov.Categorical(categories=("a", "b"))}
+    schema, budget = dpcov.Schema(columns=columns, missing="never"), dpcov.Budget(rho=1)
+    return dpcov.release(table, schema=schema, by="g", budget=budget)
