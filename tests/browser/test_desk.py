@@ -8,6 +8,7 @@ import pyarrow.csv
 import pytest
 
 from dpcov import Release
+from dpcov.desk.work import STEPS
 from tests.desk.conftest import start
 from tests.docs.test_blocks import patients
 
@@ -205,17 +206,28 @@ def test_a_tab_that_is_closed_in_the_middle_loses_nothing(person, running, monke
     assert (running.folder / "second.dpcov").exists()
 
 
+def first_paint(person, path):
+    """Milliseconds from the request on; the best of some tries, as tests share the machine."""
+    found = "return performance.getEntriesByType('paint')[0]?.startTime"
+    least = float("inf")
+    for _ in range(10):
+        person.look(path)
+        least = min(least, person.browser.wait(found))
+        if least < 1000:
+            break
+    return least
+
+
 def test_a_thousand_columns_are_there_within_a_second_and_can_be_searched(person):
     person.look()
     person.type("data", "wide.csv")
     person.press("Open the file")
     browser = person.browser
-    paints = []
-    for _ in range(3):
-        person.look(person.path())
-        paints.append(browser.wait("return performance.getEntriesByType('paint')[0]?.startTime"))
-    # Below a second on a quiet machine (docs/desk.md); tests share theirs.
-    assert min(paints) < 3000
+    work, _, columns = person.path().partition("/")
+    assert columns == "columns"
+    for step in ("", *(f"{work}/{each}" for each in STEPS)):
+        assert first_paint(person, step) < 1000, step
+    person.look(f"{work}/columns")
     browser.run("""const search = document.getElementById("search");
         search.value = "item 99";
         search.dispatchEvent(new Event("input"));""")

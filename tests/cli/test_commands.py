@@ -87,6 +87,21 @@ def test_a_pooled_group_needs_a_name(desk):
     desk.done(*chosen, desk.folder / "m.csv", "--group", "F")
 
 
+def test_groups_inside_groups_add_up(desk):
+    desk.release("--by", "sex", "--geometry", "schema")
+    above, inside, out = (desk.folder / name for name in ("s.dpcov", "in.csv", "f.dpcov"))
+    desk.output.rename(above)
+    desk.release("--by", "sex", "--geometry", "schema")
+    inside.write_text("region,state\nF,F\nM,M\n")
+    chosen = ("nest", desk.output, above, "--inside", inside, "-o", out)
+    assert "F, (" in desk.done(*chosen, "--group", "F")
+    assert "adds up" in desk.done("show", out, "--details")
+    result = desk.run(*chosen, "--overwrite", "--group", "Q")
+    assert result.exit_code == 2 and "has a group" in result.output
+    inside.write_text("F\nM,M,M\n")
+    assert "two columns" in desk.run(*chosen, "--overwrite", "--group", "F").output
+
+
 _BROKEN = """
 import sys
 import dpcov.published.release

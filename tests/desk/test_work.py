@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -237,13 +238,13 @@ def test_a_european_file_is_opened_by_its_layout_and_a_codebook(desk):
     book = {"fields": [{"name": "code", "type": "integer", "description": "A code"}]}
     book["fields"][0]["constraints"] = {"minimum": 0, "maximum": 10}
     (desk.folder / "book.json").write_text(json.dumps(book))
-    layout = {"delimiter": ";", "encoding": "latin-1"}
+    layout = {"delimiter": ";", "decimal": ",", "encoding": "latin-1"}
     status, headers, text = desk.post("/open", data="west.csv", schema="book.json", **layout)
     assert status == 303, text
     work = headers["location"].removesuffix("/columns").removeprefix(desk.base)
     page = desk.ask(f"{work}/columns")[2]
     assert "größe" in page and "A code" in page and 'value="10"' in page
-    assert "--codebook book.json --delimiter &#x27;;&#x27; --encoding latin-1" in page
+    assert "--codebook book.json --decimal , --delimiter &#x27;;&#x27; --encoding latin-1" in page
     # What the codebook describes comes first.
     typed = {"1.type": "numeric", "1.lower": "0", "1.upper": "9", "1.unit": "m"}
     typed |= {"2.categories": "north\nsüd", "0.missing_codes": "999, unknown"}
@@ -264,3 +265,46 @@ def test_how_the_rows_fit_is_told_to_the_person_alone(desk, ready):
     assert send(desk, ready, "columns", **TYPED)[0] == 303
     assert "FOR THE CUSTODIAN" not in desk.ask(f"{ready}/columns")[2]
     assert sorted(path.name for path in desk.folder.iterdir()) == ["patients.csv"]
+
+
+def test_a_semicolon_and_a_decimal_comma_are_said_on_the_page(desk):
+    rows = "".join(f"{150 + k % 50},5;{k % 2}\n" for k in range(400))
+    (desk.folder / "european.csv").write_text("size;side\n" + rows, encoding="utf-8")
+    status, _, text = desk.post("/open", data="european.csv", schema="")
+    # What was typed stays, and the place to say it is open.
+    assert status == 422 and 'value="european.csv"' in text and "<details open>" in text
+    assert "Here it is said under" in text
+    status, headers, _ = desk.post("/open", data="european.csv", delimiter=";", decimal=",")
+    assert status == 303
+    work = headers["location"].removesuffix("/columns").removeprefix(desk.base)
+    numbers = {f"{place}.{what}": text for place in range(2) for what, text in
+               (("type", "numeric"), ("lower", "0"), ("upper", "250"))}  # fmt: skip
+    assert send(desk, work, "columns", **numbers)[0] == 303
+    send(
+        desk,
+        work,
+        "account",
+        ledger="l.sqlite",
+        dataset="s",
+        total_epsilon="20",
+        total_delta="1e-5",
+    )
+    assert send(desk, work, "budget", chosen="15", delta="1e-6")[0] == 303
+    send(desk, work, "begin", "release")
+    until_done(desk, work)
+    made = dpcov.Release.load(desk.folder / "european.dpcov")
+    assert made.mean_vector()[0] == pytest.approx(175, abs=8)
+
+
+def test_the_file_of_a_database_is_in_the_folder(desk):
+    with sqlite3.connect(desk.folder / "clinic.sqlite") as base:
+        base.execute("CREATE TABLE visits (age REAL, ward TEXT)")
+        base.execute("INSERT INTO visits VALUES (50.0, 'north')")
+    base.close()
+    asked = {"db": "sqlite:///clinic.sqlite", "sql": "SELECT * FROM visits"}
+    status, headers, text = desk.post("/query", **asked)
+    assert status == 303, text
+    work = headers["location"].removeprefix(desk.base)
+    assert "ward" in desk.ask(work)[2]
+    status, _, text = desk.post("/query", **(asked | {"sql": "SELECT * FROM nothing"}))
+    assert status == 422 and "SELECT * FROM nothing" in text and "<details open>" in text

@@ -103,6 +103,32 @@ def combine(
         typer.echo(f"  {note}")
 
 
+@app.command(epilog=example("nest"))
+def nest(
+    release: options.ReleaseFile,
+    parents: options.ParentsFile,
+    inside: Annotated[Path, option("nest inside")],
+    group: Annotated[str, option("group")],
+    output: Annotated[Path, option("nest output", "-o")],
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Let regions add up to their states: one table, released by each; costs nothing."""
+    import csv
+
+    with inside.open(encoding="utf-8-sig", newline="") as file:
+        rows = [row for row in csv.reader(file) if row][1:]
+    if any(len(row) != 2 for row in rows):
+        raise UsageError(f"{inside} needs two columns below a header: a group, and what holds it.")
+    regions, states = options.load(release).nest(options.load(parents), dict(rows))
+    made = regions.get(group) or states.get(group)
+    if made is None:
+        raise UsageError(
+            f"Neither release has a group {group!r}: {', '.join([*regions, *states])}."
+        )
+    made.save(output, overwrite=overwrite)
+    typer.echo(f"Wrote {output}: {group}, {made.guarantee.promise}.")
+
+
 @app.command(epilog=example("sample"))
 def sample(
     release: options.ReleaseFile,

@@ -60,6 +60,8 @@ Overwrite = Annotated[bool, option("overwrite")]
 ReleaseFile = Annotated[Path, Argument(help="A release file (.dpcov).", metavar="RELEASE")]
 _FILES = "Release files (.dpcov), two or more."
 ReleaseFiles = Annotated[list[Path], Argument(help=_FILES, metavar="RELEASE...")]
+_PARENTS = "Release of the same table by larger groups, in the same geometry (.dpcov)."
+ParentsFile = Annotated[Path, Argument(help=_PARENTS, metavar="PARENTS")]
 Group = Annotated[str | None, option("group")]
 Pooled = Annotated[bool, option("pooled")]
 SchemaFile = Annotated[Path, option("schema")]
@@ -67,7 +69,7 @@ _PLACE = "The ledger: an SQLite file, or postgresql://USER@HOST/NAME."
 LedgerPlace = Annotated[str, Argument(help=_PLACE, metavar="LEDGER", callback=_warned)]
 ChargedLedger = Annotated[str | None, option("charged ledger", callback=_warned)]
 ShownLedger = Annotated[str | None, option("shown ledger", callback=_warned)]
-_TABLE = "CSV, Parquet or npy file; - reads CSV from stdin."
+_TABLE = "CSV, Parquet, Excel, SPSS, Stata, SAS or another file; - reads CSV from stdin."
 TableFile = Annotated[str | None, Argument(help=_TABLE, metavar="DATA")]
 Sql = Annotated[str | None, option("sql")]
 Db = Annotated[str | None, option("db", callback=_warned)]

@@ -41,6 +41,7 @@ def draft(
     db_env: options.DbEnv = None,
     codebook: Annotated[Path | None, option("schema codebook", metavar="FILE")] = None,
     delimiter: Annotated[str | None, option("schema delimiter")] = None,
+    decimal: Annotated[str | None, option("schema decimal")] = None,
     encoding: Annotated[str | None, option("schema encoding")] = None,
     header: Annotated[int | None, option("schema header", min=1)] = None,
     part: Annotated[str | None, option("schema part", metavar="NAME")] = None,
@@ -67,7 +68,7 @@ def draft(
         stated = layout if known is None else layout or known.file
         source = open_source(options.table_from(data, sql, db, db_env), stated)
     # Names and types only: a bound read from the rows would leak them.
-    made = describe(source, known, layout)
+    made = describe(source, known, layout, decimal)
     text = made.dumps()
     if made.absent:
         lacking = options.counted(len(made.absent), "column")

@@ -137,29 +137,31 @@ class Desk:
         """Open a file."""
         given = await _form(request)
         return await self._opened(
+            given,
             lambda: Work.open(
                 _text(given, "data"),
                 self.folder,
                 _text(given, "schema"),
                 delimiter=_text(given, "delimiter"),
+                decimal=_text(given, "decimal"),
                 encoding=_text(given, "encoding"),
                 header=count_of(_text(given, "header") or "1", "The line of names"),
                 part=_text(given, "part"),
-            )
+            ),
         )
 
     async def query(self, request: Request) -> Response:
         """Open a database."""
         given = await _form(request)
-        return await self._opened(
-            lambda: Work.open(Query(_text(given, "sql"), db=_text(given, "db")), self.folder)
-        )
+        query = Query(_text(given, "sql"), db=_text(given, "db"))
+        return await self._opened(given, lambda: Work.open(query, self.folder))
 
-    async def _opened(self, make: Callable[[], Work]) -> Response:
+    async def _opened(self, given: FormData, make: Callable[[], Work]) -> Response:
         try:
             work = await run_in_threadpool(make)
         except DpcovError as error:
-            page = pages.start(self.base, self.folder, str(error).splitlines(), self.works.values())
+            problems, works = str(error).splitlines(), self.works.values()
+            page = pages.start(self.base, self.folder, problems, works, _texts(given))
             return HTMLResponse(page, status_code=422)
         self.works[work.name] = work
         return self._to(work, "columns")
@@ -183,7 +185,7 @@ class Desk:
                 problems = str(error).splitlines()
             if not problems:
                 return self._to(work, going)
-            work.typed = {key: text for key, text in given.items() if isinstance(text, str)}
+            work.typed = _texts(given)
             return await self._show(here, work, problems)
 
         return act
@@ -293,6 +295,10 @@ _HERE = {
 
 async def _form(request: Request) -> FormData:
     return await request.form(max_fields=_FIELDS, max_files=0, max_part_size=_PART)
+
+
+def _texts(given: FormData) -> dict[str, str]:
+    return {key: text for key, text in given.items() if isinstance(text, str)}
 
 
 def _text(given: FormData, key: str) -> str:

@@ -29,8 +29,12 @@ def columns(base: str, work: Work, problems: Sequence[str] = ()) -> bytes:
     told = (
         f"{len(lacks)} things are still to be filled in." if lacks else "Every column is declared."
     )
-    columns = enumerate(work.schema.columns.items())
-    rows = [_column(work, place, name, each) for place, (name, each) in columns]
+    rows, above = list[Html](), ""
+    for place, (name, each) in enumerate(work.schema.columns.items()):
+        why = work.notes.get(name, "")
+        # Columns that are alike have one reason.
+        rows.append(_column(work, place, name, each, "" if why == above else why))
+        above = why
     bulk = el(
         "fieldset",
         el("legend", "Fill in many at once"),
@@ -114,7 +118,7 @@ def columns(base: str, work: Work, problems: Sequence[str] = ()) -> bytes:
             version=work.version,
         ),
         text,
-        None if work.schema.problems() else _fit(base, work),
+        None if lacks else _fit(base, work),
         same_as(work.commands("columns")),
         work=work,
         step="columns",
@@ -147,7 +151,7 @@ def _fit(base: str, work: Work) -> Html:
     )
 
 
-def _column(work: Work, place: int, name: str, column: Any) -> Html:
+def _column(work: Work, place: int, name: str, column: Any, why: str) -> Html:
     typed = work.typed
     kind = typed.get(f"{place}.type", str(column.__struct_config__.tag))
     has, unfilled = KINDS[kind].__struct_fields__, is_unfilled(column)
@@ -170,11 +174,7 @@ def _column(work: Work, place: int, name: str, column: Any) -> Html:
 
     listed = typed.get(f"{place}.categories", "\n".join(getattr(column, "categories", ())))
     options = [el("option", each, value=each, selected=each == kind) for each in KINDS]
-    said = [
-        getattr(column, "description", ""),
-        getattr(column, "note", ""),
-        work.notes.get(name, ""),
-    ]
+    said = [getattr(column, "description", ""), getattr(column, "note", ""), why]
     state = ("todo", "fill in") if unfilled else ("ready", "ready")
     return el(
         "tr",

@@ -3,7 +3,7 @@
 Contract: they show names and public decisions, never a value of a row.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,31 +12,43 @@ from dpcov.desk.frame import choice, field, form, frame, problems_box, same_as, 
 from dpcov.desk.work import Work
 from dpcov.pipeline.plan.page import slider_of, table_of
 from dpcov.privacy.meaning import certainty_in_words
-from dpcov.report.html import Child, details, el, json_block, name_of, note
+from dpcov.report.html import Child, el, json_block, name_of, note
 
 CODEBOOKS = (".toml", ".json", ".xml", ".sav", ".dta", ".sas7bdat", ".xpt")
 
 
+_LAYOUT = "How the file is laid out, where it is unusual"
+# Names of files that are shown before the rest is counted.
+_NAMED = 8
+
+
 def start(
-    base: str, folder: Path, problems: Sequence[str] = (), works: Iterable[Work] = ()
+    base: str,
+    folder: Path,
+    problems: Sequence[str] = (),
+    works: Iterable[Work] = (),
+    typed: Mapping[str, str] | None = None,
 ) -> bytes:
     """Choose a table."""
+    ask, typed = partial(field, typed=typed), typed or {}
+    if any("delimiter" in each or "encoding" in each for each in problems):
+        problems = [*problems, f"Here it is said under: {_LAYOUT}."]
     files = sorted(path.name for path in folder.iterdir() if is_table(path))
     schemas = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in CODEBOOKS)
     listed = el("datalist", [el("option", value=name) for name in files], id="files")
     books = el("datalist", [el("option", value=name) for name in schemas], id="schemas")
     from_file = form(
         f"{base}/open",
-        field(
+        ask(
             "File",
             "data",
-            hint=f"In {folder}, or the whole path. {len(files)} tables are in this folder.",
+            hint=f"A name in {folder}, or a whole path. {_there(files)}",
             list="files",
             required=True,
             autocomplete="off",
         ),
         listed,
-        field(
+        ask(
             "Schema or codebook, if there is one",
             "schema",
             hint="A schema (.toml), a Data Package, CSVW, DDI, or a file of SPSS, Stata or SAS.",
@@ -44,12 +56,20 @@ def start(
             autocomplete="off",
         ),
         books,
-        details(
-            "How the file is laid out, where it is unusual",
-            field("Delimiter", "delimiter", hint="Such as ; between cells."),
-            field("Encoding", "encoding", hint="Such as latin-1 or utf-16; UTF-8 if left out."),
-            field("Line of names", "header", hint="Counted from 1.", inputmode="numeric"),
-            field("Sheet, or file within a zip", "part"),
+        el(
+            "details",
+            el("summary", _LAYOUT),
+            ask("Delimiter", "delimiter", hint="Such as ; between cells."),
+            choice(
+                "Decimal sign",
+                "decimal",
+                {"": "a point, as in 1.5", ",": "a comma, as in 1,5"},
+                typed.get("decimal", ""),
+            ),
+            ask("Encoding", "encoding", hint="Such as latin-1 or utf-16; UTF-8 if left out."),
+            ask("Line of names", "header", hint="Counted from 1.", inputmode="numeric"),
+            ask("Sheet, or file within a zip", "part"),
+            open=bool(problems) and "data" in typed,
         ),
         button="Open the file",
     )
@@ -58,18 +78,19 @@ def start(
         el("summary", "From a database"),
         form(
             f"{base}/query",
-            field(
+            ask(
                 "Database",
                 "db",
                 hint="sqlite:///FILE, duckdb:///FILE, postgresql://USER@HOST/NAME; no password.",
             ),
-            field(
+            ask(
                 "Statement",
                 "sql",
                 hint="SELECT … FROM …: one row of its result for one row of the table.",
             ),
             button="Open the database",
         ),
+        open="sql" in typed,
     )
     going = [
         el("li", el("a", name_of(subtitle(work)), href=f"{base}/{work.name}/columns"))
@@ -88,6 +109,14 @@ def start(
         from_base,
         el("section", el("h2", "Tables that are open"), el("ul", going)) if going else None,
     )
+
+
+def _there(files: Sequence[str]) -> str:
+    """Tables of the folder, in words."""
+    if not files:
+        return "No table is in this folder."
+    more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
+    return f"Tables there: {', '.join(files[:_NAMED])}{more}."
 
 
 def people(base: str, work: Work, problems: Sequence[str] = ()) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dpcov.desk.frame import form, frame, problems_box, same_as, subtitle, waiting
 from dpcov.desk.work import Work
-from dpcov.published.diagnosis import Diagnosis, plus_minus
+from dpcov.published.diagnosis import Diagnosis, plus_minus, with_error
 from dpcov.published.numbers import WITHIN
 from dpcov.published.summary import LIGHTS
 from dpcov.report.html import Child, Html, el, join, name_of, table
@@ -101,7 +101,7 @@ def _verdicts(found: Diagnosis) -> Html:
         (
             name_of(column.name),
             LIGHTS[column.verdict],
-            f"{column.mean:.4g} ± {WITHIN * column.mean_noise:.2g}",
+            " ± ".join(with_error(column.mean, WITHIN * column.mean_noise)),
             plus_minus(column.within),
             f"{column.cause} {column.advice}".strip(),
         )

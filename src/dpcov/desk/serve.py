@@ -30,6 +30,8 @@ def listen(port: int) -> socket.socket:
     listening = socket.socket()
     try:
         listening.bind((HOST, port))
+        # A browser that is faster than the server waits instead of being refused.
+        listening.listen()
     except OSError as error:
         raise UsageError(
             f"Port {port} cannot be used: {reason_of(error)}. Leave out --port."

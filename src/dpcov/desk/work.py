@@ -82,12 +82,17 @@ class Work:
 
     @classmethod
     def open(
-        cls, data: str | Query, folder: Path, described: str = "", **layout: str | int | None
+        cls,
+        data: str | Query,
+        folder: Path,
+        described: str = "",
+        decimal: str = "",
+        **layout: str | int | None,
     ) -> "Work":
         """Read names and types of a table.
 
-        ``described`` is a schema that exists, or a codebook; ``layout`` the fields of a
-        `FileLayout`.
+        ``described`` is a schema that exists, or a codebook; ``decimal`` the mark of numbers that
+        are written as text; ``layout`` the fields of a `FileLayout`.
         """
         stated = FileLayout.of(**{key: value for key, value in layout.items() if value})
         path = folder / described
@@ -96,11 +101,11 @@ class Work:
         if described:
             known = Schema.from_toml(path) if is_schema else read_codebook(path, stated)
         found = stated or (known.file if known else None)
-        source = open_source(data if isinstance(data, Query) else folder / data, found)
+        source = open_source(_place(data, folder), found)
         if known is not None and is_schema:
             schema, why = msgspec.structs.replace(known, file=found), dict[str, str]()
         else:
-            made = describe(source, known, stated)
+            made = describe(source, known, stated, decimal or None)
             schema, why = made.schema, made.comments
         entries = assign(schema.columns, source.columns) if schema.patterns else {}
         schema = schema.resolve(source.columns)
@@ -151,8 +156,7 @@ class Work:
 
     def source(self) -> Source:
         """The table; nothing but names and types is read of it here."""
-        data = self.data if isinstance(self.data, Query) else self.folder / self.data
-        return open_source(data, self.schema.file)
+        return open_source(_place(self.data, self.folder), self.schema.file)
 
     def check(self) -> None:
         """Find out how the rows fit the schema."""
@@ -283,7 +287,7 @@ class Work:
             total = self.total()
             Ledger(self.ledger_place).create(self.account, total, self.neighbors)
         self.schema.save(files["schema"])
-        data = self.data if isinstance(self.data, Query) else str(self.folder / self.data)
+        data = _place(self.data, self.folder)
 
         def run(tell: Tell) -> Release:
             count = 0
@@ -375,6 +379,7 @@ class Work:
     def _described(self) -> str:
         layout, known = self.schema.file, self.described
         said = [] if known.endswith(".toml") or not known else [f"--codebook {q(known)}"]
+        said += [] if self.schema.decimal == "." else [f"--decimal {q(self.schema.decimal)}"]
         if layout is not None:
             fields = {"delimiter": layout.delimiter, "encoding": layout.encoding}
             fields |= {"header": str(layout.header), "part": layout.part}
@@ -394,6 +399,16 @@ class Work:
 
 
 q = shlex.quote
+
+
+def _place(data: str | Query, folder: Path) -> str | Query:
+    """The table; what is not a whole path is in the folder, the file of a database too."""
+    if isinstance(data, str):
+        return str(folder / data)
+    kind, sign, path = data.db.partition(":///")
+    if kind not in ("sqlite", "duckdb") or not path:
+        return data
+    return Query(data.sql, db=f"{kind}{sign}{folder / path}")
 
 
 def count_of(text: str, what: str) -> int:
