@@ -1,17 +1,16 @@
 """Error of released correlations, for bounds as typed and far too wide.
 
 Run: python -m benchmarks.analyst [--quick] [--data DIR] [--repetitions N] [--epsilon E ...]
-     [--wide W ...] [--only NAME ...] [--out FILE]
+     [--wide W ...] [--only NAME ...] [--geometry NAME ...] [--out FILE]
 
 Rows of the result: a table, an epsilon (delta = 1e-6; a negative one is pure), how many times too
 wide the bounds are, a geometry, and the root mean square and the largest error of a correlation,
 averaged over repetitions. ``floor`` is what true means and deviations of the table would give, at
-the whole budget and without shortening rows. ``--quick`` is a short form for tests.
+the whole budget and without shortening rows. ``--quick`` is a short form for tests. Lines that FILE
+has are replaced where they are measured again, and kept otherwise.
 """
 
 import argparse
-import contextlib
-import csv
 import sys
 import warnings
 from collections.abc import Iterator
@@ -102,7 +101,7 @@ def run(options: argparse.Namespace) -> Iterator[Line]:
     for table in [made(1, n_rows=4_000, n_columns=6)] if options.quick else chosen:
         for epsilon in options.epsilon:
             for wide in options.wide:
-                for geometry in GEOMETRIES:
+                for geometry in options.geometry:
                     if geometry != "floor" or wide == options.wide[0]:
                         found = score(table, epsilon, wide, geometry, options.repetitions)
                         yield Line(table.name, epsilon, wide, geometry, found)
@@ -117,24 +116,32 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0, -1.0, -4.0])
     parser.add_argument("--wide", type=float, nargs="+", default=[1.0, 10.0, 100.0, 1000.0])
     parser.add_argument("--only", nargs="+")
+    parser.add_argument("--geometry", nargs="+", choices=GEOMETRIES, default=GEOMETRIES)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     names = [*_KEYS, *(field.name for field in fields(Score))]
     print("| " + " | ".join(names) + " |\n|" + " --- |" * len(names))
-    with contextlib.ExitStack() as stack:
-        writer = None
+    for each in run(options):
+        values = [getattr(each, key) for key in _KEYS] + list(vars(each.score).values())
+        shown = [f"{value:.3g}" if isinstance(value, float) else value for value in values]
+        print("| " + " | ".join(shown) + " |", flush=True)
         if options.out is not None:
-            file = stack.enter_context(options.out.open("w", newline=""))
-            writer = csv.writer(file)
-            writer.writerow(names)
-        for each in run(options):
-            values = [getattr(each, key) for key in _KEYS] + list(vars(each.score).values())
-            shown = [f"{value:.3g}" if isinstance(value, float) else value for value in values]
-            print("| " + " | ".join(shown) + " |", flush=True)
-            if writer is not None:
-                writer.writerow(values)
-                file.flush()
+            _keep(options.out, pd.DataFrame([values], columns=names))
+
+
+def _keep(path: Path, line: pd.DataFrame) -> None:
+    """Write a line in place of the one with its keys, or behind all others."""
+    lines = pd.concat([pd.read_csv(path), line]) if path.exists() else line
+    places = {key: place for place, key in enumerate(dict.fromkeys(_keys_of(lines)))}
+    lines = lines.set_axis([places[key] for key in _keys_of(lines)])
+    lines[~lines.index.duplicated(keep="last")].sort_index().to_csv(
+        path, index=False, float_format="%.4g"
+    )
+
+
+def _keys_of(lines: pd.DataFrame) -> list[tuple[object, ...]]:
+    return list(lines[list(_KEYS)].itertuples(index=False, name=None))
 
 
 if __name__ == "__main__":

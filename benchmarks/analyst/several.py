@@ -6,7 +6,9 @@ Run: python -m benchmarks.analyst.several [--quick] [--data DIR] [--repetitions 
 Rows of the result: what was compared, a table, the budgets, and the root mean square error of a
 correlation: of what is compared with (one release at the whole budget; every group alone), and of
 what is new.  For groups also against the population, from rows that were not released: the mean
-squared error there, less the sampling variance of those rows, which a bootstrap tells.
+squared error there, less the sampling variance of those rows, which a bootstrap tells.  "all rows"
+has what the correlations of all rows, without noise, would be as estimates of every group's.  For
+intervals: the share that is promised, and the share of them that held the truth.
 """
 
 import argparse
@@ -15,7 +17,8 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +38,8 @@ TOP_UPS = ((0.02, 0.02), (0.1, 0.1), (0.02, 0.18))
 WAYS = ("planned", "first's", "own")
 SURVEY = 0.1
 RHOS = (0.02, 0.1)
+# By how much groups differ in trials of intervals, what is missing, and where the data are then.
+APART, MISSING, FAR, WITHIN = (0.0, 0.1, 0.3, 1.0), (0.0, 0.15), 20.0, 1.96
 # A group needs as many rows on either side to be scored, and so many bootstrap samples.
 LEAST_ROWS, BOOTSTRAP = 20, 40
 
@@ -72,15 +77,23 @@ class Grouped:
 
 def regions(name: str, seed: int, differ: float, count: int = 50, rows: int = 300) -> Grouped:
     """Made-up regions; factors and means differ by so much of what they have in common."""
+    return populations(name, seed, differ, count, rows)[0]
+
+
+def populations(
+    name: str, seed: int, differ: float, count: int, rows: int
+) -> tuple[Grouped, list[tuple[np.ndarray, np.ndarray]]]:
+    """The same, with the true mean and covariance of every region."""
     rng, p = np.random.default_rng(seed), 8
-    common, parts = rng.normal(size=(p, 3)), []
+    common, parts, truth = rng.normal(size=(p, 3)), [], []
     for _ in range(count):
         own, mean = common + differ * rng.normal(size=(p, 3)), 2 * differ * rng.normal(size=p)
         parts.append(rng.normal(size=(rows, 3)) @ own.T + rng.normal(size=(rows, p)) + mean)
+        truth.append((mean, own @ own.T + np.eye(p)))
     names = [f"x{i}" for i in range(p)]
     frame = pd.DataFrame(np.vstack(parts), columns=names)
     frame["region"] = [f"r{g:02d}" for g in range(count) for _ in range(rows)]
-    return Grouped(name, frame, dict.fromkeys(names, (-40.0, 40.0)), "region")
+    return Grouped(name, frame, dict.fromkeys(names, (-40.0, 40.0)), "region"), truth
 
 
 def grouped(directory: Path) -> Iterator[Grouped]:
@@ -91,9 +104,9 @@ def grouped(directory: Path) -> Iterator[Grouped]:
         yield Grouped(f"adult by {by}", people[[*bounds, by]], bounds, by)
     patients = PUBLIC["nhanes"](directory).frame
     bounds = {key: tuple(map(float, pair)) for key, pair in NHANES.items()}
+    del bounds["race"]
     ages = pd.cut(patients["age"], [0, 30, 40, 50, 60, 70, 200], right=False).astype(str)
     yield Grouped("nhanes by age", patients.assign(ages=ages), bounds, "ages")
-    del bounds["race"]
     races = patients.drop(columns="race").assign(races=patients["race"].map("r{:.0f}".format))
     yield Grouped("nhanes by race", races, bounds, "races")
     yield regions("regions alike", 1, 0.0)
@@ -107,7 +120,7 @@ def top_up(table: Table, first: float, second: float, seeds: range) -> Iterator[
     found: dict[str, list[float]] = {}
 
     def error(release: dpcov.Release) -> float:
-        return truth.errors(release.correlation())["rms"] ** 2
+        return truth.errors(release.correlation_matrix())["rms"] ** 2
 
     def draw(rho: float, seed: int, geometry: object) -> dpcov.Release:
         return dpcov.release(
@@ -153,32 +166,93 @@ def top_up(table: Table, first: float, second: float, seeds: range) -> Iterator[
 
 def groups(table: Grouped, rho: float, seeds: range) -> Iterator[Line]:
     """Groups together against groups alone."""
-    squares: dict[str, list[tuple[float, float]]] = {"table": [], "population": []}
+    squares: dict[str, list[tuple[float, ...]]] = {"table": [], "population": []}
     for seed in seeds:
         rng = np.random.default_rng(seed)
         released = rng.random(len(table.frame)) < 0.5
-        release = dpcov.release(
-            table.frame[released],
-            schema=table.schema,
-            budget=Budget(rho=f"{rho:g}"),
-            by=table.by,
-            entropy=SeededEntropy(seed),
-        )
+        release = _by(replace(table, frame=table.frame[released]), rho, seed, "private")
+        whole = table.frame.loc[released, list(table.bounds)].to_numpy()
         for place, name in enumerate(release.pooled.names):
-            estimates = _alone(release, name), release.pooled.correlations[place]
+            together = release.pooled.correlations[place]
+            estimates = _alone(release, name), together, np.corrcoef(whole.T)
             for truth, kept in (("table", released), ("population", ~released)):
                 rows = table.frame[kept & (table.frame[table.by] == name)][list(table.bounds)]
                 if len(rows) >= LEAST_ROWS:
                     noise = rng if truth == "population" else None
                     squares[truth].append(_squares(estimates, rows.to_numpy(), noise))
     for truth, pairs in squares.items():
-        before, now = np.sqrt(np.maximum(np.mean(pairs, axis=0), 0.0))
-        yield Line("groups", table.name, f"{rho:g}", truth, float(before), float(now))
+        before, now, exact = np.sqrt(np.maximum(np.mean(pairs, axis=0), 0.0)).tolist()
+        yield Line("groups", table.name, f"{rho:g}", truth, before, now)
+        # What all rows have, without noise, for every group.
+        yield Line("all rows", table.name, f"{rho:g}", truth, before, exact)
+
+
+def nested(differ: float, rho: float, seeds: range) -> Iterator[Line]:
+    """Sixteen regions in four states, each level alone against both that add up."""
+    squares: dict[str, list[list[float]]] = {"regions": [], "states": []}
+    for seed in seeds:
+        table = regions("", seed, differ, 16, 600)
+        names, labels = list(table.bounds), sorted(table.frame[table.by].unique())
+        inside = {label: f"s{place // 4}" for place, label in enumerate(labels)}
+        table.frame["state"] = table.frame[table.by].map(inside)
+        above = _by(replace(table, by="state"), rho, 2 * seed, "private")
+        with tempfile.TemporaryDirectory() as folder:
+            above.save(path := Path(folder) / "states.dpcov")
+            below = _by(table, rho, 2 * seed + 1, path)
+        found = below.nest(above, inside)
+        for level, together, before, by in zip(
+            squares, found, (below, above), (table.by, "state"), strict=True
+        ):
+            for name, rows in table.frame.groupby(by):
+                pair = _alone(before, name), together[name].correlation_matrix()
+                squares[level].append(list(_squares(pair, rows[names].to_numpy(), None)))
+    for level, pairs in squares.items():
+        before, now = np.sqrt(np.mean(pairs, axis=0)).tolist()
+        yield Line(f"nested, {level}", f"differ by {differ:g}", f"{rho:g}", "table", before, now)
+
+
+def _by(table: Grouped, rho: float, seed: int, geometry: object) -> dpcov.Release:
+    columns = [*table.bounds, table.by]
+    return dpcov.release(
+        table.frame[columns],
+        schema=table.schema,
+        budget=Budget(rho=f"{rho:g}"),
+        by=table.by,
+        geometry=geometry,
+        entropy=SeededEntropy(seed),
+    )
+
+
+def held(differ: float, missing: float, rho: float, seeds: range) -> Iterator[Line]:
+    """How many 95 % intervals of means and correlations of 16 regions hold the truth.
+
+    ``missing`` is the share of values that are; then bounds are far from the data, too.
+    """
+    found: dict[str, list[np.ndarray]] = {"means": [], "correlations": []}
+    for seed in seeds:
+        table, truth = populations("", seed, differ, 16, 300)
+        names, shift = list(table.bounds), FAR * (missing > 0)
+        table.frame[names] += shift
+        gone = np.random.default_rng(seed).random((len(table.frame), len(names))) < missing
+        table.frame[names] = table.frame[names].mask(gone)
+        pooled = _by(table, rho, seed, "private").pooled
+        pairs = np.triu_indices(len(names), 1)
+        for place, name in enumerate(sorted(table.frame[table.by].unique())):
+            own, (mean, covariance) = pooled.names.index(name), truth[place]
+            spread = np.sqrt(np.diagonal(covariance))
+            apart = pooled.means[own] - mean - shift
+            found["means"].append(np.abs(apart) < WITHIN * pooled.mean_std[own])
+            apart = (pooled.correlations[own] - covariance / np.outer(spread, spread))[pairs]
+            said = pooled.correlation_std[own][pairs]
+            found["correlations"].append(np.abs(apart) < WITHIN * said)
+    words = f"regions differ by {differ:g}" + f", {missing:.0%} missing" * (missing > 0)
+    for what, each in found.items():
+        yield Line(f"held, {what}", words, f"{rho:g}", "population", 0.95, float(np.mean(each)))
 
 
 def _alone(release: dpcov.Release, name: str) -> np.ndarray:
     try:
-        return release.group(name).correlation()
+        return release.group(name).correlation_matrix()
     # The noise hides the number of rows: nothing is known.
     except ReleaseError:
         return np.eye(len(release.features))
@@ -205,6 +279,8 @@ def run(options: argparse.Namespace) -> Iterator[Line]:
     if options.quick:
         yield from top_up(made(1, n_rows=4_000, n_columns=5), 0.1, 0.1, seeds)
         yield from groups(regions("regions", 0, 0.3, count=6, rows=200), 0.1, seeds)
+        yield from held(0.3, 0.15, 0.1, seeds)
+        yield from nested(0.3, 0.1, seeds)
         return
     directory = data_directory(options.data)
     try:
@@ -218,13 +294,22 @@ def run(options: argparse.Namespace) -> Iterator[Line]:
     for each in by_group:
         for rho in RHOS:
             yield from groups(each, rho, seeds)
+    for differ, missing, rho in product(APART, MISSING, RHOS):
+        yield from held(differ, missing, rho, seeds)
+    for differ, rho in product(APART[1:3], RHOS):
+        yield from nested(differ, rho, seeds)
 
 
 def blocks(lines: pd.DataFrame) -> dict[str, str]:
     """What stands between the markers of the page."""
     lines = lines.assign(ratio=lines["now"] / lines["before"])
-    is_group = lines["what"] == "groups"
-    return {"top-ups": _top_ups(lines[~is_group]), "groups": _groups(lines[is_group])}
+    kind = lines["what"].str.split(",").str[0]
+    return {
+        "top-ups": _top_ups(lines[kind == "top-up"]),
+        "groups": _groups(lines[kind == "groups"], lines[kind == "all rows"]),
+        "nested": _nested(lines[kind == "nested"]),
+        "held": _held(lines[kind == "held"]),
+    }
 
 
 def _top_ups(lines: pd.DataFrame) -> str:
@@ -239,7 +324,7 @@ def _top_ups(lines: pd.DataFrame) -> str:
     return _table(rows)
 
 
-def _groups(lines: pd.DataFrame) -> str:
+def _groups(lines: pd.DataFrame, exact: pd.DataFrame) -> str:
     head = ["table", "ρ", "alone", "together", "ratio"]
     rows = [[*head, "alone, population", "together, population", "ratio"]]
     for (table, rho), found in lines.groupby(["table", "budgets"], sort=False):
@@ -251,6 +336,30 @@ def _groups(lines: pd.DataFrame) -> str:
     means = lines.groupby("truth")["ratio"].apply(_mean)
     rows.append(["**geometric mean**", "", "", "", f"**{means['table']:.2f}**", "", ""])
     rows[-1].append(f"**{means['population']:.2f}**")
+    cells = []
+    for truth in ("table", "population"):
+        # Nothing is left of regions that are alike against the population.
+        known = exact[(exact["truth"] == truth) & (exact["ratio"] > 0)]
+        cells += ["", "", f"{_mean(known['ratio']):.2f}"]
+    rows.append(["all rows, without noise", "", *cells])
+    return _table(rows)
+
+
+def _nested(lines: pd.DataFrame) -> str:
+    rows = [["regions", "ρ", "level", "alone", "adding up", "ratio"]]
+    for line in lines.itertuples():
+        rho = line.budgets if isinstance(line.budgets, str) else f"{line.budgets:g}"
+        sizes = f"{line.before:.3f}", f"{line.now:.3f}", f"**{line.ratio:.2f}**"
+        rows.append([line.table, rho, line.what.removeprefix("nested, "), *sizes])
+    return _table(rows)
+
+
+def _held(lines: pd.DataFrame) -> str:
+    rows = [["groups", "ρ", "means", "correlations"]]
+    for (table, rho), found in lines.groupby(["table", "budgets"], sort=False):
+        shares = found.set_index("what")["now"]
+        cells = (f"{shares[f'held, {what}']:.1%}" for what in ("means", "correlations"))
+        rows.append([table, rho if isinstance(rho, str) else f"{rho:g}", *cells])
     return _table(rows)
 
 

@@ -9,6 +9,7 @@ import argparse
 import os
 import platform
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 
 from rich.console import Console
@@ -28,6 +29,7 @@ from benchmarks.papers.output import write
 from benchmarks.papers.page import Section
 from benchmarks.papers.store import Store
 from benchmarks.papers.study import Study
+from benchmarks.papers.trials import MANY_COLUMNS, MANY_ROWS
 
 STORE = "store.sqlite"
 
@@ -45,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
             directory=data_directory(chosen.data),
             seed=chosen.seed,
         )
-        _run(study, chosen.jobs, console)
+        _run(study, chosen, console)
         facts = (
             f"dpcov {version('dpcov')} · {effort} run · seed {chosen.seed} · Python "
             f"{platform.python_version()}"
@@ -71,6 +73,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)"
     )
+    parser.add_argument("--large", type=int, default=inf, metavar="N",
+                        help=f"repetitions on tables of {MANY_COLUMNS} columns or {MANY_ROWS} rows "
+                        "and more (default: all)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="seed of data and noise (default: 0)")
     chosen = parser.parse_args(arguments)
     if chosen.jobs < 1:
@@ -78,8 +83,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     return chosen
 
 
-def _run(study: Study, jobs: int, console: Console) -> None:
-    pending = study.pending()
+def _run(study: Study, chosen: argparse.Namespace, console: Console) -> None:
+    pending = study.pending(chosen.large)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -89,7 +94,9 @@ def _run(study: Study, jobs: int, console: Console) -> None:
     )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("draws", total=len({value.trial for value in pending}))
-        study.run(jobs=jobs, pending=pending, advance=lambda count: progress.advance(task, count))
+        study.run(
+            jobs=chosen.jobs, pending=pending, advance=lambda count: progress.advance(task, count)
+        )
 
 
 def _report(study: Study, sections: list[Section], console: Console) -> None:

@@ -280,6 +280,15 @@ def all_of(*checks: Check) -> Check:
     return check
 
 
+def unmeasured(reason: str) -> Check:
+    """Nothing that draws could show; says why."""
+
+    def check(result: FigureResult) -> Verdict:
+        raise Absent(reason)
+
+    return check
+
+
 def _on(panel: str, check: Check) -> Check:
     """Say which panel a reason is about."""
 

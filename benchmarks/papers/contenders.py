@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.papers import extras
 from benchmarks.papers.baselines import BASELINES, run_baseline
 from benchmarks.papers.draws import draw
 from benchmarks.papers.figure import Contender
@@ -28,7 +29,7 @@ _MEASURING = (
 
 def missing(contender: Contender) -> str | None:
     """Why a contender cannot take part at all; None if it can."""
-    if contender.mechanism in BASELINES or contender.mechanism == AUTO:
+    if contender.mechanism in (*BASELINES, *extras.METHODS, AUTO):
         return None
     if contender.mechanism not in names():
         return f"{contender.label}: there is no mechanism {contender.mechanism}; skipped"
@@ -45,6 +46,8 @@ def version(contender: Contender) -> str:
     """Digest of the code that a result of this contender depends on."""
     if contender.mechanism in BASELINES:
         return fingerprint("benchmarks.papers.baselines", *_MEASURING)
+    if contender.mechanism in extras.METHODS:
+        return fingerprint(extras.__name__, *_MEASURING)
     if contender.mechanism == AUTO:
         return fingerprint("dpcov.mechanisms.auto", "dpcov.mechanisms.registry", *_MEASURING)
     return fingerprint(find_mechanism(contender.mechanism).__module__, *_MEASURING)
@@ -55,6 +58,8 @@ def estimate(contender: Contender, data: Data, budget: Budget, seed: int) -> Arr
     options: dict[str, Any] = dict(contender.options)
     if contender.mechanism in BASELINES:
         return run_baseline(contender.mechanism, data, budget, seed, options)
+    if contender.mechanism in extras.METHODS:
+        return extras.run_method(contender.mechanism, data, budget, seed, options)
     return draw(
         contender.mechanism, options, data, budget, SeededEntropy(seed), post=contender.post
     )

@@ -59,15 +59,18 @@ def _write_tables(study: Study, directory: Path) -> None:
 def _write_claims(sections: list[Section], path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["figure", "claim", "source", "verdict", "reason"])
+        writer.writerow(["figure", "claim", "source", "verdict", "reason", "why"])
         for section in sections:
             for claim, verdict in section.verdicts:
+                why = f". {claim.why}"
+                known = claim.why if verdict.status == "failed" else ""
                 writer.writerow(
                     [
                         section.result.figure.name,
                         claim.text,
                         claim.source,
                         verdict.status,
-                        verdict.reason,
+                        verdict.reason.removesuffix(why) if known else verdict.reason,
+                        known,
                     ]
                 )

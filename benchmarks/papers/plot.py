@@ -38,6 +38,8 @@ _FIXED = {"zero": "#999999", "auto": "#000000"}
 MARKERS = "osD^vP*X"
 _COLUMNS = 3
 _MOST_TICKS = 7
+_LETTERS, _HANDLE = 14, 6
+"""Letters of a legend on an inch; letters that the line before a label takes."""
 
 
 def styled() -> AbstractContextManager[None]:
@@ -102,7 +104,8 @@ def _assign(panels: list[PanelResult]) -> dict[str, tuple[str, str]]:
             (part for part in label.split(", ") if kinds.get(part, kinds[label]) != kinds[label]),
             None,
         )
-        index = len({color for color, _ in assigned.values()})
+        used = len({color for color, _ in assigned.values()})
+        index = used if used < len(PALETTE) else len(assigned)
         color = assigned[family][0] if family in assigned else PALETTE[index % len(PALETTE)]
         assigned[label] = _FIXED.get(label, color), MARKERS[len(assigned) % len(MARKERS)]
     return assigned
@@ -163,10 +166,11 @@ def _legend(canvas: Canvas, axes: np.ndarray, columns: int) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     if handles:
+        room = _LETTERS * canvas.get_figwidth() / (max(map(len, handles)) + _HANDLE)
         canvas.legend(
             list(handles.values()),
             list(handles),
             loc="outside lower center",
-            ncols=columns,
+            ncols=max(1, min(columns, int(room))),
             frameon=False,
         )

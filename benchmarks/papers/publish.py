@@ -27,6 +27,10 @@ POINT = ["figure", "panel", "curve", "metric", "x"]
 VERDICTS = {"confirmed": "confirmed", "failed": "failed", "not measured": "not checked"}
 DIGITS = 5
 FULL, QUICK = "full", "quick"
+OWN = "this project"
+"""The source of claims that no paper makes."""
+REPETITIONS = 50
+"""Of the papers."""
 
 
 def curves_of(results: pd.DataFrame) -> pd.DataFrame:
@@ -69,42 +73,80 @@ def _replace(path: Path, new: pd.DataFrame) -> None:
 def blocks(curves: pd.DataFrame, claims: pd.DataFrame) -> dict[str, str]:
     """What stands between the markers of the page."""
     lists = {name: claims[claims["verdict"] == word] for name, word in VERDICTS.items()}
-    return {"figures": _figures(curves, claims)} | {
+    return {"summary": _summary(curves, lists), "figures": _figures(curves, claims)} | {
         name: _claims(found) for name, found in lists.items()
     }
 
 
+def _summary(curves: pd.DataFrame, lists: dict[str, pd.DataFrame]) -> str:
+    """How much was measured, in two sentences."""
+    least = curves.groupby("figure")["repetitions"].min()
+    whole = least.index[least >= REPETITIONS]
+    held, failed, left = (len(found) for found in lists.values())
+    own = sum((found["source"] == OWN).sum() for found in lists.values())
+    return (
+        f"**{len(least)} figures** were measured, **{len(whole)} of them with {REPETITIONS} "
+        f"repetitions** at every point. Of {held + failed + left} claims **{held} held**, "
+        f"**{failed} failed**, and **{left} could not be measured**; {own} of them are this "
+        f"project's own."
+    )
+
+
 def _figures(curves: pd.DataFrame, claims: pd.DataFrame) -> str:
     lines = [
-        "| figure | run | points | repetitions | confirmed | failed | not measured |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| figure | points | repetitions | confirmed | failed | not measured |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for name in CATALOG:
         found, verdicts = curves[curves["figure"] == name], claims[claims["figure"] == name]
         if found.empty:
-            lines.append(f"| {name} | not kept | | | | | |")
             continue
-        few, many = found["repetitions"].min(), found["repetitions"].max()
         counts = [(verdicts["verdict"] == word).sum() for word in VERDICTS.values()]
+        quick = ", fewer points" if verdicts["run"].iloc[0] == QUICK else ""
         cells = [
             f"[{name}](measured/papers/{name}.svg)",
-            verdicts["run"].iloc[0],
-            len(found),
-            few if few == many else f"{few} to {many}",
+            f"{len(found)}{quick}",
+            _repetitions(found),
             *counts,
         ]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
 
 
+def _repetitions(found: pd.DataFrame) -> str:
+    """Usually one number; else also at how many points there are fewer."""
+    numbers = found["repetitions"]
+    most, least = numbers.max(), numbers.min()
+    if most == least:
+        return str(most)
+    return f"{most} at {(numbers == most).sum()} points, {least} or more at the others"
+
+
 def _claims(found: pd.DataFrame) -> str:
+    """A list of claims by figure, each with what was measured."""
     if found.empty:
         return "None."
-    lines = ["| figure | claim | measured |", "| --- | --- | --- |"]
-    for claim in found.itertuples():
-        cells = (claim.figure, f"{claim.claim} ({claim.source})", claim.reason)
-        lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines)
+    lines = []
+    for figure, claims in found.groupby("figure", sort=False):
+        lines += ["", f"**{figure}**", ""]
+        for claim in claims.fillna("").itertuples():
+            why = f" *{claim.why}.*" if claim.why else ""
+            shown = 2 if claim.verdict == "failed" else 1
+            reason = _short(claim.reason, shown)
+            lines.append(f"* {_plain(claim.claim)} ({claim.source})<br>{reason}.{why}")
+    return "\n".join(lines).strip()
+
+
+def _short(reason: str, count: int) -> str:
+    """The first parts of what was measured; all of them stand in the file."""
+    parts = reason.split("; ")
+    rest = len(parts) - count
+    return _plain("; ".join(parts[:count])) + (f" (and {rest} more)" if rest > 0 else "")
+
+
+def _plain(text: str) -> str:
+    """Text whose stars and bars mean themselves."""
+    return text.replace("*", "\\*").replace("|", "\\|")
 
 
 def main(arguments: list[str] | None = None) -> None:

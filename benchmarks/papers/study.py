@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from benchmarks.papers.contenders import missing
 from benchmarks.papers.figure import Figure, FigureResult
 from benchmarks.papers.results import gather
 from benchmarks.papers.store import Store
-from benchmarks.papers.trials import Outcome, Wanted, groups, wanted
+from benchmarks.papers.trials import Outcome, Wanted, groups, is_large, wanted
 from benchmarks.papers.workers import run_groups
 
 Advance = Callable[[int], None]
@@ -56,9 +57,15 @@ class Study:
             if lines[value.panel, value.curve] not in absent
         ]
 
-    def pending(self) -> list[Wanted]:
-        """Values that are not in the store yet."""
-        return [v for values in self.values.values() for v in values if self._unknown(v)]
+    def pending(self, large: float = inf) -> list[Wanted]:
+        """Values that are not in the store yet; of large tables no more than these repetitions."""
+        return [
+            value
+            for values in self.values.values()
+            for value in values
+            if self._unknown(value)
+            and (value.trial.repetition < large or not is_large(value.trial.table))
+        ]
 
     def _unknown(self, value: Wanted) -> bool:
         return self.store.find(value.trial, value.metric) is None

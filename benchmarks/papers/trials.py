@@ -10,12 +10,18 @@ from hashlib import sha256
 from pathlib import Path
 from time import process_time
 
+import numpy as np
+
 from benchmarks.data import MissingTable
-from benchmarks.papers import contenders, tables
+from benchmarks.papers import contenders, extras, metrics, tables
 from benchmarks.papers.figure import Contender, Figure, Point, Table
-from benchmarks.papers.metrics import measure
 from benchmarks.papers.seeds import seed_of
+from benchmarks.papers.sources import fingerprint
 from dpcov import Budget, DpcovError
+
+MANY_COLUMNS, MANY_ROWS = 400, 400_000
+SECONDS = "seconds"
+"""The metric that is the processor time of a draw."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,34 +108,44 @@ def _trial(contender: Contender, point: Point, repetition: int, seed: int) -> Tr
 
 def groups(values: Iterable[Wanted]) -> list[Group]:
     """Sort trials by table, so that rows and moments are made once; large tables first."""
-    metrics: dict[Trial, set[str]] = defaultdict(set)
+    names: dict[Trial, set[str]] = defaultdict(set)
     for value in values:
-        metrics[value.trial].add(value.metric)
+        names[value.trial].add(value.metric)
     by_table: dict[Table, list[Trial]] = defaultdict(list)
-    for trial in metrics:
+    for trial in names:
         by_table[trial.table].append(trial)
     made = [
         Group(
             table=table,
             seed=trials[0].seed,
-            trials=tuple((trial, tuple(sorted(metrics[trial]))) for trial in trials),
+            trials=tuple((trial, tuple(sorted(names[trial]))) for trial in trials),
         )
         for table, trials in by_table.items()
     ]
     return sorted(made, key=lambda group: -len(group.trials) * _size(group.table))
 
 
+def is_large(table: Table) -> bool:
+    """Whether draws on a table take so long that a run may begin with a few of them."""
+    rows = dict(table.parameters).get("n") or 0
+    return _columns(table) >= MANY_COLUMNS or float(rows) >= MANY_ROWS
+
+
 def _size(table: Table) -> float:
     """Rough number of columns squared, for the order of work only."""
+    return _columns(table) ** 2
+
+
+def _columns(table: Table) -> float:
     known = dict(table.parameters)
     columns = known.get("d") or known.get("p") or {"mnist": 784, "adult": 108}.get(table.kind, 30)
-    return float(columns) ** 2
+    return float(columns)
 
 
 def run_group(group: Group, directory: Path, report: Callable[[Outcome], None]) -> None:
     """Run the trials of a table one after the other; what cannot run once is not tried again."""
     try:
-        data = tables.load(group.table, seed=group.seed, directory=directory)
+        data = _load(group, directory)
     except MissingTable as reason:
         for trial, _ in group.trials:
             report(
@@ -137,16 +153,20 @@ def run_group(group: Group, directory: Path, report: Callable[[Outcome], None]) 
             )
         return
     refused: dict[tuple[Contender, Budget], str] = {}
-    for trial, metrics in group.trials:
+    for trial, names in group.trials:
         reason = refused.get((trial.contender, trial.budget)) or _too_large(trial.contender, data)
         outcome = (
-            Outcome(trial=trial, values={}, skipped=reason)
-            if reason
-            else _run(trial, metrics, data)
+            Outcome(trial=trial, values={}, skipped=reason) if reason else _run(trial, names, data)
         )
         if outcome.skipped:
             refused[trial.contender, trial.budget] = outcome.skipped
         report(outcome)
+
+
+def _load(group: Group, directory: Path) -> tables.Data:
+    if group.table.kind in extras.LOADERS:
+        return extras.load(group.table, np.random.default_rng(seed_of(group.seed, group.table)))
+    return tables.load(group.table, seed=group.seed, directory=directory)
 
 
 def _too_large(contender: Contender, data: tables.Data) -> str | None:
@@ -156,7 +176,7 @@ def _too_large(contender: Contender, data: tables.Data) -> str | None:
     return f"{contender.mechanism}: not run above {contender.largest_d} columns in this setting"
 
 
-def _run(trial: Trial, metrics: tuple[str, ...], data: tables.Data) -> Outcome:
+def _run(trial: Trial, names: tuple[str, ...], data: tables.Data) -> Outcome:
     start = process_time()
     try:
         estimate = contenders.estimate(trial.contender, data, trial.budget, trial.noise_seed)
@@ -170,13 +190,22 @@ def _run(trial: Trial, metrics: tuple[str, ...], data: tables.Data) -> Outcome:
             skipped=f"{trial.contender.mechanism} BROKE on {trial.table}: {error!r}",
         )
     seconds = process_time() - start
-    values = {metric: measure(metric, estimate, data) for metric in metrics}
+    values = {
+        name: seconds if name == SECONDS else _measure(name, estimate, data) for name in names
+    }
     return Outcome(trial=trial, values=values, seconds=seconds)
+
+
+def _measure(metric: str, outcome: tables.Rows, data: tables.Data) -> float:
+    module = extras if metric.partition(":")[0] in extras.METRICS else metrics
+    return module.measure(metric, outcome, data)
 
 
 def key_of(trial: Trial) -> str:
     """Under which a result is stored: the trial, the seed of the run and the code."""
     version = contenders.version(trial.contender)
+    if trial.table.kind in extras.LOADERS:
+        version += fingerprint(extras.__name__)
     return sha256(f"{trial.seed}\n{trial.identity}\n{version}".encode()).hexdigest()[:32]
 
 

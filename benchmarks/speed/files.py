@@ -3,8 +3,9 @@
 python -m benchmarks.speed.files [--rows 10000000] [--features 50] [--rounds 3]
 python -m benchmarks.speed.files --formats [--rows 1000000] [--features 20]
 
-With ``--formats`` files of SPSS, Stata and SAS, JSON lines and a workbook (of a tenth of the rows)
-are measured against CSV of the same content instead.
+With ``--formats`` files of other formats are measured against CSV of the same content, and against
+the library that reads them, instead: the table of docs/files.md.  Workbooks have a tenth of the
+rows; LibreOffice writes them.
 
 Decoding is measured twice: to float64 blocks, which is the least that anybody has to do who
 computes with the rows, and bare, when the batches are thrown away. It has all of pyarrow's threads,
@@ -14,35 +15,47 @@ machine.
 """
 
 import argparse
+import lzma
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
 import dpcov
+from benchmarks.measured import store
+from benchmarks.measured import table as table_of
 from benchmarks.speed.timing import interleaved_cpu
+from dpcov.data.layout import FileLayout
 from dpcov.data.moments import MomentsSpec
+from dpcov.data.sources.streams import open_bytes
 from dpcov.pipeline.table import table_moments
 
 BLOCK_ROWS = 32_768
 TARGET = 0.6
+FILES = Path(__file__).parents[2] / "tests" / "data" / "files"
 
 _PEAK = """
 import re, sys
 from pathlib import Path
 import dpcov
-from benchmarks.speed.files import schema_of
+from dpcov.data.layout import FileLayout
 from dpcov.data.moments import MomentsSpec
+from dpcov.data.sources.streams import open_bytes
 from dpcov.pipeline.table import table_moments
-table_moments(sys.argv[1], schema_of(int(sys.argv[2])), MomentsSpec())
+unit = dpcov.Numeric(lower=-4, upper=4)
+schema = dpcov.Schema(columns=dict.fromkeys(sys.argv[2].split(","), unit))
+table_moments(sys.argv[1], schema, MomentsSpec())
 # A process inherits the peak that getrusage tells.
 print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 """
@@ -82,9 +95,9 @@ def decode(path: Path) -> None:
                 block[:, index] = batch.column(index).to_numpy()
 
 
-def peak_megabytes(path: Path, n_features: int) -> float:
+def peak_megabytes(path: Path, names: Sequence[str]) -> float:
     """Peak resident memory of a process that gathers the file's moments."""
-    command = [sys.executable, "-c", _PEAK, str(path), str(n_features)]
+    command = [sys.executable, "-c", _PEAK, str(path), ",".join(names)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return int(done.stdout) / 1024
 
@@ -104,42 +117,89 @@ def measure(path: Path, n_features: int, rounds: int) -> dict[str, tuple[float, 
     return dict(zip(actions, interleaved_cpu(*actions.values(), rounds=rounds), strict=True))
 
 
-def write_formats(folder: Path, n_rows: int, n_features: int) -> list[Path]:
-    """Write the same numbers with three decimals in every format; the first is CSV."""
-    import pandas as pd
+def write_formats(folder: Path, n_rows: int, n_features: int) -> Iterator[tuple[Path, Path]]:
+    """Write the same numbers with three decimals in every format; yield each and its CSV."""
     import pyreadstat
 
-    rng = np.random.default_rng(0)
     names = [f"c{index}" for index in range(n_features)]
-    table = pd.DataFrame(rng.normal(size=(n_rows, n_features)).round(3), columns=names)
-    table.to_csv(folder / "t.csv", index=False)
-    table.to_csv(folder / "t.csv.xz", index=False)
+    numbers = np.random.default_rng(0).normal(size=(n_rows, n_features)).round(3)
+    table, whole = pd.DataFrame(numbers, columns=names), folder / "t.csv"
+    table.to_csv(whole, index=False)
+    yield whole, whole
+    for ending in ("gz", "bz2", "xz", "zip"):
+        table.to_csv(folder / f"t.csv.{ending}", index=False)
+        yield folder / f"t.csv.{ending}", whole
     table.to_json(folder / "t.jsonl", orient="records", lines=True)
-    pyreadstat.write_sav(table, folder / "t.sav")
+    pyreadstat.write_sav(table, folder / "t.sav", row_compress=True)
     pyreadstat.write_sav(table, folder / "t.zsav", compress=True)
     pyreadstat.write_dta(table, folder / "t.dta")
-    pyreadstat.write_xport(table, folder / "t.xpt")
-    table[: n_rows // 10].to_csv(folder / "tenth.csv", index=False)
-    table[: n_rows // 10].to_excel(folder / "tenth.xlsx", index=False)
-    endings = ("csv", "csv.xz", "jsonl", "sav", "zsav", "dta", "xpt")
-    return [*(folder / f"t.{e}" for e in endings), folder / "tenth.csv", folder / "tenth.xlsx"]
+    pyreadstat.write_xport(table, folder / "t.xpt", file_format_version=5)
+    yield from (
+        (folder / f"t.{ending}", whole) for ending in ("jsonl", "sav", "zsav", "dta", "xpt")
+    )
+    # No free program but R's haven writes these files.
+    packed = lzma.decompress((FILES / "rows-large.sas7bdat.xz").read_bytes())
+    (folder / "rows.sas7bdat").write_bytes(packed)
+    rows, _ = pyreadstat.read_sas7bdat(folder / "rows.sas7bdat")
+    rows.to_csv(folder / "rows.csv", index=False)
+    yield folder / "rows.sas7bdat", folder / "rows.csv"
+    tenth = folder / "tenth.csv"
+    table[: n_rows // 10].to_csv(tenth, index=False)
+    for ending in ("xlsx", "ods", "xls"):
+        office = ("soffice", "--headless", "--convert-to", ending, "--outdir", str(folder))
+        subprocess.run([*office, str(tenth)], check=True, capture_output=True)
+        yield tenth.with_suffix(f".{ending}"), tenth
 
 
-def compare_formats(n_rows: int, n_features: int, rounds: int) -> Table:
-    """CPU seconds and peak memory of moments of every format, and the ratio to CSV's."""
-    table = Table("rows", "file", "MiB", "CPU s", "CPU: file / CSV", "peak MiB")
-    schema = schema_of(n_features)
+def alone(path: Path) -> None:
+    """Read a file with the library that reads it, and throw the cells away."""
+    import msgspec
+    import pyreadstat
+    import python_calamine
+
+    match path.suffix[1:]:
+        case "jsonl":
+            decode = msgspec.json.Decoder(dict[str, float]).decode
+            with path.open("rb") as file:
+                for line in file:
+                    decode(line)
+        case "sav" | "zsav":
+            pyreadstat.read_sav(path, output_format="dict")
+        case "xpt":
+            pyreadstat.read_xport(path, output_format="dict")
+        case "dta":
+            with pd.read_stata(path, chunksize=BLOCK_ROWS, convert_dates=False) as frames:
+                deque(frames, maxlen=0)
+        case "sas7bdat":
+            with pd.read_sas(path, chunksize=BLOCK_ROWS, encoding=None) as frames:
+                deque(frames, maxlen=0)
+        case "xlsx" | "ods" | "xls":
+            python_calamine.load_workbook(str(path)).get_sheet_by_index(0).to_python()
+        case _:
+            opened, _ = open_bytes(path, FileLayout())
+            with pa.csv.open_csv(pa.PythonFile(opened(), mode="r")) as batches:
+                deque(batches, maxlen=0)
+
+
+def compare_formats(n_rows: int, n_features: int, rounds: int) -> list[list[str]]:
+    """CPU seconds of moments of every format, beside those of CSV and of its library, and peaks."""
+    found = [["file", "rows", "MiB", "file / CSV", "file / its library alone", "peak MiB"]]
     with tempfile.TemporaryDirectory() as folder:
-        paths = write_formats(Path(folder), n_rows, n_features)
-        actions = [partial(table_moments, path, schema, MomentsSpec(), threads=1) for path in paths]
-        times = [cpu for _, cpu in interleaved_cpu(*actions, rounds=rounds)]
-        for path, cpu in zip(paths, times, strict=True):
-            tenth = path.stem == "tenth"
-            ratio = cpu / times[-2 if tenth else 0]
-            size, peak = path.stat().st_size / 2**20, peak_megabytes(path, n_features)
-            cells = (f"{size:.0f}", f"{cpu:.2f}", f"{ratio:.2f}", f"{peak:.0f}")
-            table.add_row(f"{n_rows // 10 if tenth else n_rows:,}", path.name, *cells)
-    return table
+        for path, text in write_formats(Path(folder), n_rows, n_features):
+            names = text.open().readline().strip().split(",")
+            unit = dpcov.Numeric(lower=-4, upper=4)
+            schema = dpcov.Schema(columns=dict.fromkeys(names, unit))
+
+            def moments(which: Path, schema: dpcov.Schema = schema) -> object:
+                return table_moments(which, schema, MomentsSpec(), threads=1)
+
+            actions = (partial(moments, path), partial(moments, text), partial(alone, path))
+            cpu, csv, library = (cpu for _, cpu in interleaved_cpu(*actions, rounds=rounds))
+            size, peak = path.stat().st_size / 2**20, peak_megabytes(path, names)
+            count = sum(1 for _ in text.open()) - 1
+            cells = [path.name, f"{count:,}", f"{size:.1f}", f"{cpu / csv:.2f}"]
+            found.append([*cells, f"{cpu / library:.2f}", f"{peak:.0f}"])
+    return found
 
 
 def main() -> None:
@@ -152,7 +212,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.formats:
         shape = arguments.rows, arguments.features, arguments.rounds
-        Console().print(compare_formats(*shape))
+        found = compare_formats(*shape)
+        store("files.csv", found)
+        print(table_of(found))
         return
     heads = (
         "rows",
@@ -177,7 +239,9 @@ def main() -> None:
                 cells = (f"{wall:.2f}", f"{cpu:.2f}", *(f"{ratio:.2f}" for ratio in ratios))
                 table.add_row(f"{n_rows:,}", what, *cells)
             table.add_row(
-                f"{n_rows:,}", "peak MiB", f"{peak_megabytes(path, arguments.features):.0f}"
+                f"{n_rows:,}",
+                "peak MiB",
+                f"{peak_megabytes(path, list(schema_of(arguments.features).columns)):.0f}",
             )
             path.unlink()
     Console().print(table)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import dpcov
-from benchmarks.analyst.__main__ import Score, run
+from benchmarks.analyst.__main__ import GEOMETRIES, Score, run
 from benchmarks.analyst.measure import Truth
 from benchmarks.analyst.tables import made
 
 
 def lines(**more):
-    terms = {"quick": True, "data": None, "only": None, "repetitions": 3}
+    terms = {"quick": True, "data": None, "only": None, "repetitions": 3, "geometry": GEOMETRIES}
     terms |= {"epsilon": [4.0], "wide": [1.0, 1000.0]} | more
     return {(line.wide, line.geometry): line.score for line in run(argparse.Namespace(**terms))}
 

@@ -63,6 +63,15 @@ def test_finished_trials_are_not_run_again(tmp_path):
     assert values(figure(GAUSSIAN), path=path) == first
 
 
+def test_a_run_may_begin_with_few_repetitions_on_large_tables():
+    small, large = POINTS[0], Point(x=9, table=table("zipf", n=10, d=400, N=1), budget=BUDGET)
+    made = figure(ZERO, points=(small, large), repetitions=3)
+    with Store() as store:
+        few = study_of(made, store).pending(large=1)
+        assert sorted((v.x, v.trial.repetition) for v in few) == [(2, 0), (2, 1), (2, 2), (9, 0)]
+        assert len(study_of(made, store).pending()) == 6
+
+
 MNIST = (Point(x=1, table=table("mnist", n=10), budget=BUDGET),)
 
 

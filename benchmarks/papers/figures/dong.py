@@ -82,6 +82,8 @@ def dong2(effort: Effort) -> Figure:
                 "d**(1/4)",
                 source="1.1, Theorem 1",
                 check=falls("n1000", "SeparateCov", 0.25, 0.1, within=(100, 1000)),
+                why="At rho = 0.1 the second term of Theorem 1 is sqrt(20 d) / n, which is not "
+                "small beside the first at n = 1000",
             ),
             Claim(
                 text="SeparateCov has smaller error than EMCov",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from benchmarks.papers.claims import all_of, beats, grows, ratio_rises
+from benchmarks.papers.claims import all_of, beats, falls, grows, ratio_rises
 from benchmarks.papers.figure import (
     Claim,
     Contender,
@@ -75,6 +75,20 @@ def dong7(effort: Effort) -> Figure:
                 text="The error of LapCov grows like d**2",
                 source="I.2",
                 check=all_of(*(grows(f"n{n}", "LapCov", 2.0, 0.1) for n in sizes)),
+            ),
+            Claim(
+                text="For d far above n**(2/5) the error of SeparateCov grows no faster than "
+                "d**(3/4)",
+                source="I.2, Lemma 19",
+                check=all_of(
+                    falls("n1000", SEPARATE.label, 0.75, 0.1, within=(30, 1000)),
+                    falls("n16000", SEPARATE.label, 0.75, 0.1, within=(100, 1000)),
+                ),
+            ),
+            Claim(
+                text="The error of EMCov grows no faster than d",
+                source="I.2",
+                check=all_of(*(falls(f"n{n}", "EMCov", 1.0, 0.1) for n in sizes)),
             ),
             Claim(
                 text="With few rows no method of the paper beats the zero matrix at large d",

@@ -1,0 +1,87 @@
+"""Error of a released covariance in the truly whitened geometry, over that of noise alone there.
+
+Run: python -m benchmarks.analyst.whitened [--repetitions N] [--epsilon E ...] [--only NAME ...]
+     [--data DIR] | python -m benchmarks.measured --store whitened.csv
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+
+import dpcov
+from benchmarks.analyst.__main__ import budget_of, tables
+from benchmarks.analyst.measure import Array, Truth
+from benchmarks.data import data_directory
+from dpcov import SeededEntropy
+from dpcov.privacy.calibrate import gaussian_noise_multiplier
+
+LENGTHS = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0])
+"""Parts of the rows that keep their length, of which the best is taken."""
+
+HEAD = ("table", "epsilon", "private", "no row shortened", "ratio", "best length", "ratio")
+
+
+def released(truth: Truth, epsilon: float, repetitions: int) -> float:
+    """Mean error of a release, replace-one, over the root of the number of columns."""
+    table, errors = truth.table, []
+    for seed in range(repetitions):
+        release = dpcov.release(
+            table.frame,
+            schema=table.schema(1.0),
+            budget=budget_of(epsilon),
+            entropy=SeededEntropy(seed),
+        )
+        found = truth.whitening @ release.covariance_matrix() @ truth.whitening.T
+        errors.append(np.linalg.norm(found - np.eye(len(found))) / np.sqrt(len(found)))
+    return float(np.mean(errors))
+
+
+def floors(truth: Truth, epsilon: float) -> tuple[float, float]:
+    """What isotropic noise costs in the whitened geometry, the whole budget.
+
+    Without shortening a row; and at the length where noise and what is lost are least together.
+    """
+    budget = budget_of(epsilon)
+    multiplier = float(gaussian_noise_multiplier(budget.promise.epsilon, budget.promise.delta))
+    encoded = truth.table.encoded.to_numpy()
+    rows = (encoded - encoded.mean(axis=0)) @ truth.whitening.T
+    squares, (n, d) = np.sum(rows**2, axis=1), rows.shape
+    noises = multiplier * (1 + np.quantile(squares, LENGTHS)) / n * np.sqrt(d + 1)
+    found = [
+        np.hypot(noise, _bias(rows, squares, length))
+        for noise, length in zip(noises, np.quantile(squares, LENGTHS), strict=True)
+    ]
+    return float(noises[-1]), float(min(found))
+
+
+def _bias(rows: Array, squares: Array, length: float) -> float:
+    shorter = rows * np.sqrt(np.minimum(1.0, length / squares))[:, None]
+    lost = np.cov(shorter.T, ddof=0) - np.eye(rows.shape[1])
+    return float(np.linalg.norm(lost) / np.sqrt(len(lost)))
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--data")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 4.0])
+    parser.add_argument("--only", nargs="+")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print("| " + " | ".join(HEAD) + " |\n|" + " --- |" * len(HEAD))
+    for table in tables(data_directory(options.data), options.only):
+        truth = Truth(table)
+        for epsilon in options.epsilon:
+            own, (plain, best) = (
+                released(truth, epsilon, options.repetitions),
+                floors(truth, epsilon),
+            )
+            cells = [f"{own:.2f}", f"{plain:.2f}", f"{own / plain:.2f}", f"{best:.2f}"]
+            line = [table.name, f"{epsilon:g}", *cells, f"{own / best:.2f}"]
+            print("| " + " | ".join(line) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
