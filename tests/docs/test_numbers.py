@@ -38,7 +38,7 @@ def test_correlations_are_as_much_closer_as_the_first_pages_say(page):
     assert len(ratios) == 16
     assert round(float(np.exp(np.log(ratios).mean()))) == 6
     assert CLOSER.search((ROOT / page).read_text(encoding="utf-8"))
-    assert (ratios < 1).sum() == 1 and ratios.min() > 0.965
+    assert ratios.min() > 1, "no cell is lost, says README.md"
 
 
 def test_the_papers_page_says_what_its_results_say():
