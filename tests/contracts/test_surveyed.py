@@ -209,10 +209,14 @@ def spent(monkeypatch):
 
 
 @every_case
-def test_all_that_is_drawn_adds_up_to_the_promise(neighbors, kind, spent):
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "hardly-seen"])
+def test_all_that_is_drawn_adds_up_to_the_promise(neighbors, kind, seen, spent, monkeypatch):
+    if not seen:
+        # As if the survey had shown less than half of the columns.
+        monkeypatch.setattr(surveyed, "_SEEN", 2.0)
     promise = release(neighbors, kind).guarantee.promise
-    # Columns, a first matrix, lengths, and the second matrix.
-    assert len(spent) == 4
+    # Columns, lengths where little was seen, a first matrix, lengths, and the second matrix.
+    assert len(spent) == (4 if seen else 5)
     if kind is PureDP:
         assert sum(cost.epsilon for cost in spent) == promise.epsilon
     elif kind is ZCDP:
