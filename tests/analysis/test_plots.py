@@ -59,7 +59,7 @@ def test_unbounded_intervals_are_dotted_and_the_intercept_is_left_out():
 
 
 def test_the_forest_of_a_regression_holds_its_coefficients():
-    model = PrivateRidge.from_release(demo(), target="benign")
+    model = PrivateRidge.from_release(demo(), target="affair")
     axes = model.conf_int().plot(pyplot.figure().subplots())
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names == [str(name) for name in model.get_encoded_names()]

@@ -1,6 +1,7 @@
 import re
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpcov
@@ -86,6 +87,26 @@ def test_95_of_100_errors_of_correlations_are_within_what_is_stated(epsilon):
     ]
     assert np.mean(found) >= 0.95
     assert min(found) >= 0.85
+
+
+def test_the_width_of_a_spread_counts_what_scaling_rows_down_takes():
+    names, held = [f"x{k}" for k in range(6)], []
+    columns = dict.fromkeys(names, dpcov.Numeric(lower=-50, upper=50))
+    schema = dpcov.Schema(missing="never", columns=columns)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(6000, 6)) + 0.5 * rng.normal(size=(6000, 1))
+        rows[:, 5] = rng.standard_t(6, size=6000)
+        made = dpcov.release(
+            pa.table(dict(zip(names, rows.T, strict=True))),
+            schema=schema,
+            budget=dpcov.Budget(epsilon=1, delta="1e-6"),
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        found = made.diagnose().columns
+        errors = np.array([column.spread for column in found]) - rows.std(axis=0)
+        held.append(np.abs(errors) < 1.96 * np.array([column.spread_noise for column in found]))
+    assert np.mean(held) > 0.9
 
 
 def test_a_width_that_is_far_too_small_would_be_noticed(monkeypatch):

@@ -39,10 +39,10 @@ def make(names, n_rows=4000, *, title="measurements", epsilon="2", budget=None, 
 
 @cache
 def demo():
-    """The biopsies of ``dpcov demo``."""
+    """The survey of ``dpcov demo``."""
     from dpcov.cli import demo as command
 
-    return dpcov.release(command._biopsies(), **command.terms())
+    return dpcov.release(command.answers(), **command.terms())
 
 
 @cache

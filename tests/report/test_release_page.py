@@ -51,11 +51,11 @@ def test_every_kind_of_release_has_a_page_with_all_sections(kind):
 
 
 def test_the_page_says_the_same_as_the_release():
-    made, example = demo(), 'dpcov.load("biopsies.dpcov")'
-    page = text_of(made, file_name="biopsies.dpcov")
-    for said in ("569", "(2, 1e-6)-DP", made.fingerprint, "mean radius", "5 to 30", example):
+    made, example = demo(), 'dpcov.load("survey.dpcov")'
+    page = text_of(made, file_name="survey.dpcov")
+    for said in ("6,366", "(1, 1e-6)-DP", made.fingerprint, "satisfaction", "15 to 90", example):
         assert said in Seen(page).words
-    row = re.search(r"mean radius</bdi></th><td><span class=\"light.*?</tr>", page)[0]
+    row = re.search(r"satisfaction</bdi></th><td><span class=\"light.*?</tr>", page)[0]
     mean, _, spread, _, _ = (float(told) for told in re.findall(r"number\">([\d.]+)<", row))
     # Numbers are written to the last digit that counts.
     shown = made.mean_vector()[0], np.sqrt(made.covariance_matrix()[0, 0])

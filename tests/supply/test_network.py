@@ -61,7 +61,7 @@ def run(program, folder, lines=""):
 
 @pytest.mark.thorough
 def test_commands_run_without_the_network(tmp_path):
-    pytest.importorskip("sklearn", reason="the demo's table comes with scikit-learn")
+    pytest.importorskip("statsmodels", reason="the demo's table comes with statsmodels")
     rows = "\n".join(f"{20 + i % 50},{i % 9}" for i in range(400))
     (tmp_path / "rows.csv").write_text(f"age,dose\n{rows}\n")
     (tmp_path / "rows.toml").write_text(SCHEMA)

@@ -1,4 +1,4 @@
-"""``dpcov demo``: the whole way on a real table that scikit-learn bundles, in one command."""
+"""``dpcov demo``: the whole way on a real table that statsmodels bundles, in one command."""
 
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,25 @@ from dpcov.errors import UsageError
 RELEASE_FILE, COVARIANCE_FILE = Path("demo.dpcov"), Path("demo-covariance.csv")
 NOISE_FILE = Path("demo-covariance-noise.csv")
 HERE = Path(__file__).parent
+# Columns of the table, and what they are called here.
+QUESTIONS = {
+    "rate_marriage": "satisfaction",
+    "age": "age",
+    "yrs_married": "years married",
+    "children": "children",
+    "religious": "religious",
+    "educ": "education",
+}
 
 
 def demo(overwrite: options.Overwrite = False) -> None:
-    """Release the covariance of 569 breast-cancer biopsies (scikit-learn's) into this folder."""
+    """Release the covariance of 6,366 answers to a survey on marriage into this folder."""
     import dpcov
     from dpcov.published.export import export
 
     for path in (RELEASE_FILE, COVARIANCE_FILE, NOISE_FILE):
         options.check_free(path, overwrite)
-    made = dpcov.release(_biopsies(), **terms(), output=RELEASE_FILE, overwrite=overwrite)
+    made = dpcov.release(answers(), **terms(), output=RELEASE_FILE, overwrite=overwrite)
     export(made, COVARIANCE_FILE, overwrite=overwrite)
     typer.echo(made.summary())
     typer.echo((HERE / "demo.txt").read_text(encoding="utf-8"), nl=False)
@@ -32,17 +41,18 @@ def terms() -> dict[str, Any]:
 
     return {
         "schema": Schema.from_toml(HERE / "demo.toml"),
-        "budget": Budget(epsilon="2", delta="1e-6"),
+        "budget": Budget(epsilon="1", delta="1e-6"),
     }
 
 
-def _biopsies() -> Any:
+def answers() -> Any:
+    """Survey of women on their marriages, 1974 (R. Fair, Journal of Political Economy 86, 1978)."""
     try:
-        from sklearn.datasets import load_breast_cancer
+        from statsmodels.datasets import fair
     except ImportError:
-        raise UsageError("The demo needs scikit-learn: pip install 'dpcov[demo]'.") from None
+        raise UsageError("The demo needs statsmodels: pip install 'dpcov[demo]'.") from None
     import pyarrow as pa
 
-    bunch = load_breast_cancer()
-    columns = {str(name): bunch.data[:, index] for index, name in enumerate(bunch.feature_names)}
-    return pa.table({**columns, "benign": bunch.target.astype(bool)})
+    told = fair.load_pandas().data
+    table = pa.Table.from_pandas(told[list(QUESTIONS)], preserve_index=False)
+    return table.rename_columns(QUESTIONS).append_column("affair", [told["affairs"] > 0])

@@ -39,7 +39,7 @@ def release_card(release: "Release", found: Diagnosis) -> str:
         el("li", names_of(names[:_NAMES]), f": {column.cause} {column.advice}")
         for names, column in found.by_finding()
     ]
-    caption = "± holds 95 of 100 errors that the noise makes"
+    caption = "± holds 95 of 100 errors that noise and scaling rows down make"
     return card(
         "Release",
         manifest.title or "untitled table",

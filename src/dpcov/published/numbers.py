@@ -123,6 +123,8 @@ def _estimates(release: "Release") -> Estimates:
     spreads = np.maximum(np.diagonal(covariance), 0.0)
     correlation = correlation_of(covariance, least=hidden)
     std = None if law is None else correlation_noise(encoded, covariance, law)
+    # Scaling rows down takes this part of all squared lengths: half of it of an average spread.
+    taken = release.statistics.lost / 2 * np.sqrt(spreads)
     moved = correlation - correlation_of(noisy, least=hidden)
     return Estimates(
         correlation=correlation,
@@ -134,7 +136,7 @@ def _estimates(release: "Release") -> Estimates:
         deviations=np.sqrt(spreads) * half_ranges,
         deviation_noise=None
         if law is None
-        else deviation_noise(encoded, spreads, law) * half_ranges,
+        else np.hypot(deviation_noise(encoded, spreads, law), taken) * half_ranges,
         variances=np.diagonal(noisy) * half_ranges**2,
         hidden_variances=hidden * half_ranges**2,
         spectrum=spectrum(noisy, covariance, noise=law, means=encoded),

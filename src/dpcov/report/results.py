@@ -184,8 +184,8 @@ def features(group: GroupNumbers) -> Html:
     head = ("Column", "Verdict", "Mean", "±", spread, "±", "Correlations ±")
     rows = [_column(column) for column in found.columns]
     caption = (
-        "± holds 95 of 100 errors that the noise makes; correlations: with the columns that can be "
-        "used, at the median"
+        "± holds 95 of 100 errors that noise and scaling rows down make; correlations: with the "
+        "columns that can be used, at the median"
     )
     made = table(head, rows, caption=caption, text=(1,))
     said = [_finding(*each) for each in found.by_finding()]

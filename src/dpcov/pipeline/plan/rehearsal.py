@@ -154,7 +154,11 @@ class Rehearsal:
             if planned.scales_are_found
             else "Scales are those of the bounds: too few rows to find others, or as you said."
         )
-        return [told, scales, "Nothing was spent.  ± holds 95 of 100 errors that the noise makes."]
+        return [
+            told,
+            scales,
+            "Nothing was spent.  ± holds 95 of 100 errors that noise and scaling down make.",
+        ]
 
     def _with(self, columns: Mapping[str, Any]) -> "Rehearsal":
         return replace(self, schema=msgspec.structs.replace(self.schema, columns=dict(columns)))
