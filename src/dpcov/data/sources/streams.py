@@ -5,7 +5,6 @@ the ending of the file and the declared layout alone.
 """
 
 import bz2
-import codecs
 import lzma
 import zipfile
 from collections.abc import Callable
@@ -64,7 +63,8 @@ def open_text(opener: Opener, layout: FileLayout, name: str) -> Any:
     """Open a stream of UTF-8 that begins with the line of names."""
     stream = opener()
     if layout.codec not in ("utf-8", "ascii"):
-        stream = _Transcoded(stream, layout.codec)
+        stream = stream if isinstance(stream, pa.NativeFile) else pa.PythonFile(stream, mode="r")
+        stream = pa.transcoding_input_stream(stream, layout.codec, "utf-8")
     return stream if layout.header == 1 else Replayed(_after(stream, layout.header, name), stream)
 
 
@@ -85,24 +85,6 @@ def _after(stream: Any, header: int, name: str) -> bytes:
             "are. Correct header."
         )
     return lines[-1]
-
-
-class _Transcoded:
-    """Text in another encoding, as UTF-8."""
-
-    def __init__(self, stream: Any, codec: str) -> None:
-        self._stream, self._decoder = stream, codecs.getincrementaldecoder(codec)("strict")
-        self._ready = b""
-
-    def read(self, size: int, /) -> bytes:
-        """Return the next bytes; none at the end."""
-        data = b" "
-        while data and not self._ready:
-            # A byte becomes three at most.
-            data = bytes(self._stream.read(max(1, size // 3)))
-            self._ready = self._decoder.decode(data, final=not data).encode()
-        read, self._ready = self._ready[:size], self._ready[size:]
-        return read
 
 
 class Replayed:
