@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
-from dpcov.data.schema.draft import draft
+from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import SchemaError
@@ -366,7 +366,7 @@ def test_schemas_are_written_as_ever():
 
 def test_a_draft_is_valid_toml_without_any_value(tmp_path):
     (tmp_path / "a.csv").write_text(",a,b,c,d\n1,SENTINEL_7391,73911937.25,2020-07-31,\n")
-    schema = draft(open_source(tmp_path / "a.csv"))
+    schema = describe(open_source(tmp_path / "a.csv")).schema
     text = schema.dumps()
     assert text.startswith("# A draft.") and Schema.loads(text) == schema
     assert schema.columns["a"] == Categorical()
