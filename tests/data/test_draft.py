@@ -13,44 +13,15 @@ from dpcov.data.sources import open_source
 from dpcov.errors import UsageError
 
 IGNORED = [
-    "id",
-    "ID",
-    "patient_id",
-    "patientId",
-    "userid",
-    "case_no",
-    "uuid",
-    "ssn",
-    "Patient_Number",
-    "email",
-    "phone",
-    "name",
-    "first_name",
-    "Nachname",
-    "vorname",
-    "prénom",
-    "apellidos",
-    "Adresse",
-    "dirección",
-    "street",
-    "zip",
-    "zip_code",
-    "PLZ",
-    "postleitzahl",
-    "code_postal",
-    "codigo_postal",
-    "telefono",
-    "Telefon",
+    *("id", "ID", "patient_id", "patientId", "userid", "case_no", "uuid", "ssn"),
+    *("Patient_Number", "email", "phone", "name", "first_name", "Nachname", "vorname", "prénom"),
+    *("apellidos", "Adresse", "dirección", "street", "zip", "zip_code", "PLZ", "postleitzahl"),
+    *("code_postal", "codigo_postal", "telefono", "Telefon"),
 ]
 FREE = ["note", "comments", "description", "Bemerkung", "commentaire", "observaciones", "free_text"]
 SEXES = ["sex", "gender", "Geschlecht", "sexe", "sexo", "SEX"]
 DATES = [
-    "date",
-    "birth_date",
-    "dob",
-    "admission_date",
-    "Geburtsdatum",
-    "fecha_nacimiento",
+    *("date", "birth_date", "dob", "admission_date", "Geburtsdatum", "fecha_nacimiento"),
     "date_naissance",
 ]
 TRUTHS = ["is_ill", "has_children", "IsMarried", "ist_krank"]
@@ -64,24 +35,9 @@ HINTS = {
     "Prozent": "lower = 0 and upper = 100",
 }
 PLAIN = [
-    "age",
-    "income",
-    "covid_tests",
-    "acid",
-    "paid",
-    "valid",
-    "weight_kg",
-    "mobile_use",
-    "state_tax",
-    "kids",
-    "width",
-    "days",
-    "grid",
-    "humidity",
-    "filename_length",
-    "yearly_visits_rate",
-    "updates",
-    "candidates",
+    *("age", "income", "covid_tests", "acid", "paid", "valid", "weight_kg", "mobile_use"),
+    *("state_tax", "kids", "width", "days", "grid", "humidity", "filename_length"),
+    *("yearly_visits_rate", "updates", "candidates"),
 ]
 
 

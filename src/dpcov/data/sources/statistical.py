@@ -112,7 +112,7 @@ class StatisticalSource(Source):
         fields = records.fields or []
         for rows in records.rows(self.step):
             yield [
-                fields[at].of(rows) if is_text else records.numbers(fields[at].of(rows))
+                rows[:, fields[at]] if is_text else records.numbers(rows[:, fields[at]])
                 for at, is_text in chosen
             ]
 
