@@ -28,7 +28,7 @@ def open_bytes(path: Path, layout: FileLayout) -> tuple[Opener, str]:
     """Return what opens the bytes of a file, and the name whose ending says what they are."""
     ending, name = path.suffix.lower(), path.name
     if ending == ".zip":
-        member = sealed(lambda: _member(path, layout.part), name)
+        member = sealed(lambda: _member(path, layout), name)
         return lambda: zipfile.ZipFile(path).open(member), member
     if ending in (".gz", ".zst"):
         codec = "gzip" if ending == ".gz" else "zstd"
@@ -39,21 +39,13 @@ def open_bytes(path: Path, layout: FileLayout) -> tuple[Opener, str]:
     return lambda: pa.OSFile(str(path)), name
 
 
-def _member(path: Path, part: str) -> str:
+def _member(path: Path, layout: FileLayout) -> str:
     # The file of an archive that was named, or the only one.
     with zipfile.ZipFile(path) as archive:
         found = [each for each in archive.infolist() if not each.is_dir()]
     # What a Mac adds is no table.
     named = {each.filename: each for each in found if not each.filename.startswith("__MACOSX/")}
-    if part and part not in named:
-        raise DataError(f"'{path.name}' has no file '{part}'. Correct part in the schema's [file].")
-    if not part and len(named) != 1:
-        listed = ", ".join(f"'{name}'" for name in list(named)[:10])
-        raise DataError(
-            f"'{path.name}' holds {len(named)} files: {listed or 'none'}. Choose one by part in "
-            "the schema's [file] (schema draft: --part)."
-        )
-    name = part or next(iter(named))
+    name = layout.choose(list(named), path.name, "files")
     if named[name].flag_bits & 1:
         raise DataError(f"'{path.name}' is encrypted. Unpack it first.")
     return name

@@ -13,9 +13,8 @@ https://www.w3.org/TR/tabular-metadata/ ; https://w3id.org/csvw-eo
 from typing import Any
 
 from dpcov.data.layout import FileLayout
-from dpcov.data.schema.codebooks.fields import Field, Holds, sentence, texts_of, words_of
+from dpcov.data.schema.codebooks.fields import Field, Holds, only, sentence, texts_of, words_of
 from dpcov.data.schema.schema import Schema
-from dpcov.errors import SchemaError
 
 _NUMBERS = (
     *("number", "decimal", "integer", "long", "int", "short", "byte", "nonNegativeInteger"),
@@ -69,10 +68,7 @@ def _unprefixed(term: str) -> str:
 
 def _table(group: dict[str, Any], part: str) -> dict[str, Any]:
     tables = {str(each.get("url", "")): each for each in group["tables"] if "tableSchema" in each}
-    if part in tables or (not part and len(tables) == 1):
-        return dict(tables[part] if part else next(iter(tables.values())))
-    listed = ", ".join(f"'{name}'" for name in list(tables)[:10])
-    raise SchemaError(f"The codebook describes the tables {listed or 'none'}. Choose one: --part.")
+    return only(tables, part)
 
 
 def _inherited(given: dict[str, Any]) -> dict[str, Any]:
