@@ -10,6 +10,7 @@ References
 https://www.w3.org/TR/tabular-metadata/ ; https://w3id.org/csvw-eo
 """
 
+import re
 from typing import Any
 
 from dpcov.data.layout import FileLayout
@@ -124,9 +125,7 @@ def _said(given: dict[str, Any], what: str) -> str:
 def _strptime(written: str) -> str:
     # ISO needs no format; what follows the day is a time.
     day = written.split("T")[0].split(" ")[0]
-    for letters in sorted(_LETTERS, key=len, reverse=True):
-        if f"%{letters}" not in day:
-            day = day.replace(letters, _LETTERS[letters]) if _LETTERS[letters] not in day else day
+    day = re.sub("yyyy|MM?|dd?", lambda found: _LETTERS[found[0]], day)
     return "" if day == "%Y-%m-%d" else day
 
 
