@@ -14,7 +14,7 @@ from typing import Any
 Path = tuple[str | int, ...]
 
 # What a key's value, if it has several lines, can end with.
-_END = re.compile(r"\]|\"\"\"|'''")
+_END = re.compile(r"[]}]|\"\"\"|'''")
 
 
 class Lines:
