@@ -1,6 +1,7 @@
-"""Coverage of intervals with survey weights, and with several rows of a person.
+"""Coverage of intervals with survey weights and several rows of a person; what weights cost.
 
 Run: python -m benchmarks.analysis.weights [--samples 200], then python -m benchmarks.measured
+     python -m benchmarks.analysis.weights --cost [--samples 50] [--data DIR], then the same
 
 Three normal columns with bounds of four standard deviations: a mean, a correlation, a coefficient.
 Where weights are related to the values, the truth is that of a large weighted table.
@@ -10,17 +11,22 @@ import argparse
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import dpcov
+from benchmarks.analyst.tables import ADULT
+from benchmarks.data import data_directory
 from benchmarks.measured import store
 from dpcov.analysis import coefficient_intervals, correlation_intervals, mean_intervals
 from dpcov.published.design import design_of
 
 UPPER = 8.0
+# A bound of Adult's weights.
+FINAL = 600_000.0
 BOUNDS = dpcov.Numeric(lower=-4, upper=4)
 MIX = np.array([[1.0, 0.5, 0.3], [0.0, 0.8, 0.2], [0.0, 0.0, 0.9]]) * 0.8
 COVARIANCE = MIX.T @ MIX
@@ -174,12 +180,78 @@ def lines(samples: int) -> Iterator[list[str]]:
         yield line
 
 
+def census(directory: Path) -> pd.DataFrame:
+    """Seven columns of Adult, and `fnlwgt` up to a public bound."""
+    table = pd.read_csv(directory / "adult.csv.gz")
+    truths = {"male": table["sex"] == "Male", "rich": table["income"] == ">50K"}
+    numbers = table[[name for name in ADULT if name != "fnlwgt"]]
+    return numbers.assign(**truths, w=np.minimum(table["fnlwgt"], FINAL)).astype(float)
+
+
+def errors_of(
+    table: pd.DataFrame, declared: dpcov.Schema, samples: int, **options: Any
+) -> tuple[float, float]:
+    """Root mean square errors of correlations, and of means in standard deviations."""
+    names = list(table.columns.drop("w"))
+    weighs = declared.weights is not None
+    means, covariance = weighted(table if weighs else table.assign(w=1.0), names)
+    scale = np.sqrt(np.diag(covariance))
+    upper = np.triu_indices(len(names), 1)
+    squares = []
+    for seed in range(samples):
+        made = released(table, declared, seed, mechanism="auto", **options)
+        places = [made.feature_names.index(name) for name in names]
+        found = made.correlation_matrix()[np.ix_(places, places)][upper]
+        wrong = found - (covariance / np.outer(scale, scale))[upper]
+        squares.append(
+            [np.mean(wrong**2), np.mean(((made.mean_vector()[places] - means) / scale) ** 2)]
+        )
+    correlations, of_means = np.sqrt(np.mean(squares, axis=0))
+    return float(correlations), float(of_means)
+
+
+def costs(directory: Path, samples: int) -> Iterator[list[str]]:
+    """Errors without weights, with them, and without them in as many rows as they leave."""
+    table = census(directory)
+    bounds = {name: dpcov.Numeric(lower=0, upper=top) for name, (_, top) in ADULT.items()}
+    columns = {name: bounds.get(name, dpcov.Numeric(lower=0, upper=1)) for name in table}
+    weights = dpcov.Weights(column="w", upper=FINAL)
+    kinds = {"ignored": dpcov.Ignored(), "numeric": dpcov.Numeric(lower=0, upper=FINAL)}
+    plain, ignored, numeric = (
+        dpcov.Schema(columns=columns | {"w": kind}, weights=of, missing="never")
+        for kind, of in (
+            (kinds["ignored"], None),
+            (kinds["ignored"], weights),
+            (kinds["numeric"], weights),
+        )
+    )
+    left = round(table["w"].sum() / FINAL)
+    fewer = table.sample(left, random_state=0)
+    cases = ((table, plain), (table, ignored), (table, numeric), (fewer, plain))
+    heads = ("no weights", "weighted, column ignored", "weighted, column numeric")
+    yield ["geometry", "ε", "releases", *heads, f"no weights, {left:,} rows"]
+    for geometry in ("private", "schema"):
+        for epsilon in (0.5, 1.0):
+            options = {"geometry": geometry, "budget": dpcov.Budget(epsilon=epsilon, delta="1e-6")}
+            found = [errors_of(*case, samples, **options) for case in cases]
+            cells = [f"{wrong:.3f} / {of_means:.3f}" for wrong, of_means in found]
+            line = [geometry, f"{epsilon:g}", str(samples), *cells]
+            print(*line, sep=" | ", flush=True)
+            yield line
+
+
 def main() -> None:
     """Measure, and write the file of the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--samples", type=int)
+    parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--data")
+    asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    store("weights.csv", list(lines(parser.parse_args().samples)))
+    if asked.cost:
+        store("weights-cost.csv", list(costs(data_directory(asked.data), asked.samples or 50)))
+    else:
+        store("weights.csv", list(lines(asked.samples or 200)))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from dpcov.data.schema.codebooks import read_codebook
 from dpcov.data.schema.codebooks.fields import BOUNDED
 from dpcov.data.schema.draft import describe
 from dpcov.data.sources import open_source
-from dpcov.errors import SchemaError
+from dpcov.errors import DataError, SchemaError
 
 FILES = Path(__file__).with_name("files")
 
@@ -94,7 +94,7 @@ def test_one_of_several_tables_is_chosen(tmp_path):
     schema = PACKAGE["resources"][0]["schema"]
     tables = [{"name": name, "schema": schema} for name in ("one", "two")]
     path = written(tmp_path, {"resources": tables})
-    with pytest.raises(SchemaError, match=r"'one', 'two'\. Choose one: --part"):
+    with pytest.raises(DataError, match=r"'one', 'two'\. Choose one by part .*--part"):
         read_codebook(path)
     assert read_codebook(path, dpcov.FileLayout(part="two")).columns == PEOPLE
 

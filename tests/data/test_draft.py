@@ -7,50 +7,21 @@ import pytest
 from dpcov import Schema
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric
-from dpcov.data.schema.draft import describe, draft, draft_text
+from dpcov.data.schema.draft import describe
 from dpcov.data.schema.names import propose, words_of
 from dpcov.data.sources import open_source
 from dpcov.errors import UsageError
 
 IGNORED = [
-    "id",
-    "ID",
-    "patient_id",
-    "patientId",
-    "userid",
-    "case_no",
-    "uuid",
-    "ssn",
-    "Patient_Number",
-    "email",
-    "phone",
-    "name",
-    "first_name",
-    "Nachname",
-    "vorname",
-    "prénom",
-    "apellidos",
-    "Adresse",
-    "dirección",
-    "street",
-    "zip",
-    "zip_code",
-    "PLZ",
-    "postleitzahl",
-    "code_postal",
-    "codigo_postal",
-    "telefono",
-    "Telefon",
+    *("id", "ID", "patient_id", "patientId", "userid", "case_no", "uuid", "ssn"),
+    *("Patient_Number", "email", "phone", "name", "first_name", "Nachname", "vorname", "prénom"),
+    *("apellidos", "Adresse", "dirección", "street", "zip", "zip_code", "PLZ", "postleitzahl"),
+    *("code_postal", "codigo_postal", "telefono", "Telefon"),
 ]
 FREE = ["note", "comments", "description", "Bemerkung", "commentaire", "observaciones", "free_text"]
 SEXES = ["sex", "gender", "Geschlecht", "sexe", "sexo", "SEX"]
 DATES = [
-    "date",
-    "birth_date",
-    "dob",
-    "admission_date",
-    "Geburtsdatum",
-    "fecha_nacimiento",
+    *("date", "birth_date", "dob", "admission_date", "Geburtsdatum", "fecha_nacimiento"),
     "date_naissance",
 ]
 TRUTHS = ["is_ill", "has_children", "IsMarried", "ist_krank"]
@@ -64,24 +35,9 @@ HINTS = {
     "Prozent": "lower = 0 and upper = 100",
 }
 PLAIN = [
-    "age",
-    "income",
-    "covid_tests",
-    "acid",
-    "paid",
-    "valid",
-    "weight_kg",
-    "mobile_use",
-    "state_tax",
-    "kids",
-    "width",
-    "days",
-    "grid",
-    "humidity",
-    "filename_length",
-    "yearly_visits_rate",
-    "updates",
-    "candidates",
+    *("age", "income", "covid_tests", "acid", "paid", "valid", "weight_kg", "mobile_use"),
+    *("state_tax", "kids", "width", "days", "grid", "humidity", "filename_length"),
+    *("yearly_visits_rate", "updates", "candidates"),
 ]
 
 
@@ -141,17 +97,17 @@ def test_names_are_split_into_words():
 def test_columns_of_like_names_become_one_pattern():
     names = ["PAY_1", "PAY_2", "PAY_3", *(f"PAY_AMT{n}" for n in range(1, 7)), "Q1", "Q2", "x9"]
     source = open_source(pd.DataFrame({name: [1.5] for name in names}))
-    drafted = draft(source)
+    drafted = describe(source).schema
     assert list(drafted.columns) == ["PAY_[0-9]*", "PAY_AMT*", "Q1", "Q2", "x9"]
     assert set(drafted.resolve(names).columns) == set(names)
-    assert "# 6 columns of like names" in draft_text(source)
+    assert "# 6 columns of like names" in describe(source).dumps()
     mixed = open_source(pd.DataFrame({"Q1": [1.5], "Q2": ["x"], "Q3": [1.5], "Q4": [True]}))
-    assert list(draft(mixed).columns) == ["Q1", "Q2", "Q3", "Q4"]
+    assert list(describe(mixed).schema.columns) == ["Q1", "Q2", "Q3", "Q4"]
     array = open_source([[1.0, 2.0, 3.0, 4.0]])
-    assert list(draft(array).resolve(array.columns).columns) == ["x0", "x1", "x2", "x3"]
+    assert list(describe(array).schema.resolve(array.columns).columns) == ["x0", "x1", "x2", "x3"]
     odd = open_source(pa.table({name: [1.5] for name in ("a[1]", "b?1", "b?2", "b?3")}))
-    assert not draft(odd).patterns
-    assert list(draft(odd).columns) == ["a[1]", "b?1", "b?2", "b?3"]
+    assert not describe(odd).schema.patterns
+    assert list(describe(odd).schema.columns) == ["a[1]", "b?1", "b?2", "b?3"]
 
 
 def test_every_column_says_why_and_no_value_is_told(tmp_path):
@@ -159,12 +115,12 @@ def test_every_column_says_why_and_no_value_is_told(tmp_path):
         "id,age,zip,sex,visit_date,pct_fat,remarks,ward\n"
         "SENTINEL_7391,73911937.25,7391,F,2020-07-31,7391,SENTINEL,SENTINEL\n"
     )
-    text = draft_text(open_source(tmp_path / "a.csv"))
+    text = describe(open_source(tmp_path / "a.csv")).dumps()
     assert not any(value in text for value in ("SENTINEL", "7391", "2020-07", '"F"'))
     parts = text.split("\n\n")[2:]
     assert len(parts) == 8
     assert all(part.startswith("# ") or "note = " in part for part in parts)
-    assert Schema.loads(text) == draft(open_source(tmp_path / "a.csv"))
+    assert Schema.loads(text) == describe(open_source(tmp_path / "a.csv")).schema
 
 
 def test_decimal_commas_are_numbers_once_they_are_declared(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse
 
 from dpcov.data.schema.declared import Boolean, Categorical, Numeric, Weights
-from dpcov.data.schema.draft import draft
+from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import DpcovError
@@ -135,7 +135,10 @@ def attempt(make):
     """Return the error of every way to read the data, None where it can be read."""
     schemas = (NUMERIC, TRUTH, LABELS, WEIGHTED, ABSENT)
     ways = [lambda s, schema=schema: list(read_encoded(s, schema, 20)) for schema in schemas]
-    ways += [lambda s: list(read_unit_ball(s, 1.0, 20)), lambda s: s.columns and draft(s) and None]
+    ways += [
+        lambda s: list(read_unit_ball(s, 1.0, 20)),
+        lambda s: s.columns and describe(s) and None,
+    ]
     for way in ways:
         try:
             source = open_source(make())

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
+from dpcov.data.schema.draft import describe
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError
 
@@ -133,3 +135,14 @@ def test_files_of_sas_with_many_columns_and_pages(name, tmp_path):
         path.write_bytes(content[: int(part * len(content))])
         with pytest.raises(DataError):
             found(path)
+
+
+def test_what_is_drafted_as_a_date_is_read_as_one(tmp_path):
+    formats = {"day": "%td", "moment": "%tC", "week": "%tw", "number": "%9.0g"}
+    table = pd.DataFrame({name: [1000.0] for name in formats})
+    pyreadstat.write_dta(table, tmp_path / "t.dta", variable_format=formats)
+    source = open_source(tmp_path / "t.dta")
+    kinds = [type(kind).__name__ for kind in describe(source).schema.columns.values()]
+    assert kinds == ["Date", "Date", "Numeric", "Numeric"]
+    types = next(source.blocks(9, wanted=dict.fromkeys(formats, "text"))).schema.types
+    assert [pa.types.is_temporal(each) for each in types] == [True, True, False, False]

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from dpcov import Schema
-from dpcov.data.schema.draft import draft_text
+from dpcov.data.schema.draft import describe
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.schema.reference import json_schema, sections
 from dpcov.data.sources import open_source
@@ -159,6 +159,6 @@ def test_every_example_is_right(part, field, example):
 
 def test_a_draft_fits_and_names_the_file(tmp_path):
     (tmp_path / "t.csv").write_text("id,sex,Q1,Q2,Q3,dob,is_ill\n1,F,1,2,3,2020-01-01,true\n")
-    text = draft_text(open_source(tmp_path / "t.csv"))
+    text = describe(open_source(tmp_path / "t.csv")).dumps()
     assert fits(tomllib.loads(text), WHOLE)
     assert "\n#:schema ./dpcov.schema.json\n" in text

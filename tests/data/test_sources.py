@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
-from dpcov.data.schema.draft import draft
+from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.data.sources.lines import CheckedLines
@@ -190,7 +190,7 @@ def test_a_draft_has_the_names_and_types(tmp_path):
         write(tmp_path / name)
     lazy = [make() for name, make in FRAMES.items() if name != "pandas categories"]
     for data in [*(tmp_path / name for name in FILES), *lazy]:
-        columns = dict(draft(open_source(data)).columns)
+        columns = dict(describe(open_source(data)).schema.columns)
         assert isinstance(columns.pop("day"), Ignored)
         assert columns == expected
 
@@ -268,7 +268,7 @@ def test_tables_tell_the_kinds_of_their_columns():
     kinds |= {"f": "number", "c": "text", "e": "text"}
     assert open_source(frame).kinds() == kinds
     assert open_source(frame.to_arrow().to_reader()).kinds() == kinds
-    assert list(draft(open_source(frame)).columns) == list(kinds)
+    assert list(describe(open_source(frame)).schema.columns) == list(kinds)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
-from dpcov.data.schema.draft import draft
+from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Query, open_source
 from dpcov.data.sources.databases import DuckDb, explain_database_error
@@ -209,7 +209,7 @@ def test_dates_are_refused_before_a_row_is_read(postgres, tmp_path, request):
             list(source.blocks(100, wanted={"born": "number"}))
         days = Query(f"SELECT born - DATE '1970-01-01' AS born FROM {name}", db=url)
         assert table_moments(days, schema, SPEC).n_rows == N_ROWS
-        assert isinstance(draft(source).columns["born"], Ignored)
+        assert isinstance(describe(source).schema.columns["born"], Ignored)
 
 
 def test_dates_are_categories_and_other_types_nothing(postgres):

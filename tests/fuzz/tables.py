@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
-from dpcov.data.schema.draft import draft
+from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from tests.data.reading import read_encoded, read_unit_ball
@@ -35,7 +35,7 @@ def read_all(random, data):
     source = open_source(data)
     kind = random.random()
     if kind < 0.2:
-        draft(source).dumps()
+        describe(source).dumps()
     elif kind < 0.3:
         for _ in read_unit_ball(source, 2.0, _BLOCK):
             pass

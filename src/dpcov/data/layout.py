@@ -5,11 +5,12 @@ Contract: a layout is public and declared; nothing of it is ever guessed from ro
 
 import codecs
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from dpcov.errors import SchemaError
+from dpcov.errors import DataError, SchemaError
 
 # Encodings in which no character changes the meaning of a later one.
 _ENCODINGS = re.compile(
@@ -65,6 +66,16 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """A layout of what is said; None if that is nothing beyond the defaults."""
         layout = cls(**{name: value for name, value in said.items() if value is not None})
         return None if layout == cls() else layout
+
+    def choose(self, names: Sequence[str], within: str, kind: str) -> str:
+        """The part that is declared, or the only one."""
+        if self.part in names or (not self.part and len(names) == 1):
+            return self.part or names[0]
+        listed = ", ".join(f"'{name}'" for name in names[:10])
+        raise DataError(
+            f"'{within}' holds {len(names)} {kind}: {listed or 'none'}. Choose one by part in the "
+            "schema's [file] (--part)."
+        )
 
     @property
     def codec(self) -> str:

@@ -150,15 +150,16 @@ class BallEncoding:
             raise DataError("The data holds NaN or infinity. Fill in or leave out missing values.")
         return [np.clip(column / self.norm_bound, -1.0, 1.0) for column in rows.T]
 
-    def see(self, block: Block, seen: Seen) -> None:
+    def see(self, rows: NDArray[Any], seen: Seen) -> None:
         """Tell what is read of every column."""
-        for column in as_matrix(block).astype(np.float64, copy=False).T:
+        for column in rows.astype(np.float64, copy=False).T:
             seen(column)
 
     def _rows(self, block: Block, seen: Seen | None) -> NDArray[Any]:
+        rows = as_matrix(block)
         if seen is not None:
-            self.see(block, seen)
-        return as_matrix(block)
+            self.see(rows, seen)
+        return rows
 
 
 # How a block of rows becomes vectors in the unit ball; public.

@@ -45,16 +45,6 @@ class Draft:
         return format_schema(self.schema, self.comments)
 
 
-def draft(source: Source) -> Schema:
-    """Draft a schema with unfilled bounds and categories."""
-    return describe(source).schema
-
-
-def draft_text(source: Source) -> str:
-    """Write the draft with a comment where a name says more than a type."""
-    return describe(source).dumps()
-
-
 def describe(
     source: Source | None,
     codebook: Schema | None = None,

@@ -6,7 +6,6 @@ The order in which a database returns rows does not matter: moments are sums of 
 """
 
 import contextlib
-import importlib
 import sqlite3
 import tempfile
 from abc import abstractmethod
@@ -27,6 +26,7 @@ from dpcov.data.sources.base import (
     column_of_cells,
     kind_of_arrow_type,
 )
+from dpcov.data.sources.extras import load_extra
 from dpcov.data.sources.guesses import refuse_guesses
 from dpcov.errors import DataError, UsageError
 
@@ -149,21 +149,12 @@ def _check_type(column: pa.Field, reading: ReadAs) -> None:
     )
 
 
-def _driver(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError:
-        raise UsageError(
-            "Reading from this database needs a driver. Install it with: pip install 'dpcov[sql]'."
-        ) from None
-
-
 class DuckDb(DatabaseSource):
     """An embedded analytical database: a file, or memory over Parquet files."""
 
     @contextlib.contextmanager
     def _relation(self) -> Iterator[Any]:
-        duckdb = _driver("duckdb")
+        duckdb = load_extra("duckdb", "Reading from DuckDB", "sql")
         in_memory = self._place == ":memory:"
         settings = {"autoinstall_known_extensions": "false", "preserve_insertion_order": "false"}
         with tempfile.TemporaryDirectory(prefix="dpcov-") as spill:
@@ -198,8 +189,9 @@ class Postgres(DatabaseSource):
 
     @contextlib.contextmanager
     def _cursor(self) -> Iterator[Any]:
-        connect = _driver("adbc_driver_postgresql.dbapi").connect
-        with connect(self._place, autocommit=True) as connection, connection.cursor() as cursor:
+        driver = load_extra("adbc_driver_postgresql.dbapi", "Reading from PostgreSQL", "sql")
+        opened = driver.connect(self._place, autocommit=True)
+        with opened as connection, connection.cursor() as cursor:
             cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
             # A prepared statement, which this makes of it, is always a single one.
             options = {"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)}

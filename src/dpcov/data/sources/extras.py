@@ -9,11 +9,11 @@ from typing import Any
 from dpcov.errors import UsageError
 
 
-def load_extra(module: str, what: str) -> Any:
-    """Import a package of the extra ``files``, or say how to install it."""
+def load_extra(module: str, what: str, extra: str = "files") -> Any:
+    """Import a package of an extra, or say how to install it."""
     try:
         return import_module(module)
     except ModuleNotFoundError:
         pass
     # Raised outside the handler, so that the import error does not hang on to it.
-    raise UsageError(f"{what} needs {module.partition('.')[0]}: pip install 'dpcov[files]'")
+    raise UsageError(f"{what} needs {module.partition('.')[0]}: pip install 'dpcov[{extra}]'")

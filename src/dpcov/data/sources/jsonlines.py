@@ -61,7 +61,7 @@ class JsonLinesSource(Source):
         # Nearly all numbers are written as such; what is not is looked at cell by cell.
         usual, other = (_decoder(wanted, number) for number in (float | None, _NUMBER))
 
-        def columns(lines: Sequence[bytes]) -> list[pa.Array]:
+        def columns(lines: Sequence[bytes]) -> list[Any]:
             try:
                 cells = zip(*[astuple(usual(line)) for line in lines], strict=True)
                 return [_column(of, *each) for of, each in zip(cells, wanted.items(), strict=True)]
@@ -78,7 +78,7 @@ class JsonLinesSource(Source):
                 pieces.append(columns(few))
             if not pieces:
                 return
-            arrays = [pa.concat_arrays(column) for column in zip(*pieces, strict=True)]
+            arrays = [_joined(column) for column in zip(*pieces, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, names=list(wanted))
 
     def _first(self, count: int) -> list[dict[str, Any]]:
@@ -133,7 +133,14 @@ def _decoder(wanted: Mapping[str, ReadAs], number: Any) -> Callable[[bytes], Any
     return msgspec.json.Decoder(row).decode
 
 
-def _column(cells: Sequence[Any], name: str, reading: ReadAs) -> pa.Array:
+def _column(cells: Sequence[Any], name: str, reading: ReadAs) -> Any:
     if reading == "number":
-        return pa.array(np.array(cells, dtype=np.float64), from_pandas=True)
+        return np.array(cells, dtype=np.float64)
     return column_of_cells(cells, name, reading)
+
+
+def _joined(pieces: Sequence[Any]) -> pa.Array:
+    # Numbers become Arrow's once, since each time takes as long as a few hundred of them.
+    if all(isinstance(piece, np.ndarray) for piece in pieces):
+        return pa.array(np.concatenate(pieces), from_pandas=True)
+    return pa.concat_arrays([pa.array(piece, from_pandas=True) for piece in pieces])

@@ -8,7 +8,6 @@ Guide; "Record Layout of a SAS Version 5 or 6 (8 or 9) Data Set in SAS Transport
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -30,22 +29,11 @@ _OBSERVATIONS, _MEMBER = b"HEADER RECORD*******OBS", b"HEADER RECORD*******MEMB"
 _LETTERS = np.isin(np.arange(256), list(b"._ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 
 
-@dataclass(frozen=True)
-class Field:
-    """Where a column's cells are in the bytes of a row."""
-
-    start: int
-    width: int
-
-    def of(self, rows: Bytes) -> Bytes:
-        """The cells of (n, row) bytes, (n, width)."""
-        return rows[:, self.start : self.start + self.width]
-
-
 class SpssRecords:
     """The rows of a ``.sav`` or ``.zsav`` file, compressed or not.
 
-    ``fields`` is None where columns are not laid out as the dictionary's: texts beyond 255 bytes.
+    ``fields`` are the bytes of a row in which columns are; None where they are not laid out as the
+    dictionary's: texts beyond 255 bytes.
     """
 
     def __init__(self, path: Path, n_columns: int) -> None:
@@ -59,9 +47,9 @@ class SpssRecords:
             self._begin = file.tell()
         starts = [place for place, width in enumerate(widths) if width >= 0]
         self._row_bytes = len(widths) * _WORD
-        self.fields: list[Field] | None = None
+        self.fields: list[slice] | None = None
         if len(starts) == n_columns:
-            self.fields = [Field(at * _WORD, widths[at] or _WORD) for at in starts]
+            self.fields = [slice(at * _WORD, at * _WORD + (widths[at] or _WORD)) for at in starts]
 
     def _widths(self, file: BinaryIO) -> list[int]:
         # Of every 8 bytes of a row: 0 for a number, the length of a text, -1 where one goes on.
@@ -167,7 +155,7 @@ class TransportRecords:
                     raise DataError(f"'{path.name}' is damaged. Write it again.")
             self._begin = file.tell()
         ends = np.cumsum(widths).tolist()
-        self.fields = [Field(end - width, width) for end, width in zip(ends, widths, strict=True)]
+        self.fields = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
         self._row_bytes = ends[-1]
 
     def rows(self, count: int) -> Iterator[Bytes]:

@@ -81,7 +81,8 @@ class SheetSource(Source):
         # A library of Rust ends on damaged files with what is no `Exception`.
         try:
             with self._library.load_workbook(str(self._path)) as book:
-                return book.get_sheet_by_name(self._chosen(book.sheet_names))
+                name = self._layout.choose(book.sheet_names, self.name, "sheets")
+                return book.get_sheet_by_name(name)
         except BaseException as error:
             if type(error).__name__ != "PanicException":
                 raise
@@ -103,16 +104,6 @@ class SheetSource(Source):
         if type(error).__name__ == "PasswordError":
             return "a password protects it; save it without."
         return super()._explain(error, schema_names)
-
-    def _chosen(self, names: list[str]) -> str:
-        part = self._layout.part
-        if part in names or (not part and len(names) == 1):
-            return part or names[0]
-        listed = ", ".join(f"'{name}'" for name in names[:10])
-        raise DataError(
-            f"'{self.name}' has the sheets {listed}. Choose one by part in the schema's [file] "
-            "(schema draft: --part)."
-        )
 
 
 def _column(cells: Sequence[Any], name: str, reading: ReadAs) -> pa.Array:

@@ -38,8 +38,8 @@ _TELLING: dict[str, Any] = {key: {"user_missing": True} for key in (".sav", ".zs
 # The first version of Stata's files whose text has one encoding: that of Stata 14.
 _UNICODE_STATA = (b"<stata_dta><header><release>118", b"<stata_dta><header><release>119")
 _DAY = 86_400
-# By the ending: the day from which dates are counted, and formats of dates and of dates with times
-# with the seconds of their unit.
+# The day from which dates are counted, and formats of dates and of dates with times, with the
+# seconds of their unit.
 _SPSS = ("1582-10-14", (r"(?:|A|E|J|S)DATE", 1.0), (r"DATETIME|YMDHMS", 1.0))
 _STATA = ("1960-01-01", (r"%-?t?d.*", _DAY), (r"%-?t[cC].*", 1e-3))
 _SAS = (
@@ -47,7 +47,7 @@ _SAS = (
     (r"DATE|(?:DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|WEEKDAT[EX]|(?:IS|E|B)8601DA", _DAY),
     (r"DATETIME|DATEAMPM|MDYAMPM|DTDATE|(?:IS|E|B)8601DT|B8601DN", 1.0),
 )
-_DATES = {".sav": _SPSS, ".zsav": _SPSS, ".dta": _STATA, ".sas7bdat": _SAS, ".xpt": _SAS}
+_DATES = {"sav/zsav": _SPSS, "dta": _STATA, "sas7bdat": _SAS, "xport": _SAS}
 _NO_ENCODING = (
     "its text is not in the encoding that it states; declare the encoding in the schema's [file] "
     "(schema draft: --encoding)."
@@ -112,7 +112,7 @@ class StatisticalSource(Source):
         fields = records.fields or []
         for rows in records.rows(self.step):
             yield [
-                fields[at].of(rows) if is_text else records.numbers(fields[at].of(rows))
+                rows[:, fields[at]] if is_text else records.numbers(rows[:, fields[at]])
                 for at, is_text in chosen
             ]
 
@@ -161,15 +161,23 @@ class StatisticalSource(Source):
         numbers = np.array(cells, dtype=np.float64)
         for span in spans:
             numbers[(numbers >= span["lo"]) & (numbers <= span["hi"])] = np.nan
-        written = str(self.dictionary.original_variable_types.get(name) or "")
-        first, dates, times = _DATES[self._ending]
-        for kind, unit, (formats, seconds) in (("D", _DAY, dates), ("us", 1e-6, times)):
-            if re.fullmatch(rf"(?:{formats})(?:[0-9]+)?(?:\.[0-9]*)?", written):
-                return _moments(numbers * (seconds / unit), first, kind)
-        return pa.array(numbers, from_pandas=True)
+        if (date := date_of(self.dictionary, name)) is None:
+            return pa.array(numbers, from_pandas=True)
+        first, kind, unit = date
+        return _moments(numbers * unit, first, kind)
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         return _describe(error)
+
+
+def date_of(dictionary: Any, name: str) -> tuple[str, str, float] | None:
+    """What the numbers of a column are counted from, NumPy's kind of date, and how many of it."""
+    written = str(dictionary.original_variable_types.get(name) or "")
+    first, dates, times = _DATES[dictionary.file_format]
+    for kind, unit, (formats, seconds) in (("D", _DAY, dates), ("us", 1e-6, times)):
+        if re.fullmatch(rf"(?:{formats})(?:[0-9]+)?(?:\.[0-9]*)?", written):
+            return first, kind, seconds / unit
+    return None
 
 
 def _describe(error: Exception) -> str:

@@ -5,7 +5,6 @@ the ending of the file and the declared layout alone.
 """
 
 import bz2
-import codecs
 import lzma
 import zipfile
 from collections.abc import Callable
@@ -29,7 +28,7 @@ def open_bytes(path: Path, layout: FileLayout) -> tuple[Opener, str]:
     """Return what opens the bytes of a file, and the name whose ending says what they are."""
     ending, name = path.suffix.lower(), path.name
     if ending == ".zip":
-        member = sealed(lambda: _member(path, layout.part), name)
+        member = sealed(lambda: _member(path, layout), name)
         return lambda: zipfile.ZipFile(path).open(member), member
     if ending in (".gz", ".zst"):
         codec = "gzip" if ending == ".gz" else "zstd"
@@ -40,21 +39,13 @@ def open_bytes(path: Path, layout: FileLayout) -> tuple[Opener, str]:
     return lambda: pa.OSFile(str(path)), name
 
 
-def _member(path: Path, part: str) -> str:
+def _member(path: Path, layout: FileLayout) -> str:
     # The file of an archive that was named, or the only one.
     with zipfile.ZipFile(path) as archive:
         found = [each for each in archive.infolist() if not each.is_dir()]
     # What a Mac adds is no table.
     named = {each.filename: each for each in found if not each.filename.startswith("__MACOSX/")}
-    if part and part not in named:
-        raise DataError(f"'{path.name}' has no file '{part}'. Correct part in the schema's [file].")
-    if not part and len(named) != 1:
-        listed = ", ".join(f"'{name}'" for name in list(named)[:10])
-        raise DataError(
-            f"'{path.name}' holds {len(named)} files: {listed or 'none'}. Choose one by part in "
-            "the schema's [file] (schema draft: --part)."
-        )
-    name = part or next(iter(named))
+    name = layout.choose(list(named), path.name, "files")
     if named[name].flag_bits & 1:
         raise DataError(f"'{path.name}' is encrypted. Unpack it first.")
     return name
@@ -64,7 +55,8 @@ def open_text(opener: Opener, layout: FileLayout, name: str) -> Any:
     """Open a stream of UTF-8 that begins with the line of names."""
     stream = opener()
     if layout.codec not in ("utf-8", "ascii"):
-        stream = _Transcoded(stream, layout.codec)
+        stream = stream if isinstance(stream, pa.NativeFile) else pa.PythonFile(stream, mode="r")
+        stream = pa.transcoding_input_stream(stream, layout.codec, "utf-8")
     return stream if layout.header == 1 else Replayed(_after(stream, layout.header, name), stream)
 
 
@@ -85,24 +77,6 @@ def _after(stream: Any, header: int, name: str) -> bytes:
             "are. Correct header."
         )
     return lines[-1]
-
-
-class _Transcoded:
-    """Text in another encoding, as UTF-8."""
-
-    def __init__(self, stream: Any, codec: str) -> None:
-        self._stream, self._decoder = stream, codecs.getincrementaldecoder(codec)("strict")
-        self._ready = b""
-
-    def read(self, size: int, /) -> bytes:
-        """Return the next bytes; none at the end."""
-        data = b" "
-        while data and not self._ready:
-            # A byte becomes three at most.
-            data = bytes(self._stream.read(max(1, size // 3)))
-            self._ready = self._decoder.decode(data, final=not data).encode()
-        read, self._ready = self._ready[:size], self._ready[size:]
-        return read
 
 
 class Replayed:

@@ -10,12 +10,12 @@ References
 https://www.w3.org/TR/tabular-metadata/ ; https://w3id.org/csvw-eo
 """
 
+import re
 from typing import Any
 
 from dpcov.data.layout import FileLayout
-from dpcov.data.schema.codebooks.fields import Field, Holds, sentence, texts_of, words_of
+from dpcov.data.schema.codebooks.fields import Field, Holds, only, sentence, texts_of, words_of
 from dpcov.data.schema.schema import Schema
-from dpcov.errors import SchemaError
 
 _NUMBERS = (
     *("number", "decimal", "integer", "long", "int", "short", "byte", "nonNegativeInteger"),
@@ -69,10 +69,7 @@ def _unprefixed(term: str) -> str:
 
 def _table(group: dict[str, Any], part: str) -> dict[str, Any]:
     tables = {str(each.get("url", "")): each for each in group["tables"] if "tableSchema" in each}
-    if part in tables or (not part and len(tables) == 1):
-        return dict(tables[part] if part else next(iter(tables.values())))
-    listed = ", ".join(f"'{name}'" for name in list(tables)[:10])
-    raise SchemaError(f"The codebook describes the tables {listed or 'none'}. Choose one: --part.")
+    return only(tables, part)
 
 
 def _inherited(given: dict[str, Any]) -> dict[str, Any]:
@@ -128,9 +125,7 @@ def _said(given: dict[str, Any], what: str) -> str:
 def _strptime(written: str) -> str:
     # ISO needs no format; what follows the day is a time.
     day = written.split("T")[0].split(" ")[0]
-    for letters in sorted(_LETTERS, key=len, reverse=True):
-        if f"%{letters}" not in day:
-            day = day.replace(letters, _LETTERS[letters]) if _LETTERS[letters] not in day else day
+    day = re.sub("yyyy|MM?|dd?", lambda found: _LETTERS[found[0]], day)
     return "" if day == "%Y-%m-%d" else day
 
 

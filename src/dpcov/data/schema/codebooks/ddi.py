@@ -31,24 +31,24 @@ def schema_of(text: str) -> Schema:
         root = ElementTree.fromstring(text)  # noqa: S314
     except ElementTree.ParseError:
         raise SchemaError("The codebook is no well-formed XML. Export it again.") from None
-    variables = list(_every(root, "var"))
+    variables = list(root.iterfind(".//{*}var"))
     if not variables:
         raise SchemaError("The codebook describes no variable (var). Give a DDI-Codebook.")
     columns = {each.get("name") or each.get("ID") or "": each for each in variables}
     return Schema(
         columns={name: _field(each).declared() for name, each in columns.items()},
-        title=next((_text(each) for each in _every(root, "titl")), ""),
+        title=next((_text(each) for each in root.iterfind(".//{*}titl")), ""),
     )
 
 
 def _field(variable: ElementTree.Element) -> Field:
-    form = next(_children(variable, "varFormat"), None)
+    form = next(variable.iterfind("{*}varFormat"), None)
     is_text = form is not None and form.get("type") == "character"
     is_date = form is not None and form.get("category") in ("date", "time")
     levels, missing = {}, list(_codes_of(variable))
-    for category in _children(variable, "catgry"):
-        for value in texts_of(map(_text, _children(category, "catValu"))):
-            levels[value] = next(map(_text, _children(category, "labl")), "")
+    for category in variable.iterfind("{*}catgry"):
+        for value in texts_of(map(_text, category.iterfind("{*}catValu"))):
+            levels[value] = next(map(_text, category.iterfind("{*}labl")), "")
             if category.get("missing") == "Y":
                 missing.append(value)
     lower, upper = _bounds(variable)
@@ -58,8 +58,8 @@ def _field(variable: ElementTree.Element) -> Field:
     return Field(
         holds=holds,
         description=sentence(
-            next(map(_text, _children(variable, "labl")), ""),
-            next((_text(each) for each in _every(variable, "qstnLit")), ""),
+            next(map(_text, variable.iterfind("{*}labl")), ""),
+            next((_text(each) for each in variable.iterfind(".//{*}qstnLit")), ""),
         ),
         unit=variable.get("measUnit", ""),
         lower=lower,
@@ -70,30 +70,18 @@ def _field(variable: ElementTree.Element) -> Field:
 
 
 def _codes_of(variable: ElementTree.Element) -> Iterator[str]:
-    for invalid in _children(variable, "invalrng"):
-        for item in _children(invalid, "item"):
+    for invalid in variable.iterfind("{*}invalrng"):
+        for item in invalid.iterfind("{*}item"):
             yield item.get("VALUE", "")
-        for span in _children(invalid, "range"):
+        for span in invalid.iterfind("{*}range"):
             yield from codes_of_span(number_of(span.get("min")), number_of(span.get("max")))
 
 
 def _bounds(variable: ElementTree.Element) -> tuple[str | None, str | None]:
-    for valid in _children(variable, "valrng"):
-        for span in _children(valid, "range"):
+    for valid in variable.iterfind("{*}valrng"):
+        for span in valid.iterfind("{*}range"):
             return span.get("min"), span.get("max")
     return None, None
-
-
-def _every(element: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
-    return (each for each in element.iter() if _name(each) == name)
-
-
-def _children(element: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
-    return (each for each in element if _name(each) == name)
-
-
-def _name(element: ElementTree.Element) -> str:
-    return str(element.tag).rpartition("}")[2]
 
 
 def _text(element: ElementTree.Element) -> str:

@@ -9,11 +9,7 @@ from typing import Any
 
 from dpcov.data.schema.codebooks.fields import Field, Holds, sentence, texts_of, words_of
 from dpcov.data.schema.schema import Schema
-
-_DATES = (
-    *("%td", "%d", "%-td", "%tc", "%-tc", "DATE", "EDATE", "ADATE", "SDATE", "JDATE", "YMDHMS"),
-    *("DDMMYY", "MMDDYY", "YYMMDD", "E8601D", "B8601D", "DTDATE"),
-)
+from dpcov.data.sources.statistical import date_of
 
 
 def schema_of(dictionary: Any) -> Schema:
@@ -25,9 +21,8 @@ def schema_of(dictionary: Any) -> Schema:
 
 
 def _field(dictionary: Any, name: str) -> Field:
-    written = str(dictionary.original_variable_types.get(name) or "")
     is_text = dictionary.readstat_variable_types[name] == "string"
-    holds: Holds = "text" if is_text else "date" if written.startswith(_DATES) else "number"
+    holds: Holds = "text" if is_text else "date" if date_of(dictionary, name) else "number"
     spans = [(span["lo"], span["hi"]) for span in dictionary.missing_ranges.get(name, ())]
     labels = dictionary.variable_value_labels.get(name, {})
     # Letters are Stata's and SAS's special missing values, which hold no number.

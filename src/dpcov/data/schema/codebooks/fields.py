@@ -11,6 +11,7 @@ from datetime import date
 from typing import Any, Literal
 
 from dpcov.data.cells import MISSING_WORDS, text_of
+from dpcov.data.layout import FileLayout
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Declared, Ignored, Numeric
 
 Holds = Literal["number", "date", "boolean", "text"]
@@ -67,6 +68,12 @@ def _distinct(labels: dict[str, str]) -> dict[str, str]:
     return {
         text: f"{label} ({text})" if label in repeated else label for text, label in labels.items()
     }
+
+
+def only(tables: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """The description of the only table, or of the one of this name."""
+    name = FileLayout(part=part).choose(list(tables), "the codebook", "tables")
+    return dict(tables[name])
 
 
 def words_of(value: Any) -> str:

@@ -6,7 +6,15 @@ Contract: reads a description only; a file that it names is not opened.
 from typing import Any
 
 from dpcov.data.layout import FileLayout
-from dpcov.data.schema.codebooks.fields import Field, Holds, codes_of, sentence, texts_of, words_of
+from dpcov.data.schema.codebooks.fields import (
+    Field,
+    Holds,
+    codes_of,
+    only,
+    sentence,
+    texts_of,
+    words_of,
+)
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import SchemaError
 
@@ -37,10 +45,7 @@ def schema_of(table: dict[str, Any], part: str = "") -> Schema:
 
 def _resource(package: dict[str, Any], part: str) -> dict[str, Any]:
     tables = {str(each.get("name", "")): each for each in package["resources"] if "schema" in each}
-    if part in tables or (not part and len(tables) == 1):
-        return dict(tables[part] if part else next(iter(tables.values())))
-    listed = ", ".join(f"'{name}'" for name in list(tables)[:10])
-    raise SchemaError(f"The package describes the tables {listed or 'none'}. Choose one: --part.")
+    return only(tables, part)
 
 
 def _field(given: dict[str, Any]) -> Field:
