@@ -1,7 +1,10 @@
 """Error of combined releases, and of groups that are estimated together.
 
 Run: python -m benchmarks.analyst.several [--quick] [--data DIR] [--repetitions N] [--out FILE]
+                                            [--only KIND ...]
      python -m benchmarks.analyst.several --page
+
+Of a FILE that is there, the lines that are measured again are replaced.
 
 Rows of the result: what was compared, a table, the budgets, and the root mean square error of a
 correlation: of what is compared with (one release at the whole budget; every group alone), and of
@@ -12,7 +15,6 @@ intervals: the share that is promised, and the share of them that held the truth
 """
 
 import argparse
-import csv
 import sys
 import tempfile
 import warnings
@@ -36,7 +38,10 @@ LINES, PAGE = DOCS / "measured" / "several.csv", DOCS / "several.md"
 TOP_UPS = ((0.02, 0.02), (0.1, 0.1), (0.02, 0.18))
 # How the second release finds its geometry; "planned" shares one of a survey for the whole budget.
 WAYS = ("planned", "first's", "own")
+# What the page advises: a second release that is much larger finds its own.
+MUCH_LARGER = 4
 SURVEY = 0.1
+KINDS = ("top-ups", "groups", "held", "nested")
 RHOS = (0.02, 0.1)
 # By how much groups differ in trials of intervals, what is missing, and where the data are then.
 APART, MISSING, FAR, WITHIN = (0.0, 0.1, 0.3, 1.0), (0.0, 0.15), 20.0, 1.96
@@ -288,16 +293,21 @@ def run(options: argparse.Namespace) -> Iterator[Line]:
         by_group = list(grouped(directory))
     except MissingTable as missing:
         sys.exit(str(missing))
-    for table in [*tables, *(made(seed) for seed in (1, 2, 3))]:
-        for first, second in TOP_UPS:
-            yield from top_up(table, first, second, seeds)
-    for each in by_group:
-        for rho in RHOS:
-            yield from groups(each, rho, seeds)
-    for differ, missing, rho in product(APART, MISSING, RHOS):
-        yield from held(differ, missing, rho, seeds)
-    for differ, rho in product(APART[1:3], RHOS):
-        yield from nested(differ, rho, seeds)
+    kinds = {
+        "top-ups": (
+            line
+            for table in [*tables, *(made(seed) for seed in (1, 2, 3))]
+            for first, second in TOP_UPS
+            for line in top_up(table, first, second, seeds)
+        ),
+        "groups": (
+            line for each, rho in product(by_group, RHOS) for line in groups(each, rho, seeds)
+        ),
+        "held": (line for case in product(APART, MISSING, RHOS) for line in held(*case, seeds)),
+        "nested": (line for case in product(APART[1:3], RHOS) for line in nested(*case, seeds)),
+    }
+    for kind in options.only:
+        yield from kinds[kind]
 
 
 def blocks(lines: pd.DataFrame) -> dict[str, str]:
@@ -313,13 +323,18 @@ def blocks(lines: pd.DataFrame) -> dict[str, str]:
 
 
 def _top_ups(lines: pd.DataFrame) -> str:
-    rows = [["table", "ρ", *(f"{way} geometry" for way in WAYS)]]
+    rows = [["table", "ρ", *(f"{way} geometry" for way in WAYS), "as advised"]]
     wide = lines.pivot_table(index=["table", "budgets"], columns="what", values="ratio", sort=False)
+    wide = wide[[f"top-up, {way}" for way in WAYS]]
+    first, second = (
+        np.array([float(budgets.split(" + ")[i]) for _, budgets in wide.index]) for i in (0, 1)
+    )
+    own = second > MUCH_LARGER * first
+    wide["advised"] = np.where(own, wide["top-up, own"], wide["top-up, first's"])
     for (table, budgets), found in wide.iterrows():
-        rows.append([table, budgets, *(f"{found[f'top-up, {way}']:.2f}" for way in WAYS)])
-    for budgets, found in lines.groupby("budgets", sort=False):
-        means = found.groupby("what")["ratio"].apply(_mean)
-        cells = (f"**{means[f'top-up, {way}']:.2f}**" for way in WAYS)
+        rows.append([table, budgets, *(f"{ratio:.2f}" for ratio in found)])
+    for budgets, found in wide.groupby("budgets", sort=False):
+        cells = (f"**{_mean(found[what]):.2f}**" for what in found)
         rows.append(["**geometric mean**", budgets, *cells])
     return _table(rows)
 
@@ -379,6 +394,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--data")
     parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--only", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -391,10 +407,16 @@ def main() -> None:
         print(line, flush=True)
         found.append(astuple(line))
     if options.out is not None:
-        with options.out.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow([field.name for field in fields(Line)])
-            writer.writerows(found)
+        made_now = pd.DataFrame(found, columns=[field.name for field in fields(Line)])
+        if options.out.exists():
+            made_now = _replaced(pd.read_csv(options.out), made_now)
+        made_now.to_csv(options.out, index=False)
+
+
+def _replaced(lines: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
+    key = ["what", "table", "budgets", "truth"]
+    again = lines[key].astype(str).merge(measured[key].astype(str).assign(again=True), how="left")
+    return pd.concat([measured, lines[again["again"].isna().to_numpy()]], ignore_index=True)
 
 
 if __name__ == "__main__":
