@@ -24,12 +24,9 @@ from starlette.routing import Route
 
 from dpcov.data.sources import Query
 from dpcov.desk import pages
-from dpcov.desk.columns_page import columns as columns_page
-from dpcov.desk.frame import frame
-from dpcov.desk.release_page import release as release_page
 from dpcov.desk.work import STEPS, Work, count_of
 from dpcov.errors import DpcovError
-from dpcov.report.html import asset, el
+from dpcov.report.html import asset
 
 Handler = Callable[[Request], Awaitable[Response]]
 # Of a form: more than the largest schema.
@@ -55,20 +52,7 @@ class Desk:
                 Route(f"{self.base}/open", self.open, methods=["POST"]),
                 Route(f"{self.base}/query", self.query, methods=["POST"]),
                 *(Route(f"{one}/{step}", self.page(step)) for step in STEPS),
-                *(
-                    Route(f"{one}/{step}", self.posted(step), methods=["POST"])
-                    for step in (
-                        "columns",
-                        "text",
-                        "check",
-                        "people",
-                        "rehearse",
-                        "budget",
-                        "account",
-                        "begin",
-                        "stop",
-                    )
-                ),
+                *(Route(f"{one}/{deed}", self.posted(deed), methods=["POST"]) for deed in _DEEDS),
                 Route(f"{one}/news", self.news),
                 Route(f"{one}/files/{{what}}", self.file),
             ]
@@ -102,8 +86,7 @@ class Desk:
         return show
 
     async def _show(self, step: str, work: Work, problems: list[str] | None = None) -> Response:
-        page = _PAGES[step]
-        made = await run_in_threadpool(page, self.base, work, problems or [])
+        made = await run_in_threadpool(pages.show, step, self.base, work, problems or [])
         return HTMLResponse(made, status_code=422 if problems else 200)
 
     async def news(self, request: Request) -> Response:
@@ -199,16 +182,15 @@ class Desk:
         return RedirectResponse(f"{self.base}/{work.name}/{step}", status_code=303)
 
     def _gone(self) -> Response:
-        link = el("a", "Begin again", href=f"{self.base}/")
-        page = frame(
-            self.base, "Nothing is open here", el("p", "The desk was started anew. ", link)
-        )
+        told = "The desk was started anew.", "Begin again", f"{self.base}/"
+        page = pages.message(self.base, "Nothing is open here", *told)
         return HTMLResponse(page, status_code=404)
 
     def _stale(self, work: Work, step: str) -> Response:
-        link = el("a", "Show what is there now", href=f"{self.base}/{work.name}/{step}")
-        told = el("p", "This table was changed in another tab. Nothing was changed here. ", link)
-        return HTMLResponse(frame(self.base, "Changed in another tab", told), status_code=409)
+        told = "This table was changed in another tab. Nothing was changed here."
+        there = "Show what is there now", f"{self.base}/{work.name}/{step}"
+        page = pages.message(self.base, "Changed in another tab", told, *there)
+        return HTMLResponse(page, status_code=409)
 
 
 def _columns(work: Work, given: FormData) -> tuple[str, list[str]]:
@@ -276,13 +258,6 @@ _DEEDS: dict[str, Callable[[Work, FormData], tuple[str, list[str]]]] = {
     "account": _account,
     "begin": _begin,
     "stop": _stop,
-}
-_PAGES: dict[str, Callable[..., bytes]] = {
-    "columns": columns_page,
-    "people": pages.people,
-    "budget": pages.budget,
-    "account": pages.account,
-    "release": release_page,
 }
 _HERE = {
     "text": "columns",

@@ -114,6 +114,11 @@ class Work:
         return cls(data=data, folder=folder, schema=schema, notes=notes, described=described)
 
     @property
+    def about(self) -> str:
+        """What the work is about, for a person."""
+        return self.data if isinstance(self.data, str) else f"A query: {self.data.sql}"
+
+    @property
     def stem(self) -> str:
         """First part of the names of all files that are written."""
         return "table" if isinstance(self.data, Query) else Path(self.data).name.split(".")[0]

@@ -8,7 +8,7 @@ from math import floor, log10
 
 import numpy as np
 
-from dpcov.published.diagnosis import ColumnVerdict, diagnose
+from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, diagnose
 from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum
 from dpcov.published.summary import LIGHTS, told_numbers
 from dpcov.report import charts
@@ -179,7 +179,12 @@ def _eigenvalues(made: Spectrum) -> Html:
 def features(group: GroupNumbers) -> Html:
     """The verdict on every column, with estimates and how far they may be off."""
     found = diagnose(group.release, group)
-    is_centered = group.release.has_intercept
+    told = verdicts(found, is_centered=group.release.has_intercept)
+    return join(el("p", found.headline, class_="lead"), told)
+
+
+def verdicts(found: Diagnosis, *, is_centered: bool = True) -> Html:
+    """What is said of columns, and their table."""
     spread = "Spread" if is_centered else "Root mean square"
     head = ("Column", "Verdict", "Mean", "±", spread, "±", "Correlations ±")
     rows = [_column(column) for column in found.columns]
@@ -191,7 +196,6 @@ def features(group: GroupNumbers) -> Html:
     said = [_finding(*each) for each in found.by_finding()]
     shown, more = said[:FINDINGS_SHOWN], said[FINDINGS_SHOWN:]
     return join(
-        el("p", found.headline, class_="lead"),
         [el("p", remark) for remark in found.remarks],
         el("ul", shown, class_="findings") if shown else None,
         details(f"{len(more)} more findings", el("ul", more, class_="findings")) if more else None,
