@@ -140,8 +140,7 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     """Print what could be read, what would be needed, and what was assumed."""
     from dpcov.pipeline.plan.rehearsal import needed_epsilon
     from dpcov.published.diagnosis import plus_minus
-    from dpcov.published.numbers import WITHIN
-    from dpcov.published.summary import LIGHTS, printable
+    from dpcov.published.summary import printable
 
     with options.steps_progress("Rehearsing") as progress:
         cheaper = list(rehearsal.cheaper())
@@ -155,9 +154,8 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
             progress(done, count)
     found = planned.diagnosis
     lines = [["", "column", "mean ±", "smallest spread", "correlations ±", ""]]
-    for column, smallest in zip(found.columns, planned.smallest, strict=True):
-        light, _, word = LIGHTS[column.verdict].partition(" ")
-        numbers = f"{WITHIN * column.mean_noise:.2g}", smallest, plus_minus(column.within)
+    for column, (verdict, *numbers) in zip(found.columns, planned.cells, strict=True):
+        light, _, word = verdict.partition(" ")
         lines.append([light, column.in_unit, *numbers, word])
     told = [f"With {budget} and {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors:"]
     told += [found.headline, "", *_aligned(lines), ""]

@@ -94,7 +94,7 @@ def show(step: str, base: str, work: Work, problems: Sequence[str] = ()) -> byte
         asked=min(
             stops, key=lambda s: abs(s.amount - float(work.budget.epsilon or 0)), default=None
         ),
-        shown=[{**stop.words, "cells": stop.cells} for stop in stops],
+        shown=[{**stop.words, "cells": stop.planned.cells} for stop in stops],
     )
 
 
