@@ -8,14 +8,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import PackageLoader
 
 from dpcov.data.sources import is_table
 from dpcov.desk.work import KINDS, Work, is_unfilled
-from dpcov.markup import lines_visible, name_of
 from dpcov.pipeline.plan.page import slider_of, table_of
 from dpcov.privacy.meaning import certainty_in_words
-from dpcov.report.html import json_block
+from dpcov.report.html import environment, json_block
 from dpcov.report.results import verdicts
 
 CODEBOOKS = (".toml", ".json", ".xml", ".sav", ".dta", ".sas7bdat", ".xpt")
@@ -24,25 +23,10 @@ _LAYOUT = "How the file is laid out, where it is unusual"
 _NAMED = 8
 
 
-def _shown(value: object) -> object:
-    # Markup stays as it is; Jinja escapes all else.
-    if value is None or hasattr(value, "__html__"):
-        return "" if value is None else value
-    return lines_visible(str(value))
-
-
-_TEMPLATES = Environment(
-    loader=PackageLoader("dpcov.desk"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    finalize=_shown,
-)
+_TEMPLATES = environment(PackageLoader("dpcov.desk"))
 _TEMPLATES.globals |= {
     "certainty_in_words": certainty_in_words,
     "json_block": json_block,
-    "name_of": name_of,
     "slider_of": slider_of,
     "table_of": table_of,
     "verdicts": verdicts,

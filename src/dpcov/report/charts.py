@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 
-from dpcov.report.html import Child, Html, el
+from dpcov.markup import Child, Html, el
 
 WIDTH, HEIGHT = 460.0, 270.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 20.0, 12.0, 40.0

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 
+from dpcov.markup import Html, el, join, name_of, table
 from dpcov.pipeline.plan.rehearsal import Planned, Rehearsal
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
 from dpcov.privacy.guarantee import format_number
 from dpcov.report import charts
-from dpcov.report.html import Html, Section, el, fill, join, json_block, name_of, page, table
+from dpcov.report.html import Section, fill, json_block, page
 
 # Budgets on the page, relative to the one that was asked for.
 FACTORS = tuple(Fraction(tenths, 10) for tenths in (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100))
