@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from dpcov.data.sources import Query
 from dpcov.desk import pages
+from dpcov.desk.commands import script_of
 from dpcov.desk.work import STEPS, Work, count_of
 from dpcov.errors import DpcovError
 from dpcov.report.html import asset
@@ -104,7 +105,7 @@ class Desk:
         if work is not None and what == "script":
             name = f"{work.stem}-release.sh"
             headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-            return PlainTextResponse(work.script(), headers=headers)
+            return PlainTextResponse(script_of(work), headers=headers)
         if work is None or what not in work.files or not work.files[what].exists():
             return self._gone()
         path = work.files[what]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from jinja2 import PackageLoader
 
 from dpcov.data.sources import is_table
+from dpcov.desk.commands import commands_of
 from dpcov.desk.work import KINDS, Work, is_unfilled
 from dpcov.pipeline.plan.page import slider_of, table_of
 from dpcov.privacy.meaning import certainty_in_words
@@ -70,6 +71,7 @@ def show(step: str, base: str, work: Work, problems: Sequence[str] = ()) -> byte
         work=work,
         typed=work.typed,
         problems=problems,
+        commands=commands_of(work, step),
         job=work.job if work.step == step else None,
         columns=_columns(work) if step == "columns" else (),
         kinds=[(kind, kind) for kind in KINDS],
