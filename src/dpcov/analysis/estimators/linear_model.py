@@ -240,11 +240,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _reach(self) -> tuple[Array, Array]:
         # Smallest and largest values of the features that a prediction counts, in original units.
-        columns = self._columns()
-        centers = np.array([column.center for column in columns])
-        half_ranges = np.array([column.half_range for column in columns])
-        away = FAR * self.release_.manifest.norm_bound * half_ranges
-        return centers - away, centers + away
+        away = FAR * self.release_.manifest.norm_bound * self._units.half_ranges
+        return self._units.centers - away, self._units.centers + away
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
