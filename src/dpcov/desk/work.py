@@ -310,12 +310,11 @@ class Work:
     def _start(self, step: str, job: Job) -> None:
         self.job, self.step = job.start(), step
 
-    def stop(self) -> str:
-        """End what goes on, and name the step that it belongs to."""
+    def stop(self) -> None:
+        """End what goes on."""
         if self.job is not None:
             self.job.stop()
             self.job.wait()
-        return self.step or "columns"
 
 
 def _place(data: str | Query, folder: Path) -> str | Query:
