@@ -4,7 +4,7 @@ Contract: a check looks at measured means only; where a curve is absent the verd
 checked``, never confirmed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from benchmarks.papers.figure import (
     Absent,
     Array,
     Check,
+    Claim,
     Curve,
     FigureResult,
     PanelResult,
@@ -262,11 +263,12 @@ def agrees(panel: str, label: str, other: str, factor: float) -> Check:
     return _on(panel, check)
 
 
-def all_of(*checks: Check) -> Check:
+def all_of(*checks: Check | Iterable[Check]) -> Check:
     """Every check that can be made holds, and at least one can be made."""
+    every = [one for each in checks for one in ([each] if callable(each) else each)]
 
     def check(result: FigureResult) -> Verdict:
-        verdicts = [or_absent(each, result) for each in checks]
+        verdicts = [or_absent(each, result) for each in every]
         made = [verdict for verdict in verdicts if verdict.status != "not checked"]
         if not made:
             return verdicts[0]
@@ -278,6 +280,13 @@ def all_of(*checks: Check) -> Check:
         return _decide(not failed, "; ".join(reasons) + missing)
 
     return check
+
+
+def open_claims(*claims: tuple[str, str, str]) -> tuple[Claim, ...]:
+    """Claims that nothing here can show: each with its place, and why."""
+    return tuple(
+        Claim(text=text, source=source, check=unmeasured(reason)) for text, source, reason in claims
+    )
 
 
 def unmeasured(reason: str) -> Check:

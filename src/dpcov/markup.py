@@ -22,6 +22,9 @@ class Html(str):
 
     __slots__ = ()
 
+    def __html__(self) -> str:
+        return self
+
 
 Child = str | Iterable["Child"] | None
 
@@ -36,6 +39,11 @@ def visible(text: str) -> str:
         else letter
         for letter in text
     )
+
+
+def lines_visible(text: str) -> str:
+    """The same line by line: line breaks are layout in code blocks."""
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def shorten(name: str, longest: int = LONGEST_NAME) -> str:
@@ -158,6 +166,5 @@ def _text(child: Child) -> str:
     if isinstance(child, Html):
         return child
     if isinstance(child, str):
-        # Line breaks are layout in code blocks; everything else that cannot be seen is replaced.
-        return "\n".join(escape(visible(line)) for line in child.split("\n"))
+        return escape(lines_visible(child))
     return "".join(map(_text, child))

@@ -48,12 +48,12 @@ def test_the_slider_changes_budget_numbers_headline_and_marker(browser, page, st
     browser.open(page)
     assert browser.text("#amount") == "1"
     before, place = browser.run(NUMBERS), browser.run(PLACE)
-    assert before == [cell for row in stops[5].cells for cell in row]
+    assert before == [cell for row in stops[5].planned.cells for cell in row]
     browser.run(SLIDE, 0)
     assert browser.text("#amount") == "0.1"
     assert "(0.1, 1e-6)-DP" in browser.text("#told")
     assert stops[0].words["headline"] in browser.text("#told")
-    assert browser.run(NUMBERS) == [cell for row in stops[0].cells for cell in row]
+    assert browser.run(NUMBERS) == [cell for row in stops[0].planned.cells for cell in row]
     assert browser.run(PLACE) < place
 
 

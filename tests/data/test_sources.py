@@ -95,8 +95,12 @@ def test_files_can_be_read_again_in_part(tmp_path, name):
 
 PANDAS, POLARS = TABLE.to_pandas(), pl.from_arrow(TABLE)
 PLACES = pl.Enum(["north", 'the "south"', "east,\nwest", "Ünknown"])
+# pandas compares attrs, and arrays in them have no truth value.
+WITH_ATTRS = PANDAS.copy()
+WITH_ATTRS.attrs = {"units": np.arange(3)}
 FRAMES = {
     "pandas": lambda: PANDAS,
+    "pandas attrs": lambda: WITH_ATTRS,
     "pandas index": lambda: PANDAS.set_index(np.arange(N_ROWS) * 3),
     "pandas nullable": lambda: PANDAS.convert_dtypes(),
     "pandas arrow": lambda: TABLE.to_pandas(types_mapper=pd.ArrowDtype),

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 from contextlib import suppress
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow as pa
 import dpcov
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.published.estimate.post import POSTS
-from dpcov.published.export import QUANTITIES, export
+from dpcov.published.export import Quantity, export
 from dpcov.published.file import MANIFEST_NAME
 from dpcov.published.release import Release
 from tests.fuzz.mutate import (
@@ -173,7 +174,7 @@ def use(random, loaded, folder):
         lambda: (loaded.second_moment(post), loaded.expected_error(post)),
         lambda: loaded.covariance(post),
         lambda: (loaded.correlation(post), loaded.mean()),
-        lambda: export(loaded, place, quantity=random.choice(QUANTITIES), overwrite=True),
+        lambda: export(loaded, place, quantity=random.choice(get_args(Quantity)), overwrite=True),
         lambda: loaded.save(place),
     )
     chosen = random.choice(uses)

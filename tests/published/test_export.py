@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.published.export import FORMATS, QUANTITIES, estimate, export
+from dpcov.published.export import FORMATS, Quantity, estimate, export
 
 NAMES = ['plain, "quoted"', "größe", "b"]
 
@@ -38,7 +39,7 @@ def read_json(path):
     return record, np.array(record["values"], dtype=float)
 
 
-@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("quantity", get_args(Quantity))
 @pytest.mark.parametrize("post", ["none", "psd"])
 def test_every_format_holds_the_same_numbers(made, tmp_path, quantity, post):
     labels, values = estimate(made, quantity, post)

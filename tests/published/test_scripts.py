@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ import dpcov
 from dpcov.analysis import PrivateLinearRegression
 from dpcov.cli.main import app
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.published.scripts import PROGRAMS, write_script
+from dpcov.published.scripts import Program, write_script
 from tests.docs.test_blocks import SCHEMA, patients
 from tests.report.examples import UNHELPFUL_NAMES, plain, unhelpful
 
@@ -195,7 +196,7 @@ def test_stata_expands_nothing_in_labels_and_names_are_names(hostile, tmp_path):
     assert "if" not in names and all(len(label) <= 80 for _, label in labels)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", get_args(Program))
 def test_what_a_script_cannot_say_is_refused(release, tmp_path, program):
     with pytest.raises(UsageError, match="no feature of that name"):
         written(release, program, tmp_path, target="nothing")

@@ -3,8 +3,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dpcov.report.html import Html, el, fill, join, json_block, visible
+from dpcov.markup import Html, el, join, visible
+from dpcov.report.html import fill, json_block
 from tests.report.examples import UNHELPFUL_NAMES
+
+SLIDER = ("symbol", "text", "promise", "headline", "start", "last", "least", "most")
 
 
 class Seen(HTMLParser):
@@ -30,9 +33,10 @@ def test_a_name_is_text_wherever_it_stands(name):
     assert seen.tags == ["p"]
     assert seen.words == visible(name)
     assert seen.attributes == [("title", visible(name))]
-    filled = Seen(fill("scree.html", chart="", negative=name))
-    assert filled.tags == ["figure", "figcaption", "span", "span"]
-    assert filled.words.endswith(visible(name))
+    filled = Seen(fill("slider.html", **dict.fromkeys(SLIDER, name)))
+    assert filled.tags == ["div", "label", "output", "input", "div", "span", "span", "p", "code"]
+    assert filled.words.endswith(f"{visible(name)}: {visible(name)}")
+    assert dict(filled.attributes)["aria-valuetext"] == visible(name)
 
 
 @pytest.mark.parametrize("name", UNHELPFUL_NAMES)

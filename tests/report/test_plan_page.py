@@ -39,7 +39,7 @@ def test_the_page_holds_the_numbers_of_every_stop(plan, swept):
     page = render_plan(plan, BUDGET, swept).decode()
     stops = json.loads(re.search(r'id="plan-data">(.*?)</script>', page)[1])["stops"]
     for shown, stop in zip(stops, swept, strict=True):
-        assert shown["cells"] == stop.cells
+        assert shown["cells"] == stop.planned.cells
         assert len(shown["cells"]) == 3
     assert [stop["x"] for stop in stops] == sorted(stop["x"] for stop in stops)
     assert "&lt;i&gt;south&lt;/i&gt;" in page

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import dpcov
+from dpcov.markup import visible
 from dpcov.report import render_release
-from dpcov.report.html import visible
 from dpcov.report.release_page import SECTIONS
 from tests.report.examples import UNHELPFUL_NAMES, demo, grouped, make, plain, unhelpful
 from tests.report.test_html import Seen

@@ -1,4 +1,5 @@
 import re
+from html import unescape
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_examples_on_the_page_use_the_files_name_safely(desk, reported):
     grouped().save(file)
     assert reported(release=file).exit_code == 0
     text = desk.page.read_text(encoding="utf-8")
-    assert "dpcov export &#x27;it&#x27;&quot;&#x27;&quot;&#x27;s $(mine).dpcov&#x27;" in text
+    assert "dpcov export 'it'\"'\"'s $(mine).dpcov'" in unescape(text)
 
 
 def test_a_ledger_on_a_server_is_asked_by_its_whole_url(reported, monkeypatch):

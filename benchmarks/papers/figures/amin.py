@@ -123,16 +123,11 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             text="AD outperforms L and KT everywhere, but for wine at epsilon = 0.01",
             source="4",
             check=all_of(
-                *(
-                    beats(
-                        f"{name} a",
-                        "AD",
-                        other,
-                        **({"within": FROM_TENTH} if name == "wine" else {}),
-                    )
-                    for name in names
-                    for other in ("L", "KT")
+                beats(
+                    f"{name} a", "AD", other, **({"within": FROM_TENTH} if name == "wine" else {})
                 )
+                for name in names
+                for other in ("L", "KT")
             ),
             why=LARGE_EPSILON,
         ),
@@ -142,15 +137,13 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
                 f"from epsilon = 0.1)",
                 source="4",
                 check=all_of(
-                    *(
-                        beats(
-                            f"{name} b",
-                            "AD",
-                            *found,
-                            **({"within": FROM_TENTH} if name == "wine" else {}),
-                        )
-                        for name in names
+                    beats(
+                        f"{name} b",
+                        "AD",
+                        *found,
+                        **({"within": FROM_TENTH} if name == "wine" else {}),
                     )
+                    for name in names
                 ),
                 why=LARGE_EPSILON,
             )
@@ -175,9 +168,7 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
         Claim(
             text="On wine and adult the zero matrix is better than AD at every epsilon",
             source="this project",
-            check=all_of(
-                *(beats(f"{name} a", "zero", "AD") for name in names if name != "airfoil")
-            ),
+            check=all_of(beats(f"{name} a", "zero", "AD") for name in names if name != "airfoil"),
         ),
         Claim(
             text="How the budget is split has no big effect: AD and IT-U are within a factor of "
@@ -199,10 +190,7 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             text="auto is not worse than any pure method of the paper (5 % for chance)",
             source="this project",
             check=all_of(
-                *(
-                    beats(f"{n} a", "auto", "zero", "AD", "IT-U", "KT", "L", factor=1.05)
-                    for n in names
-                )
+                beats(f"{n} a", "auto", "zero", "AD", "IT-U", "KT", "L", factor=1.05) for n in names
             ),
         ),
         Claim(
@@ -210,7 +198,7 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             "delta",
             source="this project",
             check=all_of(
-                *(beats(f"{n} b", "auto with delta 1e-10", "G-10", factor=1.05) for n in names)
+                beats(f"{n} b", "auto with delta 1e-10", "G-10", factor=1.05) for n in names
             ),
         ),
     )
@@ -260,18 +248,16 @@ def amin_regression(effort: Effort) -> Figure:
                 "with delta",
                 source="4 and appendix C",
                 check=all_of(
-                    *(beats(f"{n} weights", "AD", "output perturbation, delta 1e-6") for n in names)
+                    beats(f"{n} weights", "AD", "output perturbation, delta 1e-6") for n in names
                 ),
             ),
             Claim(
                 text="Lemma 1 bounds the distance of the weights in every draw",
                 source="Lemma 1",
                 check=all_of(
-                    *(
-                        below_measured(f"{n} bound", c, f"Lemma 1, {c}")
-                        for n in names
-                        for c in ("AD", "auto")
-                    )
+                    below_measured(f"{n} bound", c, f"Lemma 1, {c}")
+                    for n in names
+                    for c in ("AD", "auto")
                 ),
             ),
             Claim(
@@ -279,10 +265,8 @@ def amin_regression(effort: Effort) -> Figure:
                 "with delta",
                 source="this project",
                 check=all_of(
-                    *(
-                        beats(f"{n} weights", "auto, delta 1e-6", "output perturbation, delta 1e-6")
-                        for n in names
-                    )
+                    beats(f"{n} weights", "auto, delta 1e-6", "output perturbation, delta 1e-6")
+                    for n in names
                 ),
             ),
         ),

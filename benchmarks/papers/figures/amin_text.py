@@ -161,12 +161,12 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
         Claim(
             text="The median number of proposals for one direction is less than d",
             source="3.2",
-            check=all_of(*(below_bound(f"proposals, {n}", "median", "d") for n in names)),
+            check=all_of(below_bound(f"proposals, {n}", "median", "d") for n in names),
         ),
         Claim(
             text="The mean number of proposals for one direction is around 2 d (up to a factor 2)",
             source="3.2",
-            check=all_of(*(agrees(f"proposals, {n}", "mean", "2 d", 2.0) for n in names)),
+            check=all_of(agrees(f"proposals, {n}", "mean", "2 d", 2.0) for n in names),
             why="With rows in the unit ball and epsilon / (2 d) for a direction its density is "
             "nearly flat, and nearly every proposal is kept. The paper's scaling is not known",
         ),
@@ -175,10 +175,8 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             "eigenvalue, in every draw",
             source="Corollary 2",
             check=all_of(
-                *(
-                    below_bound("corollary", f"IT-U, zeta = {zeta:g}", f"zeta = {zeta:g}")
-                    for zeta in ZETAS
-                )
+                below_bound("corollary", f"IT-U, zeta = {zeta:g}", f"zeta = {zeta:g}")
+                for zeta in ZETAS
             ),
         ),
         Claim(
@@ -186,29 +184,29 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             "factor log(lambda_1)",
             source="Theorem 2, 3.1",
             check=all_of(
-                *(below_measured("rank", f"rank {k}", f"Theorem 2, rank {k}") for k in RANKS)
+                below_measured("rank", f"rank {k}", f"Theorem 2, rank {k}") for k in RANKS
             ),
             why="The theorem states no constant; its rate holds",
         ),
         Claim(
             text="The distance from the best matrix of rank k falls at least like 1/sqrt(n)",
             source="Theorem 2",
-            check=all_of(*(falls("rank", f"rank {k}", -0.5, 0.1) for k in RANKS)),
+            check=all_of(falls("rank", f"rank {k}", -0.5, 0.1) for k in RANKS),
         ),
         Claim(
             text="The error of AD and IT-U falls at least like 1/sqrt(n)",
             source="5",
-            check=all_of(*(falls("n", made.label, -0.5, 0.1) for made in (AD, UNIFORM))),
+            check=all_of(falls("n", made.label, -0.5, 0.1) for made in (AD, UNIFORM)),
         ),
         Claim(
             text="The error of the Laplace and Gaussian mechanisms falls like 1/n",
             source="5",
-            check=all_of(*(grows("n", made.label, -1.0, 0.05) for made in (LAPLACE, GAUSSIAN))),
+            check=all_of(grows("n", made.label, -1.0, 0.05) for made in (LAPLACE, GAUSSIAN)),
         ),
         Claim(
             text="The error of AD and IT-U grows no faster than d**(3/2)",
             source="5",
-            check=all_of(*(falls("d", made.label, 1.5, 0.05) for made in (AD, UNIFORM))),
+            check=all_of(falls("d", made.label, 1.5, 0.05) for made in (AD, UNIFORM)),
         ),
         Claim(
             text="The error of Kapralov and Talwar's mechanism needs a largest eigenvalue above "

@@ -60,9 +60,7 @@ def dong2(effort: Effort) -> Figure:
                 text="GaussCov is (slightly) better for small d, SeparateCov much better for "
                 "large d",
                 source="6.1",
-                check=all_of(
-                    *(crosses(f"n{n}", "GaussCov, clipped", "SeparateCov") for n in sizes)
-                ),
+                check=all_of(crosses(f"n{n}", "GaussCov, clipped", "SeparateCov") for n in sizes),
             ),
             Claim(
                 text="The number of columns from which SeparateCov is better grows like n**(2/3)",
@@ -75,7 +73,7 @@ def dong2(effort: Effort) -> Figure:
             Claim(
                 text="The error of GaussCov grows like d",
                 source="1.1",
-                check=all_of(*(grows(f"n{n}", "GaussCov", 1.0, 0.05) for n in sizes)),
+                check=all_of(grows(f"n{n}", "GaussCov", 1.0, 0.05) for n in sizes),
             ),
             Claim(
                 text="For d far above n**(2/3) the error of SeparateCov grows no faster than "
@@ -88,18 +86,16 @@ def dong2(effort: Effort) -> Figure:
             Claim(
                 text="SeparateCov has smaller error than EMCov",
                 source="6.1",
-                check=all_of(*(beats(f"n{n}", "SeparateCov", "EMCov") for n in sizes)),
+                check=all_of(beats(f"n{n}", "SeparateCov", "EMCov") for n in sizes),
             ),
             Claim(
                 text="GaussCov, SeparateCov and AdaptiveCov have the errors of the published "
                 "code, up to a third",
                 source="published code",
                 check=all_of(
-                    *(
-                        agrees(f"n{n}", method, f"{method}, their run", 4 / 3)
-                        for n in sizes
-                        for method in PUBLISHED
-                    )
+                    agrees(f"n{n}", method, f"{method}, their run", 4 / 3)
+                    for n in sizes
+                    for method in PUBLISHED
                 ),
             ),
             auto_claim(*(f"n{n}" for n in sizes)),
@@ -171,10 +167,8 @@ def dong3(effort: Effort) -> Figure:
                 text="SeparateCov, AdaptiveCov and the zero matrix are trace-sensitive",
                 source="6.1, figure 3(a)",
                 check=all_of(
-                    *(
-                        changes_by("N", name, at_most=0.2)
-                        for name in ("zero", "SeparateCov", *ADAPTIVE)
-                    )
+                    changes_by("N", name, at_most=0.2)
+                    for name in ("zero", "SeparateCov", *ADAPTIVE)
                 ),
             ),
             Claim(

@@ -73,7 +73,7 @@ def dong1(effort: Effort) -> Figure:
                 text="No draw exceeds its bound (Lemma 7 for GaussCov, Theorem 1 for SeparateCov)",
                 source="3.1 and Theorem 1",
                 check=all_of(
-                    *(below_bound(f"n{n}", m, f"bound, {m}") for n in sizes for m in METHODS)
+                    below_bound(f"n{n}", m, f"bound, {m}") for n in sizes for m in METHODS
                 ),
             ),
             Claim(

@@ -74,7 +74,7 @@ def dong7(effort: Effort) -> Figure:
             Claim(
                 text="The error of LapCov grows like d**2",
                 source="I.2",
-                check=all_of(*(grows(f"n{n}", "LapCov", 2.0, 0.1) for n in sizes)),
+                check=all_of(grows(f"n{n}", "LapCov", 2.0, 0.1) for n in sizes),
             ),
             Claim(
                 text="For d far above n**(2/5) the error of SeparateCov grows no faster than "
@@ -88,7 +88,7 @@ def dong7(effort: Effort) -> Figure:
             Claim(
                 text="The error of EMCov grows no faster than d",
                 source="I.2",
-                check=all_of(*(falls(f"n{n}", "EMCov", 1.0, 0.1) for n in sizes)),
+                check=all_of(falls(f"n{n}", "EMCov", 1.0, 0.1) for n in sizes),
             ),
             Claim(
                 text="With few rows no method of the paper beats the zero matrix at large d",
@@ -153,20 +153,16 @@ def _pure_claims(*panels: str) -> tuple[Claim, ...]:
         Claim(
             text="SeparateCov always outperforms EMCov (5 % for chance)",
             source="J.2",
-            check=all_of(
-                *(beats(panel, "SeparateCov", "EMCov", factor=NO_WORSE) for panel in panels)
-            ),
+            check=all_of(beats(panel, "SeparateCov", "EMCov", factor=NO_WORSE) for panel in panels),
         ),
         Claim(
             text="SeparateCov does better than LapCov as d grows, or epsilon falls",
             source="J.2",
             check=all_of(
-                *(
-                    ratio_rises(panel, "SeparateCov", "LapCov, clipped")
-                    if panel == "epsilon"
-                    else ratio_rises(panel, "LapCov, clipped", "SeparateCov")
-                    for panel in panels
-                )
+                ratio_rises(panel, "SeparateCov", "LapCov, clipped")
+                if panel == "epsilon"
+                else ratio_rises(panel, "LapCov, clipped", "SeparateCov")
+                for panel in panels
             ),
         ),
         auto_claim(*panels, others=("zero", *METHODS)),

@@ -95,10 +95,8 @@ def adaptive_claims(*panels: str) -> tuple[Claim, ...]:
             text=f"{name}: it follows the better of the two at a small cost (up to half more)",
             source="6.1",
             check=all_of(
-                *(
-                    best_of(panel, name, "GaussCov, clipped", "SeparateCov", factor=1.5)
-                    for panel in panels
-                )
+                best_of(panel, name, "GaussCov, clipped", "SeparateCov", factor=1.5)
+                for panel in panels
             ),
             why=WRONG_CHOICE,
         )
@@ -112,5 +110,5 @@ def auto_claim(
     return Claim(
         text="auto is nowhere worse than the best of the paper's methods (5 % for chance)",
         source=OURS,
-        check=all_of(*(best_of(panel, "auto", *others, factor=NO_WORSE) for panel in panels)),
+        check=all_of(best_of(panel, "auto", *others, factor=NO_WORSE) for panel in panels),
     )

@@ -10,8 +10,8 @@ from benchmarks.papers.claims import (
     changes_by,
     falls,
     grows,
+    open_claims,
     ratio_rises,
-    unmeasured,
 )
 from benchmarks.papers.figure import (
     Bound,
@@ -163,7 +163,7 @@ def dong_text(effort: Effort) -> Figure:
             *_projection_claims(),
             *_theorem_claims(),
             *_sampling_claims(),
-            *_open_claims(),
+            *OPEN,
         ),
     )
 
@@ -199,7 +199,7 @@ def _rival_claims() -> tuple[Claim, ...]:
             text="Where the matrix is well conditioned CoinPress (t = 1 to 5) is as good as "
             "GaussCov with the same noise (up to a factor 1.5)",
             source="6",
-            check=all_of(*(agrees("even", made, SAME_NOISE.label, 1.5) for made in rounds)),
+            check=all_of(agrees("even", made, SAME_NOISE.label, 1.5) for made in rounds),
             why="Every round but the last spends budget, and the norms that rows are clipped to "
             "allow for the noise of the round before, which grows with d",
         ),
@@ -386,7 +386,7 @@ def _theorem_claims() -> tuple[Claim, ...]:
             text="Theorem 3 holds in every draw with the constant 1, for AdaptiveCov with any "
             "constants",
             source="Theorem 3",
-            check=all_of(*(below_bound("theorems", made.label, "Theorem 3") for made in ADAPTIVE)),
+            check=all_of(below_bound("theorems", made.label, "Theorem 3") for made in ADAPTIVE),
         ),
         Claim(
             text="In the introduction's example the bound falls like n**(-9/16) without clipping "
@@ -528,12 +528,8 @@ def _sampling_claims() -> tuple[Claim, ...]:
             "for d of 64 and 128 and epsilon = 0.8",
             source="J.2",
             check=all_of(
-                *(
-                    beats(
-                        f"pure, {title}", "zero", *(made.label for made in PURE[1:] if made != OUR)
-                    )
-                    for title in CORPORA.values()
-                )
+                beats(f"pure, {title}", "zero", *(made.label for made in PURE[1:] if made != OUR))
+                for title in CORPORA.values()
             ),
         ),
         Claim(
@@ -549,35 +545,30 @@ def _sampling_claims() -> tuple[Claim, ...]:
     )
 
 
-def _open_claims() -> tuple[Claim, ...]:
-    return (
-        Claim(
-            text="No mechanism has an error below sqrt(d)/n, and for d < sqrt(n) none below d/n",
-            source="1.1, appendix D",
-            check=unmeasured("draws show single mechanisms, the bound is on all"),
-        ),
-        Claim(
-            text="The search radius of PrivRadius cuts off few rows",
-            source="Lemma 9",
-            check=unmeasured(
-                "the paper's experiments do not need it either, because they scale the rows"
-            ),
-        ),
-        Claim(
-            text="Without the budget for the trace AdaptiveCov costs nothing where all norms are 1",
-            source="6.1",
-            check=unmeasured("AdaptiveCov has no such option here"),
-        ),
-        Claim(
-            text="The errors of figure 5 on News Commentary v16",
-            source="6.2",
-            check=unmeasured(
-                "the corpus could not be obtained, and dong5 shows the orderings on two others"
-            ),
-        ),
-        Claim(
-            text="The lemmas on Laplace matrices and Theorem 4",
-            source="Lemmas 14 to 19, Theorem 4",
-            check=unmeasured("their constants are not stated, and dong7 shows the growth with d"),
-        ),
-    )
+OPEN = open_claims(
+    (
+        "No mechanism has an error below sqrt(d)/n, and for d < sqrt(n) none below d/n",
+        "1.1, appendix D",
+        "draws show single mechanisms, the bound is on all",
+    ),
+    (
+        "The search radius of PrivRadius cuts off few rows",
+        "Lemma 9",
+        "the paper's experiments do not need it either, because they scale the rows",
+    ),
+    (
+        "Without the budget for the trace AdaptiveCov costs nothing where all norms are 1",
+        "6.1",
+        "AdaptiveCov has no such option here",
+    ),
+    (
+        "The errors of figure 5 on News Commentary v16",
+        "6.2",
+        "the corpus could not be obtained, and dong5 shows the orderings on two others",
+    ),
+    (
+        "The lemmas on Laplace matrices and Theorem 4",
+        "Lemmas 14 to 19, Theorem 4",
+        "their constants are not stated, and dong7 shows the growth with d",
+    ),
+)

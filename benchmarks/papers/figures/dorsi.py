@@ -134,36 +134,34 @@ def _claims() -> tuple[Claim, ...]:
             text="The constant 3 is large enough for p up to 2",
             source="this project",
             check=all_of(
-                *(below_bound(f"p, d = {d}", "Algorithm 1", "bound", within=(1, 2)) for d in WIDTHS)
+                below_bound(f"p, d = {d}", "Algorithm 1", "bound", within=(1, 2)) for d in WIDTHS
             ),
         ),
         Claim(
             text="Symmetrizing Z keeps the bound for p up to 4",
             source="this project",
             check=all_of(
-                *(
-                    below_bound(f"p, d = {d}", "Algorithm 1, symmetrized", "bound", within=(1, 4))
-                    for d in WIDTHS
-                )
+                below_bound(f"p, d = {d}", "Algorithm 1, symmetrized", "bound", within=(1, 4))
+                for d in WIDTHS
             ),
         ),
         Claim(
             text="The error grows like d**(1 + 1/p)",
             source="Theorem 1",
             check=all_of(
-                *(grows("d", name, 1 + 1 / p, 0.15, within=(10, inf)) for p, name in NORMS.items())
+                grows("d", name, 1 + 1 / p, 0.15, within=(10, inf)) for p, name in NORMS.items()
             ),
         ),
         Claim(
             text="The error falls like 1/n",
             source="Theorem 1",
-            check=all_of(*(grows("n", name, -1.0, 0.05) for name in NORMS.values())),
+            check=all_of(grows("n", name, -1.0, 0.05) for name in NORMS.values()),
         ),
         Claim(
             text="Algorithm 2 stays below Theorem 2's bound with constant 6",
             source="Theorem 2",
             check=all_of(
-                *(below_bound(key, "Algorithm 2", "bound") for key in ("few", "wide", "trace"))
+                below_bound(key, "Algorithm 2", "bound") for key in ("few", "wide", "trace")
             ),
         ),
         Claim(
@@ -175,7 +173,7 @@ def _claims() -> tuple[Claim, ...]:
             text="Algorithm 2 improves on SeparateCov in all regimes",
             source="1.1",
             check=all_of(
-                *(beats(key, "Algorithm 2", "SeparateCov") for key in ("few", "wide", "trace"))
+                beats(key, "Algorithm 2", "SeparateCov") for key in ("few", "wide", "trace")
             ),
             why="Algorithm 2 leaves 3/10 of epsilon unspent, and the bounds compared in the "
             "paper have no constants",
@@ -185,10 +183,8 @@ def _claims() -> tuple[Claim, ...]:
             "bad as zero)",
             source="this project",
             check=all_of(
-                *(
-                    beats(key, "Algorithm 2, tuned", "SeparateCov", factor=1.15)
-                    for key in ("few", "wide", "trace")
-                )
+                beats(key, "Algorithm 2, tuned", "SeparateCov", factor=1.15)
+                for key in ("few", "wide", "trace")
             ),
         ),
         Claim(
@@ -196,16 +192,14 @@ def _claims() -> tuple[Claim, ...]:
             "(at most 0.55 of it)",
             source="this project",
             check=all_of(
-                *(
-                    beats(
-                        f"p, d = {d}",
-                        "Algorithm 1 on symmetric matrices",
-                        "Algorithm 1",
-                        factor=0.55,
-                        within=(2, 2),
-                    )
-                    for d in WIDTHS
+                beats(
+                    f"p, d = {d}",
+                    "Algorithm 1 on symmetric matrices",
+                    "Algorithm 1",
+                    factor=0.55,
+                    within=(2, 2),
                 )
+                for d in WIDTHS
             ),
         ),
         Claim(
@@ -218,10 +212,7 @@ def _claims() -> tuple[Claim, ...]:
             text="auto is not worse than Algorithm 2 (5 % for chance)",
             source="this project",
             check=all_of(
-                *(
-                    beats(key, "auto", "Algorithm 2", factor=1.05)
-                    for key in ("few", "wide", "trace")
-                )
+                beats(key, "auto", "Algorithm 2", factor=1.05) for key in ("few", "wide", "trace")
             ),
         ),
     )

@@ -93,10 +93,8 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
                 "for few rows, and it is divided by ||U||, which grows with the number of entries"
             ),
             check=all_of(
-                *(
-                    beats(f"sparsity, {kind}", labels["sparsity"][0], labels["sparsity"][-1])
-                    for kind in ("as published", "with a guarantee")
-                )
+                beats(f"sparsity, {kind}", labels["sparsity"][0], labels["sparsity"][-1])
+                for kind in ("as published", "with a guarantee")
             ),
         ),
         Claim(
@@ -109,25 +107,21 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
                 "which a guarantee has to cover"
             ),
             check=all_of(
-                *(
-                    beats(
-                        f"dimension, {kind}",
-                        labels["dimension"][-1],
-                        labels["dimension"][0],
-                        factor=2.0,
-                    )
-                    for kind in ("as published", "with a guarantee")
+                beats(
+                    f"dimension, {kind}",
+                    labels["dimension"][-1],
+                    labels["dimension"][0],
+                    factor=2.0,
                 )
+                for kind in ("as published", "with a guarantee")
             ),
         ),
         Claim(
             text="More privacy means a larger error (2 % for chance)",
             source="V(c) 3)",
             check=all_of(
-                *(
-                    beats(f"privacy, {kind}", strict, loose, factor=1.02)
-                    for kind in ("as published", "with a guarantee")
-                )
+                beats(f"privacy, {kind}", strict, loose, factor=1.02)
+                for kind in ("as published", "with a guarantee")
             ),
         ),
         Claim(
@@ -145,21 +139,17 @@ def _claims(labels: dict[str, list[str]]) -> tuple[Claim, ...]:
             text="With a guarantee, more rows help",
             source="this project",
             check=all_of(
-                *(
-                    changes_by("privacy, with a guarantee", label, at_most=1.0)
-                    for label in labels["privacy"]
-                )
+                changes_by("privacy, with a guarantee", label, at_most=1.0)
+                for label in labels["privacy"]
             ),
         ),
         Claim(
             text="auto is not worse than thresholding with a guarantee (5 % for chance)",
             source="this project",
             check=all_of(
-                *(
-                    beats(f"{key}, with a guarantee", f"auto, {label}", label, factor=1.05)
-                    for key, cases in labels.items()
-                    for label in cases
-                )
+                beats(f"{key}, with a guarantee", f"auto, {label}", label, factor=1.05)
+                for key, cases in labels.items()
+                for label in cases
             ),
         ),
     )
@@ -285,7 +275,7 @@ def _rate_claims() -> tuple[Claim, ...]:
             text="The squared error stays below Theorem 2's expression with the constant 1, "
             "in every draw",
             source="Theorem 2",
-            check=all_of(*(below_bound(axis, name, "bound") for axis in ("n", "p", "epsilon"))),
+            check=all_of(below_bound(axis, name, "bound") for axis in ("n", "p", "epsilon")),
         ),
         Claim(
             text="Once the entries exceed the threshold (n from 100000) the error falls at least "

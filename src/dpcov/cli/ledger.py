@@ -46,9 +46,6 @@ def list_datasets(ledger: options.LedgerPlace) -> None:
 @app.command(epilog=example("ledger show"))
 def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     """List every entry of a dataset and what is left."""
-    from dpcov.privacy.convert import shorten_down
-    from dpcov.privacy.guarantee import format_number
-    from dpcov.privacy.ledger.composition import unit_words
     from dpcov.privacy.ledger.ledger import Ledger
 
     book = Ledger(ledger)
@@ -58,11 +55,8 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     balance = book.remaining(dataset)
     if balance.rows_per_person is not None:
         typer.echo(f"Unit: {options.counted(balance.rows_per_person, 'row')} per person")
-    for unit, total in balance.total.items():
-        left, spent = balance.remaining[unit], format_number(balance.spent[unit])
-        # Rounded down: never more is shown than is left.
-        rest = format_number(shorten_down(left)) if left > total / 10**12 else "0"
-        typer.echo(f"{unit_words(unit)}: total {format_number(total)}, spent {spent}, left {rest}")
+    for unit, total, spent, left in balance.rows:
+        typer.echo(f"{unit}: total {total}, spent {spent}, left {left}")
     typer.echo(balance.in_words)
 
 

@@ -64,20 +64,12 @@ def plan(
         tell_releases(budget, releases)
         return
     options.check_free(html, overwrite)
-    if (schema is None) == (features is None):
-        raise UsageError("Name the table's schema (--schema FILE), or say --features NUMBER.")
     if trace and not (mechanisms and geometry == "schema"):
         raise UsageError("A trace is assumed for bounds. Add --mechanisms --geometry schema.")
     relation = check_neighbors(neighbors)
     if geometry not in ("schema", "private"):
         raise UsageError("A plan is for geometry 'schema' or 'private'.")
-    if rows_per_person < 1:
-        raise UsageError("A person has at least one row.")
-    declared = _schema(schema, features, rows_per_person)
-    if table is not None and declared.patterns:
-        from dpcov.data.sources import open_source
-
-        declared = declared.resolve(open_source(table, declared.file).columns)
+    declared = _schema(schema, features, rows_per_person, table)
     warn_of_large_epsilon(budget.promise, stacklevel=2)
     if mechanisms:
         if rows is None or html is not None or table is not None:
@@ -99,8 +91,11 @@ def plan(
         geometry=geometry,
     )
     tell(rehearsal, budget)
-    if html is None:
-        return
+    if html is not None:
+        _write_page(rehearsal, budget, html, overwrite)
+
+
+def _write_page(rehearsal: "Rehearsal", budget: "Budget", html: Path, overwrite: bool) -> None:
     from dpcov.files import write_file
     from dpcov.pipeline.plan.page import render_plan, sweep
 
@@ -140,8 +135,7 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     """Print what could be read, what would be needed, and what was assumed."""
     from dpcov.pipeline.plan.rehearsal import needed_epsilon
     from dpcov.published.diagnosis import plus_minus
-    from dpcov.published.numbers import WITHIN
-    from dpcov.published.summary import LIGHTS, printable
+    from dpcov.published.summary import printable
 
     with options.steps_progress("Rehearsing") as progress:
         cheaper = list(rehearsal.cheaper())
@@ -155,9 +149,8 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
             progress(done, count)
     found = planned.diagnosis
     lines = [["", "column", "mean ±", "smallest spread", "correlations ±", ""]]
-    for column, smallest in zip(found.columns, planned.smallest, strict=True):
-        light, _, word = LIGHTS[column.verdict].partition(" ")
-        numbers = f"{WITHIN * column.mean_noise:.2g}", smallest, plus_minus(column.within)
+    for column, (verdict, *numbers) in zip(found.columns, planned.cells, strict=True):
+        light, _, word = verdict.partition(" ")
         lines.append([light, column.in_unit, *numbers, word])
     told = [f"With {budget} and {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors:"]
     told += [found.headline, "", *_aligned(lines), ""]
@@ -176,12 +169,21 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     typer.echo(printable("\n".join(told)))
 
 
-def _schema(path: Path | None, features: int | None, rows_per_person: int) -> "Schema":
+def _schema(
+    path: Path | None, features: int | None, rows_per_person: int, table: Path | None
+) -> "Schema":
     from dpcov.data.schema.declared import Numeric
     from dpcov.data.schema.schema import Schema
+    from dpcov.data.sources import open_source
 
+    if (path is None) == (features is None):
+        raise UsageError("Name the table's schema (--schema FILE), or say --features NUMBER.")
+    if rows_per_person < 1:
+        raise UsageError("A person has at least one row.")
     if path is not None:
-        return Schema.from_toml(path, complete=True)
+        read = Schema.from_toml(path, complete=True)
+        is_open = table is not None and read.patterns
+        return read.resolve(open_source(table, read.file).columns) if is_open else read
     if features is None or features < 2:
         raise UsageError("--features counts the intercept and at least one column.")
     unit = Numeric(lower=-1.0, upper=1.0)

@@ -7,10 +7,10 @@ second tab never undoes what the first one did.
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import (
     FileResponse,
@@ -24,16 +24,21 @@ from starlette.routing import Route
 
 from dpcov.data.sources import Query
 from dpcov.desk import pages
-from dpcov.desk.columns_page import columns as columns_page
-from dpcov.desk.frame import frame
-from dpcov.desk.release_page import release as release_page
+from dpcov.desk.commands import script_of
 from dpcov.desk.work import STEPS, Work, count_of
 from dpcov.errors import DpcovError
-from dpcov.report.html import asset, el
+from dpcov.report.html import asset
 
 Handler = Callable[[Request], Awaitable[Response]]
 # Of a form: more than the largest schema.
 _FIELDS, _PART = 100_000, 16 * 2**20
+
+
+class Form(dict[str, str]):
+    """Fields of a form; those that it lacks are empty."""
+
+    def __missing__(self, key: str) -> str:
+        return ""
 
 
 class Desk:
@@ -55,20 +60,7 @@ class Desk:
                 Route(f"{self.base}/open", self.open, methods=["POST"]),
                 Route(f"{self.base}/query", self.query, methods=["POST"]),
                 *(Route(f"{one}/{step}", self.page(step)) for step in STEPS),
-                *(
-                    Route(f"{one}/{step}", self.posted(step), methods=["POST"])
-                    for step in (
-                        "columns",
-                        "text",
-                        "check",
-                        "people",
-                        "rehearse",
-                        "budget",
-                        "account",
-                        "begin",
-                        "stop",
-                    )
-                ),
+                *(Route(f"{one}/{deed}", self.posted(deed), methods=["POST"]) for deed in _DEEDS),
                 Route(f"{one}/news", self.news),
                 Route(f"{one}/files/{{what}}", self.file),
             ]
@@ -102,8 +94,7 @@ class Desk:
         return show
 
     async def _show(self, step: str, work: Work, problems: list[str] | None = None) -> Response:
-        page = _PAGES[step]
-        made = await run_in_threadpool(page, self.base, work, problems or [])
+        made = await run_in_threadpool(pages.show, step, self.base, work, problems or [])
         return HTMLResponse(made, status_code=422 if problems else 200)
 
     async def news(self, request: Request) -> Response:
@@ -121,7 +112,7 @@ class Desk:
         if work is not None and what == "script":
             name = f"{work.stem}-release.sh"
             headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-            return PlainTextResponse(work.script(), headers=headers)
+            return PlainTextResponse(script_of(work), headers=headers)
         if work is None or what not in work.files or not work.files[what].exists():
             return self._gone()
         path = work.files[what]
@@ -139,53 +130,53 @@ class Desk:
         return await self._opened(
             given,
             lambda: Work.open(
-                _text(given, "data"),
+                given["data"],
                 self.folder,
-                _text(given, "schema"),
-                delimiter=_text(given, "delimiter"),
-                decimal=_text(given, "decimal"),
-                encoding=_text(given, "encoding"),
-                header=count_of(_text(given, "header") or "1", "The line of names"),
-                part=_text(given, "part"),
+                given["schema"],
+                delimiter=given["delimiter"],
+                decimal=given["decimal"],
+                encoding=given["encoding"],
+                header=count_of(given["header"] or "1", "The line of names"),
+                part=given["part"],
             ),
         )
 
     async def query(self, request: Request) -> Response:
         """Open a database."""
         given = await _form(request)
-        query = Query(_text(given, "sql"), db=_text(given, "db"))
+        query = Query(given["sql"], db=given["db"])
         return await self._opened(given, lambda: Work.open(query, self.folder))
 
-    async def _opened(self, given: FormData, make: Callable[[], Work]) -> Response:
+    async def _opened(self, given: Form, make: Callable[[], Work]) -> Response:
         try:
             work = await run_in_threadpool(make)
         except DpcovError as error:
             problems, works = str(error).splitlines(), self.works.values()
-            page = pages.start(self.base, self.folder, problems, works, _texts(given))
+            page = pages.start(self.base, self.folder, problems, works, given)
             return HTMLResponse(page, status_code=422)
         self.works[work.name] = work
         return self._to(work, "columns")
 
     def posted(self, what: str) -> Handler:
         """Do what a form asks for, unless another tab was first."""
-        do: Callable[[Work, FormData], tuple[str, list[str]]] = _DEEDS[what]
+        here, do, after = _DEEDS[what]
 
         async def act(request: Request) -> Response:
             work, given = self._work(request), await _form(request)
             if work is None:
                 return self._gone()
-            here, work.typed = _HERE.get(what, what), {}
+            work.typed = {}
             try:
                 with self._lock:
-                    if what != "stop" and _text(given, "version") != str(work.version):
+                    if what != "stop" and given["version"] != str(work.version):
                         return self._stale(work, here)
-                    going, problems = await run_in_threadpool(do, work, given)
+                    problems = await run_in_threadpool(do, work, given)
                     work.version += 1
             except DpcovError as error:
                 problems = str(error).splitlines()
             if not problems:
-                return self._to(work, going)
-            work.typed = _texts(given)
+                return self._to(work, after or work.step or "columns")
+            work.typed = given
             return await self._show(here, work, problems)
 
         return act
@@ -199,111 +190,77 @@ class Desk:
         return RedirectResponse(f"{self.base}/{work.name}/{step}", status_code=303)
 
     def _gone(self) -> Response:
-        link = el("a", "Begin again", href=f"{self.base}/")
-        page = frame(
-            self.base, "Nothing is open here", el("p", "The desk was started anew. ", link)
-        )
+        told = "The desk was started anew.", "Begin again", f"{self.base}/"
+        page = pages.message(self.base, "Nothing is open here", *told)
         return HTMLResponse(page, status_code=404)
 
     def _stale(self, work: Work, step: str) -> Response:
-        link = el("a", "Show what is there now", href=f"{self.base}/{work.name}/{step}")
-        told = el("p", "This table was changed in another tab. Nothing was changed here. ", link)
-        return HTMLResponse(frame(self.base, "Changed in another tab", told), status_code=409)
+        told = "This table was changed in another tab. Nothing was changed here."
+        there = "Show what is there now", f"{self.base}/{work.name}/{step}"
+        page = pages.message(self.base, "Changed in another tab", told, *there)
+        return HTMLResponse(page, status_code=409)
 
 
-def _columns(work: Work, given: FormData) -> tuple[str, list[str]]:
+def _columns(work: Work, given: Form) -> list[str]:
     names, typed = list(work.schema.columns), dict[str, dict[str, str]]()
     for key, value in given.items():
         place, dot, what = key.partition(".")
         if dot and place.isdecimal() and int(place) < len(names):
-            typed.setdefault(names[int(place)], {})[what] = str(value)
-    problems = work.declare(typed)
-    return "people", problems or work.schema.problems()
+            typed.setdefault(names[int(place)], {})[what] = value
+    return work.declare(typed) or work.schema.problems()
 
 
-def _schema_text(work: Work, given: FormData) -> tuple[str, list[str]]:
-    work.write_schema(_text(given, "toml"))
-    return "columns", []
+def _people(work: Work, given: Form) -> list[str]:
+    keys = ("neighbors", "rows_per_person", "rows", "title", "by")
+    work.decide_people(*(given[key] for key in keys))
+    return work.missing()["people"]
 
 
-def _check(work: Work, given: FormData) -> tuple[str, list[str]]:
-    work.check()
-    return "columns", []
-
-
-def _people(work: Work, given: FormData) -> tuple[str, list[str]]:
-    work.decide_people(
-        *(_text(given, key) for key in ("neighbors", "rows_per_person", "rows", "title", "by"))
-    )
-    return "budget", work.missing()["people"]
-
-
-def _rehearse(work: Work, given: FormData) -> tuple[str, list[str]]:
-    work.expected_rows = count_of(_text(given, "expected_rows"), "The number of rows")
-    work.decide_budget(_text(given, "epsilon"), _text(given, "delta"))
-    work.public = _text(given, "public").strip()
+def _rehearse(work: Work, given: Form) -> None:
+    work.expected_rows = count_of(given["expected_rows"], "The number of rows")
+    work.decide_budget(given["epsilon"], given["delta"])
+    work.public = given["public"].strip()
     work.rehearse()
-    return "budget", []
 
 
-def _budget(work: Work, given: FormData) -> tuple[str, list[str]]:
-    work.decide_budget(_text(given, "chosen"), _text(given, "delta"))
-    return "account", []
+def _budget(work: Work, given: Form) -> None:
+    work.decide_budget(given["chosen"], given["delta"])
 
 
-def _account(work: Work, given: FormData) -> tuple[str, list[str]]:
+def _account(work: Work, given: Form) -> None:
     keys = ("ledger", "dataset", "total_epsilon", "total_delta")
-    work.decide_account(*(_text(given, key) for key in keys))
-    return "release", []
+    work.decide_account(*(given[key] for key in keys))
 
 
-def _begin(work: Work, given: FormData) -> tuple[str, list[str]]:
-    work.begin(overwrite=_text(given, "overwrite") == "yes")
-    return "release", []
+def _begin(work: Work, given: Form) -> None:
+    work.begin(overwrite=given["overwrite"] == "yes")
 
 
-def _stop(work: Work, given: FormData) -> tuple[str, list[str]]:
-    return work.stop(), []
+class Deed(NamedTuple):
+    """What a form asks for: on which page, what is done, which page is next."""
+
+    here: str
+    do: Callable[[Work, Form], list[str] | None]
+    after: str
 
 
-_DEEDS: dict[str, Callable[[Work, FormData], tuple[str, list[str]]]] = {
-    "columns": _columns,
-    "text": _schema_text,
-    "check": _check,
-    "people": _people,
-    "rehearse": _rehearse,
-    "budget": _budget,
-    "account": _account,
-    "begin": _begin,
-    "stop": _stop,
-}
-_PAGES: dict[str, Callable[..., bytes]] = {
-    "columns": columns_page,
-    "people": pages.people,
-    "budget": pages.budget,
-    "account": pages.account,
-    "release": release_page,
-}
-_HERE = {
-    "text": "columns",
-    "check": "columns",
-    "rehearse": "budget",
-    "begin": "release",
-    "stop": "release",
+_DEEDS = {
+    "columns": Deed("columns", _columns, "people"),
+    "text": Deed("columns", lambda work, given: work.write_schema(given["toml"]), "columns"),
+    "check": Deed("columns", lambda work, given: work.check(), "columns"),
+    "people": Deed("people", _people, "budget"),
+    "rehearse": Deed("budget", _rehearse, "budget"),
+    "budget": Deed("budget", _budget, "account"),
+    "account": Deed("account", _account, "release"),
+    "begin": Deed("release", _begin, "release"),
+    # On to the step that the work belonged to.
+    "stop": Deed("release", lambda work, given: work.stop(), ""),
 }
 
 
-async def _form(request: Request) -> FormData:
-    return await request.form(max_fields=_FIELDS, max_files=0, max_part_size=_PART)
-
-
-def _texts(given: FormData) -> dict[str, str]:
-    return {key: text for key, text in given.items() if isinstance(text, str)}
-
-
-def _text(given: FormData, key: str) -> str:
-    value = given.get(key, "")
-    return value if isinstance(value, str) else ""
+async def _form(request: Request) -> Form:
+    given = await request.form(max_fields=_FIELDS, max_files=0, max_part_size=_PART)
+    return Form({key: text for key, text in given.items() if isinstance(text, str)})
 
 
 def _own(name: str) -> str:

@@ -9,11 +9,22 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from dpcov.errors import DpcovError
 
 Tell = Callable[[int, int | None], None]
+
+
+def counting(tell: Tell) -> Callable[[int], None]:
+    """Rows after every block become steps done."""
+    done = 0
+
+    def read(rows: int) -> None:
+        nonlocal done
+        done += rows
+        tell(done, None)
+
+    return read
 
 
 class StoppedError(DpcovError):
@@ -33,10 +44,9 @@ class Job:
     """
 
     what: str
-    run: Callable[[Tell], Any]
+    run: Callable[[Tell], None]
     done: int = 0
     total: int | None = None
-    result: Any = None
     problem: str = ""
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -76,7 +86,7 @@ class Job:
     def _work(self) -> None:
         try:
             self._tell(0)
-            self.result = self.run(self._tell)
+            self.run(self._tell)
         except DpcovError as error:
             self.problem = "\n".join([str(error), *getattr(error, "__notes__", ())])
         except Exception as error:

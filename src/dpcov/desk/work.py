@@ -1,11 +1,10 @@
-"""What a person has decided at the desk so far, and the command lines that say the same.
+"""What a person has decided at the desk so far, and what is done about it.
 
 Contract: holds public decisions and names; no value of a row.  What is done is done through the
 library's doors, which refuse what the command line refuses.
 """
 
 import secrets
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
 from dpcov.data.sources import Query, Source, open_source
-from dpcov.desk.job import Job, Tell
+from dpcov.desk.job import Job, Tell, counting
 from dpcov.errors import DpcovError, SchemaError, UsageError
 from dpcov.files import write_file
 from dpcov.pipeline.plan.page import Stop, sweep
@@ -114,6 +113,11 @@ class Work:
         return cls(data=data, folder=folder, schema=schema, notes=notes, described=described)
 
     @property
+    def about(self) -> str:
+        """What the work is about, for a person."""
+        return self.data if isinstance(self.data, str) else f"A query: {self.data.sql}"
+
+    @property
     def stem(self) -> str:
         """First part of the names of all files that are written."""
         return "table" if isinstance(self.data, Query) else Path(self.data).name.split(".")[0]
@@ -163,16 +167,8 @@ class Work:
         schema, source = self.schema, self.source()
         schema.require_complete()
 
-        def run(tell: Tell) -> TableFit:
-            count = 0
-
-            def rows_read(rows: int) -> None:
-                nonlocal count
-                count += rows
-                tell(count, None)
-
-            self.fitted = fit(source, schema, rows_read)
-            return self.fitted
+        def run(tell: Tell) -> None:
+            self.fitted = fit(source, schema, counting(tell))
 
         self._start("columns", Job("Reading the table", run))
 
@@ -265,9 +261,8 @@ class Work:
         )
         budget = self.budget
 
-        def run(tell: Tell) -> list[Stop]:
+        def run(tell: Tell) -> None:
             self.stops = sweep(rehearsal, budget, tell)
-            return self.stops
 
         self._start("budget", Job("Rehearsing the release at several budgets", run))
 
@@ -289,32 +284,25 @@ class Work:
         self.schema.save(files["schema"])
         data = _place(self.data, self.folder)
 
-        def run(tell: Tell) -> Release:
-            count = 0
-
-            def rows_read(rows: int) -> None:
-                nonlocal count
-                count += rows
-                # How many there are is private where their number is.
-                tell(count if self.neighbors == "replace-one" else 0, None)
-
+        def run(tell: Tell) -> None:
+            # How many there are is private where their number is.
+            is_public = self.neighbors == "replace-one"
             made = release(
                 data,
                 schema=self.schema,
                 budget=self.budget,
                 neighbors=self.neighbors,
-                n_rows=self.rows if self.neighbors == "replace-one" else None,
+                n_rows=self.rows if is_public else None,
                 by=self.by or None,
                 ledger=self.ledger_place,
                 dataset=self.account,
                 output=files["release"],
                 overwrite=overwrite,
-                progress=rows_read,
+                progress=counting(tell) if is_public else lambda rows: tell(0, None),
             )
             page = render_release(made, file_name=files["release"].name)
             write_file(files["report"], page, overwrite=overwrite)
             self.made = made
-            return made
 
         self.made = None
         self._start("release", Job("Releasing", run))
@@ -322,83 +310,11 @@ class Work:
     def _start(self, step: str, job: Job) -> None:
         self.job, self.step = job.start(), step
 
-    def stop(self) -> str:
-        """End what goes on, and name the step that it belongs to."""
+    def stop(self) -> None:
+        """End what goes on."""
         if self.job is not None:
             self.job.stop()
             self.job.wait()
-        return self.step or "columns"
-
-    # --- the same as commands ----------------------------------------------------------------
-
-    def commands(self, step: str) -> list[str]:
-        """The command lines of a step."""
-        toml, out = self.files["schema"].name, self.files["release"].name
-        table = self._table()
-        terms = f"--epsilon {shlex.quote(self.epsilon)}"
-        terms += f" --delta {shlex.quote(self.delta)}" if self.delta else ""
-        relation = "" if self.neighbors == "replace-one" else f" --neighbors {self.neighbors}"
-        account = f"{shlex.quote(self.ledger)} --dataset {shlex.quote(self.account)}"
-        known = self.rows if self.neighbors == "replace-one" else None
-        rows = f" --rows {known}" if known else ""
-        rows += f" --by {q(self.by)}" if self.by else ""
-        public = f" --table {q(self.public)}" if self.public else ""
-        written = {
-            "columns": [
-                f"dpcov schema draft {table}{self._described()} -o {q(toml)}",
-                f"dpcov schema check {q(toml)} {self._checked()}",
-            ],
-            "people": [f"dpcov schema check {q(toml)}"],
-            "budget": [
-                f"dpcov plan --schema {q(toml)} --rows {self.rows or self.expected_rows or 'N'} "
-                f"{terms}{relation}{public}"
-            ],
-            "account": [f"dpcov ledger show {account}"],
-            "release": [
-                f"dpcov release {table} --schema {q(toml)} {terms}{relation}{rows} \\\n"
-                f"    --ledger {account} -o {q(out)}",
-                f"dpcov doctor {q(out)}",
-                f"dpcov report {q(out)} -o {q(self.files['report'].name)}",
-            ],
-        }
-        if self.total_epsilon:
-            total = f"--epsilon {q(self.total_epsilon)}"
-            total += f" --delta {q(self.total_delta)}" if self.total_delta else ""
-            written["account"].insert(0, f"dpcov ledger create {account} {total}{relation}")
-        return written[step]
-
-    def script(self) -> str:
-        """A shell script that does all of it again."""
-        schema = self.schema.dumps()
-        lines = ["#!/bin/sh", "set -e", f"cat > {q(self.files['schema'].name)} <<'SCHEMA'"]
-        lines += [schema.rstrip("\n"), "SCHEMA"]
-        if self.total_epsilon:
-            lines.append(self.commands("account")[0])
-        return "\n".join([*lines, *self.commands("release"), ""])
-
-    def _described(self) -> str:
-        layout, known = self.schema.file, self.described
-        said = [] if known.endswith(".toml") or not known else [f"--codebook {q(known)}"]
-        said += [] if self.schema.decimal == "." else [f"--decimal {q(self.schema.decimal)}"]
-        if layout is not None:
-            fields = {"delimiter": layout.delimiter, "encoding": layout.encoding}
-            fields |= {"header": str(layout.header), "part": layout.part}
-            plain = msgspec.structs.asdict(FileLayout())
-            said += [
-                f"--{key} {q(str(x))}" for key, x in fields.items() if str(x) != str(plain[key])
-            ]
-        return "".join(f" {part}" for part in said)
-
-    def _checked(self) -> str:
-        return f"--data {self._table()}" if isinstance(self.data, str) else self._table()
-
-    def _table(self) -> str:
-        if isinstance(self.data, str):
-            return q(self.data)
-        return f"--sql {q(self.data.sql)} --db-env DPCOV_DB"
-
-
-q = shlex.quote
 
 
 def _place(data: str | Query, folder: Path) -> str | Query:

@@ -114,7 +114,8 @@ _FINER = Fraction(1, 2)
 class Spread:
     """Center and scale in units of a column's bounds, -1 and 1; a level's center is its share.
 
-    ``energy`` is the mean square of what is seen of the encoded values.
+    ``energy`` is the mean square of values around the center over the squared scale: 1/2 where it
+    was not measured, 0 where nothing but the bounds is known.
     """
 
     center: float

@@ -10,15 +10,11 @@ from functools import cached_property, wraps
 from math import sqrt
 from typing import Any, ParamSpec, TypeVar
 
-import msgspec
 import numpy as np
 
 from dpcov.errors import ReleaseError
-from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.options import plain
-from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.combined import arrays_of, check_combined, combined_unit, reference_of
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
@@ -32,20 +28,12 @@ from dpcov.published.estimate.entry_noise import (
 from dpcov.published.estimate.levels import between, has_blocks, positive, relations, with_known
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
-from dpcov.published.estimate.unit import (
-    STEP,
-    UnitEstimate,
-    centered,
-    probes,
-    unit_estimate,
-    with_noise,
-)
-from dpcov.published.file import Arrays, fingerprint
+from dpcov.published.estimate.unit import STEP, UnitEstimate, centered, probes, with_noise
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, correlation_of
-from dpcov.published.manifest import Manifest, read_guarantee
-from dpcov.published.statistics import NoisyStatistics, Post
+from dpcov.published.record import ReleaseRecord
+from dpcov.published.statistics import Post
 
 # Noise on a share of missing values from which nothing can be corrected by it.
 _UNKNOWN_SHARE = 0.2
@@ -68,103 +56,10 @@ def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
     return limited
 
 
-class BaseRelease:
-    """Noisy statistics, the law of their noise, the guarantee, and what is estimated from them."""
+class BaseRelease(ReleaseRecord):
+    """What is estimated from a release, as arrays."""
 
-    def __init__(self, manifest: Manifest, arrays: Arrays) -> None:
-        self.manifest = manifest
-        self.guarantee: Guarantee = read_guarantee(manifest.guarantee)
-        stated = msgspec.structs.asdict(manifest.statistics)
-        n_groups = max(1, len(manifest.groups))
-        self.statistics = NoisyStatistics(arrays=arrays, n_groups=n_groups, **stated)
-        if not arrays_make_sense(manifest, self.statistics):
-            raise ReleaseError(
-                "The numbers of the release contradict each other; get a fresh copy."
-            )
-        # Of a combined one: the releases that it was made of, oldest first.
-        self.members: tuple[BaseRelease, ...] = tuple(
-            type(self)(member, arrays_of(arrays, place))
-            for place, member in enumerate(manifest.combined)
-        )
-        check_combined(manifest, self.members)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BaseRelease) and self.fingerprint == other.fingerprint
-
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the manifest, which covers every array: publish it beside the file."""
-        return fingerprint(self.manifest)
-
-    @property
-    def has_intercept(self) -> bool:
-        """Whether means, and so a centered covariance, can be computed."""
-        return self.manifest.columns[0].kind == "intercept"
-
-    @property
-    def encoded_features(self) -> tuple[EncodedColumn, ...]:
-        """The encoded columns without the intercept, indicators of missing values included."""
-        return tuple(column for column in self.manifest.columns if column.kind != "intercept")
-
-    @cached_property
-    def features(self) -> tuple[EncodedColumn, ...]:
-        """The encoded columns without the intercept and without indicators of missing values.
-
-        Without an intercept nothing is known of the rows in which a value is present, and
-        indicators are features like others.
-        """
-        encoded = self.encoded_features
-        return tuple(encoded[place] for place in self._shown)
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Names of the features, without the intercept and indicators of missing values."""
-        return tuple(column.name for column in self.features)
-
-    @property
-    def centers(self) -> Array:
-        """Centers of the features' public bounds, shape (p,)."""
-        return np.array([column.center for column in self.features])
-
-    @property
-    def half_ranges(self) -> Array:
-        """Half widths of the features' public bounds, shape (p,)."""
-        return np.array([column.half_range for column in self.features])
-
-    @property
-    def group_names(self) -> tuple[str, ...]:
-        """Names of the public groups that have a matrix each; empty without groups."""
-        return self.manifest.groups
-
-    @property
-    def is_private(self) -> bool:
-        """False when the randomness was seeded for research: such a release protects nobody."""
-        return not any("not private" in warning for warning in self.manifest.warnings)
-
-    @property
-    def n_rows(self) -> float:
-        """Public number of rows, or its private estimate under add-remove-one."""
-        return self.unit.n_rows
-
-    @cached_property
-    def unit(self) -> UnitEstimate:
-        """The second moment before post-processing, and the law of its noise."""
-        if self.members:
-            return combined_unit(self.members, self.manifest.disjoint)
-        return unit_estimate(self.statistics, self.manifest.n_rows)
-
-    @cached_property
-    def frame(self) -> Frame:
-        """From the coordinates in which noise was added to encoded ones."""
-        return reference_of(self.members).frame if self.members else Frame.of(self.statistics)
-
-    @property
-    def public_intercept(self) -> float | None:
-        """Second moment of the intercept in the unit ball, where every row carries it whole."""
-        return self.manifest.norm_bound**-2.0 if self.manifest.intercept_is_public else None
+    members: tuple["BaseRelease", ...]
 
     @cached_property
     def _moment(self) -> Noisy:
@@ -219,11 +114,6 @@ class BaseRelease:
         # The noise hides how many rows there are.
         except ReleaseError:
             return False
-
-    @cached_property
-    def _shown(self) -> Places:
-        kept = [c.kind != "missing" or not self.has_intercept for c in self.encoded_features]
-        return np.flatnonzero(kept)
 
     def _of(self, values: Array, indicators: bool) -> Array:
         return values if indicators else values[np.ix_(*[self._shown] * values.ndim)]

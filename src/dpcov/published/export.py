@@ -31,7 +31,6 @@ from dpcov.published.statistics import Post
 
 Format = Literal["csv", "json", "npz", "r", "frictionless", "dcat"]
 Quantity = Literal["covariance", "correlation", "second-moment", "mean"]
-QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 # Formats that are called as files end, and the endings of the others.
 FORMATS: tuple[Format, ...] = get_args(Format)[:4]
 _ENDINGS: dict[str, Format] = {"datapackage.json": "frictionless", ".jsonld": "dcat"}

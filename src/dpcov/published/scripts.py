@@ -12,7 +12,7 @@ from itertools import count
 from math import isfinite
 from pathlib import Path
 from string import Template
-from typing import Literal, get_args
+from typing import Literal
 
 from dpcov.errors import UsageError
 from dpcov.files import write_file
@@ -22,26 +22,13 @@ from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import Post
 
 Program = Literal["r", "julia", "stata"]
-PROGRAMS: tuple[Program, ...] = get_args(Program)
 _TEMPLATES = {"r": "script.R", "julia": "script.jl", "stata": "script.do"}
 # Stata's limit is 32 letters; a number may have to be added.
 _LONGEST, _LONGEST_LABEL = 26, 80
 # Words that R or Stata keep to themselves.
-_RESERVED = {
-    "if",
-    "else",
-    "repeat",
-    "while",
-    "function",
-    "for",
-    "next",
-    "break",
-    "in",
-    "using",
-    "with",
-}
-_RESERVED |= {"byte", "double", "float", "int", "long", "str", "strl", "inf", "nan", "na", "null"}
-_RESERVED |= {"true", "false"}
+_RESERVED = {"if", "else", "repeat", "while", "function", "for", "next", "break", "in", "using"}
+_RESERVED |= {"with", "byte", "double", "float", "int", "long", "str", "strl", "inf", "nan", "na"}
+_RESERVED |= {"null", "true", "false"}
 _PER_LINE = 4
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 
-from dpcov.report.html import Child, Html, el
+from dpcov.markup import Child, Html, el
 
 WIDTH, HEIGHT = 460.0, 270.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 20.0, 12.0, 40.0
@@ -61,9 +61,9 @@ def horizontal(low: float, high: float, *, logarithmic: bool = True) -> Axis:
     return Axis(low=low, high=high, start=LEFT, end=WIDTH - RIGHT, logarithmic=logarithmic)
 
 
-def vertical(low: float, high: float, *, logarithmic: bool = True) -> Axis:
-    """Scale along the height of a chart, upward."""
-    return Axis(low=low, high=high, start=HEIGHT - BOTTOM, end=TOP, logarithmic=logarithmic)
+def vertical(low: float, high: float) -> Axis:
+    """Logarithmic scale along the height of a chart, upward."""
+    return Axis(low=low, high=high, start=HEIGHT - BOTTOM, end=TOP)
 
 
 def chart(x: Axis, y: Axis, *drawn: Child, label: str, x_label: str, y_label: str) -> Html:

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
+from dpcov.markup import Child, Html, el, join, name_of, note, table
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import WITHIN, GroupNumbers
 from dpcov.published.pooled import PooledGroups, most_distinct
 from dpcov.published.release import Release
 from dpcov.report.charts import number
-from dpcov.report.html import Child, Html, el, fill, join, name_of, note, table
+from dpcov.report.html import fill
 from dpcov.report.results import signed
 
 # Small maps, the features of one, shades of a color, columns of the table, and differences.

@@ -9,46 +9,25 @@ that slipped through the escaping could not run or load anything.
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
-from string import Template
 from typing import Any, NamedTuple
+
+from jinja2 import BaseLoader, Environment, FunctionLoader, StrictUndefined, select_autoescape
 
 from dpcov.markup import (
     Child,
     Html,
     details,
-    el,
     join,
+    lines_visible,
     name_of,
     names_of,
     note,
     shorten,
     table,
-    visible,
 )
-
-# With the builder itself, all that a page is made of.
-__all__ = [
-    "Child",
-    "Html",
-    "Section",
-    "asset",
-    "details",
-    "el",
-    "fill",
-    "join",
-    "json_block",
-    "lines",
-    "name_of",
-    "names_of",
-    "note",
-    "page",
-    "shorten",
-    "table",
-    "visible",
-]
 
 
 def json_block(identifier: str, content: Any) -> Html:
@@ -65,19 +44,44 @@ def asset(name: str) -> str:
     return resources.files("dpcov.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def lines(name: str, values: Mapping[str, object]) -> Iterator[str]:
-    """Lines of a file in ``assets``, filled; one that a value of None belongs to is left out."""
-    for line in asset(name).splitlines():
-        template = Template(line.strip())
-        if all(values[gap] is not None for gap in template.get_identifiers()):
-            yield template.substitute(values)
+def environment(loader: BaseLoader) -> Environment:
+    """Templates in which all values are escaped, if they are put in a file of HTML."""
+    made = Environment(
+        loader=loader,
+        autoescape=select_autoescape(("html",)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    helpers = (details, name_of, names_of, note, shorten, table)
+    made.globals |= {each.__name__: each for each in helpers}
+    return made
 
 
-def fill(name: str, **values: Child) -> Html:
-    """Fill an HTML file in ``assets``, as :func:`lines` does."""
-    # Values are escaped here, so that no template can forget it.
-    safe = {key: None if value is None else join(value) for key, value in values.items()}
-    return Html("".join(lines(name, safe)))
+def _shown(value: object) -> object:
+    if value is None or hasattr(value, "__html__"):
+        return "" if value is None else value
+    return lines_visible(str(value))
+
+
+def _source(name: str) -> str:
+    # Line breaks in a page's templates are for those who read them.
+    text = asset(name)
+    return "".join(map(str.strip, text.splitlines())) if name.endswith(".html") else text
+
+
+_TEMPLATES = environment(FunctionLoader(_source))
+
+
+def filled(name: str, **values: Any) -> str:
+    """Text of a template in ``assets``."""
+    return _TEMPLATES.get_template(name).render(values)
+
+
+def fill(name: str, **values: Any) -> Html:
+    """Markup of a template in ``assets``."""
+    return Html(filled(name, **values))
 
 
 class Section(NamedTuple):
@@ -94,20 +98,13 @@ def page(title: str, sections: Sequence[Section], scripts: Iterable[str], **fram
 
     ``frame`` is the subtitle, top, footer, and blocks of data for the scripts.
     """
-    style, code = asset("style.css"), "\n".join(map(asset, scripts))
-    links = (el("li", el("a", part.short, href=f"#{part.key}")) for part in sections)
     # Style and script are not escaped: the policy's hashes are those of these very characters.
-    frame |= {"title": title, "style": Html(style), "code": Html(code)}
-    frame |= {"contents": el("ul", links), "sections": map(_section, sections)}
+    style, code = Html(asset("style.css")), Html("\n".join(map(asset, scripts)))
     digests = (hashlib.sha256(text.encode()).digest() for text in (style, code))
     ours, script = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     # Not even a plugin, a form or another base for links is allowed.
     policy = f"default-src 'none'; style-src {ours}; script-src {script}; "
-    frame |= {"policy": Html(f"{policy}base-uri 'none'; form-action 'none'")}
-    return f"{fill('page.html', **frame)}\n".encode()
-
-
-def _section(part: Section) -> Html:
-    heading = f"{part.key}-title"
-    title = el("h2", part.title, id=heading)
-    return el("section", title, part.content, id=part.key, aria_labelledby=heading)
+    policy = Html(f"{policy}base-uri 'none'; form-action 'none'")
+    about = {key: join(value) for key, value in frame.items()}
+    own = {"title": title, "sections": sections, "style": style, "code": code, "policy": policy}
+    return f"{fill('page.html', **own, **about)}\n".encode()

@@ -8,19 +8,19 @@ from math import floor, log10
 
 import numpy as np
 
-from dpcov.published.diagnosis import ColumnVerdict, diagnose
+from dpcov.markup import Child, Html, details, el, join, name_of, table
+from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, diagnose
 from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum
 from dpcov.published.summary import LIGHTS, told_numbers
 from dpcov.report import charts
 from dpcov.report.charts import number
 from dpcov.report.heatmap import strongest
-from dpcov.report.html import Child, Html, details, el, fill, join, name_of, names_of, note, table
+from dpcov.report.html import fill
 
 STRONGEST_SHOWN = 12
 # Up to this many features the whole matrix is also a table.
 WHOLE_TABLE = 16
 ROWS_SHOWN = 30
-FINDINGS_SHOWN, NAMES_SHOWN = 8, 6
 POINTS_SHOWN = 400
 
 
@@ -31,26 +31,13 @@ def correlations(group: GroupNumbers, drawn: bool) -> Html:
     made, names = group.estimates, group.release.feature_names
     if len(names) < 2:
         return el("p", "There is one feature, so there are no correlations.")
-    about_zero = " (about zero: this release does not know the means)"
-    too_large = note("This matrix is too large for a page; use dpcov export.")
     return fill(
         "correlations.html",
-        about_zero="" if group.release.has_intercept else about_zero,
-        map=_map(group, made) if drawn else too_large,
+        group=group,
+        made=made,
+        drawn=drawn,
         strongest=_strongest(group, made),
         whole=_matrix(made, names) if len(names) <= WHOLE_TABLE else None,
-    )
-
-
-def _map(group: GroupNumbers, made: Estimates) -> Html:
-    box = el("input", type="checkbox", class_="fade", checked=True)
-    fade = el("label", box, f" Hide what noise alone could make (below {made.clear:.1f} noise std)")
-    return fill(
-        "map.html",
-        index=str(group.index),
-        label=f"Correlation heat map of {len(made.correlation)} features. Arrow keys move the "
-        "cursor, plus and minus zoom, zero shows everything.",
-        fade=None if made.correlation_noise is None else el("div", fade, class_="tools"),
     )
 
 
@@ -107,13 +94,12 @@ def spectrum(group: GroupNumbers) -> Html:
         return el("p", "There is one feature, so its variance is the only eigenvalue.")
     if not np.any(made.noisy > 0):
         return el("p", "No eigenvalue is positive: the noise hides everything.")
-    hidden = int(np.sum(made.noisy <= 0))
-    verb = "s are" if hidden > 1 else " is"
-    negative = f" {hidden} noisy eigenvalue{verb} negative and not drawn."
-    return join(
-        el("p", _spectrum_words(made), class_="lead"),
-        fill("scree.html", chart=_scree(made), negative=negative if hidden else ""),
-        details("The eigenvalues as a table", _eigenvalues(made)),
+    return fill(
+        "scree.html",
+        words=_spectrum_words(made),
+        chart=_scree(made),
+        hidden=int(np.sum(made.noisy <= 0)),
+        eigenvalues=_eigenvalues(made),
     )
 
 
@@ -179,7 +165,12 @@ def _eigenvalues(made: Spectrum) -> Html:
 def features(group: GroupNumbers) -> Html:
     """The verdict on every column, with estimates and how far they may be off."""
     found = diagnose(group.release, group)
-    is_centered = group.release.has_intercept
+    told = verdicts(found, is_centered=group.release.has_intercept)
+    return join(el("p", found.headline, class_="lead"), told)
+
+
+def verdicts(found: Diagnosis, *, is_centered: bool = True) -> Html:
+    """What is said of columns, and their table."""
     spread = "Spread" if is_centered else "Root mean square"
     head = ("Column", "Verdict", "Mean", "±", spread, "±", "Correlations ±")
     rows = [_column(column) for column in found.columns]
@@ -188,22 +179,9 @@ def features(group: GroupNumbers) -> Html:
         "columns that can be used, at the median"
     )
     made = table(head, rows, caption=caption, text=(1,))
-    said = [_finding(*each) for each in found.by_finding()]
-    shown, more = said[:FINDINGS_SHOWN], said[FINDINGS_SHOWN:]
-    return join(
-        el("p", found.headline, class_="lead"),
-        [el("p", remark) for remark in found.remarks],
-        el("ul", shown, class_="findings") if shown else None,
-        details(f"{len(more)} more findings", el("ul", more, class_="findings")) if more else None,
-        el("div", made, class_="sortable tall" if len(rows) > ROWS_SHOWN else "sortable"),
+    return fill(
+        "verdicts.html", found=found, made=made, lights=LIGHTS, finding=list(found.by_finding())
     )
-
-
-def _finding(names: Sequence[str], column: ColumnVerdict) -> Html:
-    light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    who = el("strong", names_of(names[:NAMES_SHOWN]), more)
-    return el("li", light, " ", who, f": {column.cause} {column.advice}".rstrip())
 
 
 def _column(column: ColumnVerdict) -> list[Child]:

@@ -14,7 +14,12 @@ from sklearn.base import RegressorMixin
 from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.base import ReleaseEstimator, require_number
 from dpcov.analysis.estimators.fit_rows import Bounds, Roles, columns_of, table_of
-from dpcov.analysis.estimators.regression_summary import RegressionSummary, regression_summary
+from dpcov.analysis.estimators.regression_summary import (
+    NOTES,
+    PENALIZED,
+    RegressionSummary,
+    with_coefficients,
+)
 from dpcov.analysis.estimators.ridge_path import Probe, RidgeProblem
 from dpcov.analysis.features import (
     Columns,
@@ -28,14 +33,16 @@ from dpcov.analysis.features import (
     without_references,
 )
 from dpcov.analysis.intervals.inference import coefficient_intervals
+from dpcov.analysis.intervals.table import IntervalTable
 from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import half_range_map
-from dpcov.markup import CELL, Child, listing, name_of
+from dpcov.markup import CELL, Child, listing, name_of, shorten
 from dpcov.published.base import noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import DEVIATIONS
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
+from dpcov.published.words import rows_in_words
 
 FAR = 2.0
 """Lengths of the longest row beyond which a value is moved: one cost tables with real tails, three
@@ -172,7 +179,33 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         tables = self.conf_int(level, **options)
         errors = zip(self._problems, self._mean_squares(), strict=True)
         r2 = [1.0 - error / p.mean_square(np.zeros(len(p.features))) for p, error in errors]
-        return regression_summary(self, [tables] if self._flat else tables, r2)
+        return self._summed_up([tables] if self._flat else tables, r2)
+
+    def _summed_up(self, tables: list[IntervalTable], r2: list[float]) -> RegressionSummary:
+        release, goals = self.release_, ", ".join(shorten(goal.name) for goal in self._goals)
+        told = [
+            (
+                "Release",
+                f"{release.manifest.title or 'untitled table'}, {release.fingerprint[:12]}",
+            ),
+            ("Guarantee", str(release.guarantee)),
+            ("Rows", rows_in_words(release)),
+            (self._r2_words, ", ".join(f"{x:.3f}" if np.isfinite(x) else "–" for x in r2)),
+            ("Features", f"{len(tables[0].rows) - self.fit_intercept} coefficients"),
+        ]
+        notes = [*NOTES, *tables[0].notes]
+        if any(self._penalties):
+            told.append(("Penalty", ", ".join(f"{alpha:.4g}" for alpha in self._penalties)))
+            notes.insert(len(NOTES), PENALIZED)
+        found = np.column_stack([np.atleast_1d(self.intercept_), np.atleast_2d(self.coef_)])
+        # As tables of intervals have them: with the intercept, where there is one.
+        rows = found[:, not self.fit_intercept :].tolist()
+        return RegressionSummary(
+            title=f"{type(self).__name__} of {goals}",
+            facts=tuple(told),
+            tables=tuple(map(with_coefficients, tables, rows)),
+            notes=tuple(dict.fromkeys(notes)),
+        )
 
     def _mean_squares(self) -> list[float]:
         """Mean squared errors of all targets, in encoded units."""
@@ -207,11 +240,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _reach(self) -> tuple[Array, Array]:
         # Smallest and largest values of the features that a prediction counts, in original units.
-        columns = self._columns()
-        centers = np.array([column.center for column in columns])
-        half_ranges = np.array([column.half_range for column in columns])
-        away = FAR * self.release_.manifest.norm_bound * half_ranges
-        return centers - away, centers + away
+        away = FAR * self.release_.manifest.norm_bound * self._units.half_ranges
+        return self._units.centers - away, self._units.centers + away
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

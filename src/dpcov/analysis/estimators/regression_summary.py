@@ -3,27 +3,20 @@
 Contract: reads a fitted model; costs no privacy.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.markup import CELL, Child, card, el, facts, listing, name_of, shorten
 from dpcov.published.summary import printable
-from dpcov.published.words import rows_in_words
-
-if TYPE_CHECKING:
-    from dpcov.analysis.estimators.linear_model import LinearModel
 
 _HEAD = ("coef", "std err", "sampling", "privacy")
 _WIDTH, _LONGEST = 12, 40
-_NOTES = (
+NOTES = (
     "coef: what the model predicts with; intervals start from the estimate before post-processing.",
     "std err: both parts together; sampling: which rows are in the table; privacy: the noise.",
 )
-_PENALIZED = "The penalty is taken as given: intervals are for what it gives without noise."
+PENALIZED = "The penalty is taken as given: intervals are for what it gives without noise."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,36 +77,10 @@ class RegressionSummary:
         )
 
 
-def regression_summary(
-    model: "LinearModel", tables: list[IntervalTable], r2: list[float]
-) -> RegressionSummary:
-    """Sum up a fitted model with intervals and R² of every target."""
-    release, names = model.release_, [goal.name for goal in model._goals]
-    title = f"{type(model).__name__} of {', '.join(shorten(name, _LONGEST) for name in names)}"
-    told = [
-        ("Release", f"{release.manifest.title or 'untitled table'}, {release.fingerprint[:12]}"),
-        ("Guarantee", str(release.guarantee)),
-        ("Rows", rows_in_words(release)),
-        (model._r2_words, ", ".join(f"{value:.3f}" if isfinite(value) else "–" for value in r2)),
-        ("Features", f"{len(tables[0].rows) - model.fit_intercept} coefficients"),
-    ]
-    if any(model._penalties):
-        told.append(("Penalty", ", ".join(f"{alpha:.4g}" for alpha in model._penalties)))
-    notes = [*_NOTES, *([_PENALIZED] if any(model._penalties) else [])]
-    coefficients = np.column_stack([np.atleast_1d(model.intercept_), np.atleast_2d(model.coef_)])
-    # As tables of intervals have them: with the intercept, where there is one.
-    own = tuple(
-        replace(
-            table, rows=tuple(map(_with_coefficient, table.rows, row[not model.fit_intercept :]))
-        )
-        for table, row in zip(tables, coefficients.tolist(), strict=True)
-    )
-    notes += [said for said in tables[0].notes if said not in notes]
-    return RegressionSummary(title=title, facts=tuple(told), tables=own, notes=tuple(notes))
-
-
-def _with_coefficient(row: Interval, coefficient: float) -> Interval:
-    return replace(row, estimate=coefficient)
+def with_coefficients(table: IntervalTable, coefficients: Sequence[float]) -> IntervalTable:
+    """The same intervals beside what the model predicts with."""
+    pairs = zip(table.rows, coefficients, strict=True)
+    return replace(table, rows=tuple(replace(row, estimate=own) for row, own in pairs))
 
 
 def _ends(level: float) -> tuple[str, str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcov.analysis.features import Coding, Places
 from dpcov.analysis.intervals.law import MomentLaw
-from dpcov.analysis.intervals.table import Interval, solve_quadratic
+from dpcov.analysis.intervals.table import INTERCEPT, Interval, solve_quadratic
 from dpcov.published.linalg.symmetric import Array
 
 
@@ -113,7 +113,7 @@ def coefficient_lines(
         centers = np.array([columns[place].center for place in places]) / half_ranges
         offsets = coding.reference - coding.contrasts.T @ centers[coding.kept]
         functional = goal.half_range * np.append(1.0, directions @ offsets)
-        lines.append(fit.line("(intercept)", functional, goal.center, error_factor(law, [target])))
+        lines.append(fit.line(INTERCEPT, functional, goal.center, error_factor(law, [target])))
     for place, contrast in zip(map(int, places[coding.kept]), coding.contrasts, strict=True):
         scale = goal.half_range / columns[place].half_range
         functional = np.append([0.0] * fit_intercept, directions @ contrast) * scale

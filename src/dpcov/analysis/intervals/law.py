@@ -324,12 +324,7 @@ def moment_law(
             "Everything in this release drowned in noise and no matrix was released, so no "
             "interval can be given. Use more rows or a larger budget."
         )
-    intercept = release.public_intercept
-    moment = release.frame.moment(unit.matrix, intercept) * release.manifest.norm_bound**2
-    shares = None
-    if release.presence is not None and moment[0, 0] > 0:
-        found = release.presence.moments(moment / moment[0, 0])
-        moment, shares = found.moment() * moment[0, 0], found.shares
+    moment, shares = _moment_and_shares(release)
     intercept_is_known = release.has_intercept and release.manifest.intercept_is_public
     if intercept_is_known:
         moment[0, 0] = 1.0
@@ -360,6 +355,16 @@ def moment_law(
         design_effect=design_effect or 1.0,
         notes=notes,
     )
+
+
+def _moment_and_shares(release: Release) -> tuple[Array, Array | None]:
+    # Where values are missing, over those that are present, and the parts of the rows that are.
+    scale = release.manifest.norm_bound**2
+    moment = release.frame.moment(release.unit.matrix, release.public_intercept) * scale
+    if release.presence is None or not moment[0, 0] > 0:
+        return moment, None
+    found = release.presence.moments(moment / moment[0, 0])
+    return found.moment() * moment[0, 0], found.shares
 
 
 def _diagonal(noise: MomentNoise, d: int, intercept_is_known: bool) -> Array:

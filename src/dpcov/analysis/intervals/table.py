@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.markup import CELL, card, el, listing, name_of
+from dpcov.markup import CELL, card, el, listing, name_of, shorten
 from dpcov.published.linalg.symmetric import Array
+from dpcov.published.plots import NAME_LENGTH, new_axes
 
+INTERCEPT = "(intercept)"
 # The variance of a - t b is p - 2 q t + r t**2, from numbers (p, q, r).
 Triple = tuple[float, float, float]
 Pair = tuple[float, float]
@@ -105,9 +107,34 @@ class IntervalTable:
         One that is not bounded is a dotted line across.  The intercept of a regression, whose unit
         is another one, is left out.
         """
-        from dpcov.analysis.intervals.forest import plot_intervals
-
-        return plot_intervals(self, axes)
+        rows = [row for row in self.rows if row.name != INTERCEPT] or list(self.rows)
+        if axes is None:
+            axes = new_axes(7.0, min(20.0, 1.4 + 0.3 * max(len(rows), 2)))
+        for place, row in enumerate(rows):
+            ends = row.lower, row.upper
+            if np.isfinite(ends).all():
+                axes.plot(ends, [place, place], color="C0", linewidth=2, solid_capstyle="butt")
+            else:
+                # In shares of the width: from end to end, whatever the other lines need.
+                axes.axhline(place, color="0.6", linestyle=":", linewidth=1.5)
+        bounded = [
+            place for place, row in enumerate(rows) if np.isfinite([row.lower, row.upper]).all()
+        ]
+        estimates = [rows[place].estimate for place in bounded]
+        axes.plot(estimates, bounded, "o", color="C0", markersize=5)
+        numbers = [x for place in bounded for x in (rows[place].lower, rows[place].upper)]
+        # Whether an interval holds zero is what people look for, where zero is near.
+        if numbers and min(numbers) <= 0.3 * max(numbers) and max(numbers) >= 0.3 * min(numbers):
+            axes.axvline(0.0, color="0.5", linewidth=0.8)
+        names = [shorten(row.name, 2 * NAME_LENGTH) for row in rows]
+        axes.set_yticks(range(len(rows)), names, parse_math=False)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        hidden = "; dotted: not bounded" if len(bounded) < len(rows) else ""
+        told = f"{100 * self.level:g} % intervals{hidden}"
+        axes.set_xlabel(shorten(f"{self.what}, {told}", 90), parse_math=False)
+        return axes
 
     def __str__(self) -> str:
         width = max(map(len, self.names), default=0)

@@ -42,7 +42,7 @@ class FrameSource(Source):
     def __init__(self, frame: nw.DataFrame[Any], name: str) -> None:
         self.name = name
         self.n_rows = len(frame)
-        self._frame = frame
+        self._frame = _bare(frame)
         self.columns = check_names([str(label) for label in frame.columns], name)
 
     def kinds(self) -> dict[str, Kind]:
@@ -157,6 +157,15 @@ def open_frame(data: object, name: str) -> Source:
         return ReaderSource(stream, name)
     kind = type(data).__name__
     raise DataError(f"Data of type {kind} are not known. Give a path, a data frame, or an array.")
+
+
+def _bare(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    # pandas compares the attrs of what it puts together, and an array in them has no truth value.
+    if not getattr(frame.to_native(), "attrs", None):
+        return frame
+    native = frame.to_native().copy(deep=False)
+    native.attrs = {}
+    return nw.from_native(native, eager_only=True)
 
 
 def _pandas_column(cells: Any, name: str, reading: ReadAs) -> pa.Array | pa.ChunkedArray:

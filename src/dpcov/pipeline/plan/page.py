@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 
+from dpcov.markup import Html, el, join, name_of, table
 from dpcov.pipeline.plan.rehearsal import Planned, Rehearsal
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
 from dpcov.privacy.guarantee import format_number
-from dpcov.published.diagnosis import ColumnVerdict, plus_minus
-from dpcov.published.numbers import WITHIN
-from dpcov.published.summary import LIGHTS
 from dpcov.report import charts
-from dpcov.report.html import Html, Section, el, fill, join, json_block, name_of, page, table
+from dpcov.report.html import Section, fill, json_block, page
 
 # Budgets on the page, relative to the one that was asked for.
 FACTORS = tuple(Fraction(tenths, 10) for tenths in (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100))
@@ -45,17 +43,6 @@ class Stop:
             "promise": str(self.budget),
             "headline": self.planned.diagnosis.headline,
         }
-
-    @property
-    def cells(self) -> list[list[str]]:
-        """Numbers of the table, a row for each column."""
-        columns = self.planned.diagnosis.columns
-        return [_row(*each) for each in zip(columns, self.planned.smallest, strict=True)]
-
-
-def _row(column: ColumnVerdict, smallest: str) -> list[str]:
-    mean = "–" if isnan(column.mean_noise) else f"{WITHIN * column.mean_noise:.2g}"
-    return [LIGHTS[column.verdict], mean, smallest, plus_minus(column.within)]
 
 
 def sweep(
@@ -88,7 +75,7 @@ def render_plan(rehearsal: Rehearsal, budget: Budget, stops: Sequence[Stop]) -> 
     asked = next(stop for stop in stops if stop.budget == budget)
     unit = "rho" if budget.rho else "epsilon"
     x = charts.horizontal(stops[0].amount, stops[-1].amount)
-    shown = [{**stop.words, "x": x(stop.amount), "cells": stop.cells} for stop in stops]
+    shown = [{**stop.words, "x": x(stop.amount), "cells": stop.planned.cells} for stop in stops]
     delta = "" if budget.delta is None else f", delta {format_number(budget.delta)}"
     drawn = _chart(x, stops, asked, unit)
     reading = join(
@@ -131,7 +118,7 @@ def table_of(asked: Stop) -> Html:
             *(el("span", text, data_cell=f"{k},{m}") for m, text in enumerate(cells)),
         )
         for k, (column, cells) in enumerate(
-            zip(asked.planned.diagnosis.columns, asked.cells, strict=True)
+            zip(asked.planned.diagnosis.columns, asked.planned.cells, strict=True)
         )
     ]
     caption = "In the unit of the column; of levels the rarest that shows, as a part of the rows"

@@ -28,8 +28,10 @@ from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, Neighbors, PureDP
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.diagnosis import Diagnosis
+from dpcov.published.diagnosis import Diagnosis, plus_minus
+from dpcov.published.numbers import WITHIN
 from dpcov.published.release import Release
+from dpcov.published.summary import LIGHTS
 
 SPREAD = 1 / 8
 """Assumed spread of a number, as a part of the width of its bounds."""
@@ -175,6 +177,14 @@ class Planned:
     scales_are_found: bool
     smallest: tuple[str, ...]
 
+    @property
+    def cells(self) -> list[list[str]]:
+        """Verdict, ± of the mean, smallest spread and ± of correlations, for each column."""
+        return [
+            [LIGHTS[c.verdict], _size(WITHIN * c.mean_noise), least, plus_minus(c.within)]
+            for c, least in zip(self.diagnosis.columns, self.smallest, strict=True)
+        ]
+
     @classmethod
     def of(cls, made: Release) -> "Planned":
         """What a rehearsal's release says."""
@@ -187,11 +197,15 @@ class Planned:
         )
 
 
+def _size(value: float) -> str:
+    return "–" if isnan(value) else f"{value:.2g}"
+
+
 def _smallest(column: EncodedColumn, spread: float) -> str:
     if isnan(spread):
         return "–"
     if column.kind == "numeric":
-        return "any" if column.lower is not None else f"{spread:.2g}"
+        return "any" if column.lower is not None else _size(spread)
     # Of two values that p and 1 - p of the rows have: spread**2 = p (1 - p).
     return f"{100 * (1 - sqrt(1 - 4 * spread**2)) / 2:.2g} %" if spread < 0.5 else "–"
 

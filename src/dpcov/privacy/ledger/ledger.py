@@ -14,7 +14,8 @@ from pathlib import Path
 
 from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Neighbors, check_neighbors
+from dpcov.privacy.convert import shorten_down
+from dpcov.privacy.guarantee import Neighbors, check_neighbors, format_number
 from dpcov.privacy.ledger import composition as rules
 from dpcov.privacy.ledger.composition import Amounts, Composition
 from dpcov.privacy.ledger.records import Dataset, Entry, now
@@ -42,6 +43,18 @@ class Balance:
     spent: Amounts
     remaining: Amounts
     in_words: str = ""
+
+    @property
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Unit, total, spent and left, as people read them."""
+        found = []
+        for unit, total in self.total.items():
+            left = self.remaining[unit]
+            # Rounded down: never more is shown than is left.
+            rest = format_number(shorten_down(left)) if left > total / 10**12 else "0"
+            numbers = format_number(total), format_number(self.spent[unit]), rest
+            found.append((rules.unit_words(unit), *numbers))
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,8 +62,6 @@ class PostProcessing:
     apply: Callable[[Noisy], Array]
     # Expected squared Frobenius error caused by the noise, where that is known.
     squared_error: Callable[[Noisy], float | None] = lambda noisy: None
-    # Whether it projects on a set that holds the truth: no error grows.
-    is_contraction: bool = False
     may_be_indefinite: bool = False
     # Whether strata of noise alone are estimated as zero, so that their noise does not count.
     drops_empty: bool = False
@@ -199,19 +197,15 @@ POSTS: dict[Post, PostProcessing] = {
         may_be_indefinite=True,
     ),
     "psd": PostProcessing(
-        words="negative eigenvalues were set to zero",
-        apply=lambda noisy: project_psd(noisy.matrix),
-        is_contraction=True,
+        words="negative eigenvalues were set to zero", apply=lambda noisy: project_psd(noisy.matrix)
     ),
     "clip": PostProcessing(
         words="eigenvalues were clipped to what the public bounds allow",
         apply=lambda noisy: clip_eigenvalues(noisy.matrix, 0.0, noisy.trace_bound),
-        is_contraction=True,
     ),
     "projection": PostProcessing(
         words="the nearest positive semidefinite matrix within the private trace was taken",
         apply=_projected,
-        is_contraction=True,
     ),
     "shrink": PostProcessing(
         words="optimal shrinkage: directions that the noise dominates were pulled toward zero",

@@ -1,0 +1,68 @@
+"""The command lines that say what was decided at the desk, and a script of them."""
+
+from shlex import quote
+
+import msgspec
+
+from dpcov.data.layout import FileLayout
+from dpcov.desk.work import Work
+
+
+def commands_of(work: Work, step: str) -> list[str]:
+    """The command lines of a step."""
+    schema, made, page = (quote(work.files[each].name) for each in ("schema", "release", "report"))
+    terms = _flags(epsilon=work.epsilon, delta=work.delta)
+    is_public = work.neighbors == "replace-one"
+    relation = _flags(neighbors="" if is_public else work.neighbors)
+    rows = _flags(rows=work.rows if is_public else None, by=work.by)
+    account = quote(work.ledger) + _flags(dataset=work.account)
+    table = _table(work)
+    if step == "columns":
+        checked = f"--data {table}" if isinstance(work.data, str) else table
+        drafted = f"dpcov schema draft {table}{_described(work)} -o {schema}"
+        return [drafted, f"dpcov schema check {schema} {checked}"]
+    if step == "people":
+        return [f"dpcov schema check {schema}"]
+    if step == "budget":
+        expected = work.rows or work.expected_rows or "N"
+        public = _flags(table=work.public)
+        return [f"dpcov plan --schema {schema} --rows {expected}{terms}{relation}{public}"]
+    if step == "account":
+        total = _flags(epsilon=work.total_epsilon, delta=work.total_delta)
+        opened = [f"dpcov ledger create {account}{total}{relation}"] if work.total_epsilon else []
+        return [*opened, f"dpcov ledger show {account}"]
+    return [
+        f"dpcov release {table} --schema {schema}{terms}{relation}{rows} \\\n"
+        f"    --ledger {account} -o {made}",
+        f"dpcov doctor {made}",
+        f"dpcov report {made} -o {page}",
+    ]
+
+
+def script_of(work: Work) -> str:
+    """A shell script that does all of it again."""
+    opened = commands_of(work, "account")[:1] if work.total_epsilon else []
+    lines = ["#!/bin/sh", "set -e", f"cat > {quote(work.files['schema'].name)} <<'SCHEMA'"]
+    lines += [work.schema.dumps().rstrip("\n"), "SCHEMA", *opened]
+    return "\n".join([*lines, *commands_of(work, "release"), ""])
+
+
+def _flags(**given: object) -> str:
+    return "".join(f" --{name} {quote(str(value))}" for name, value in given.items() if value)
+
+
+def _table(work: Work) -> str:
+    if isinstance(work.data, str):
+        return quote(work.data)
+    return f"--sql {quote(work.data.sql)} --db-env DPCOV_DB"
+
+
+def _described(work: Work) -> str:
+    # What a draft needs to know of the file beside its name.
+    layout, decimal = work.schema.file, work.schema.decimal
+    book = "" if work.described.endswith(".toml") else work.described
+    plain = msgspec.structs.asdict(FileLayout())
+    stated = {} if layout is None else msgspec.structs.asdict(layout)
+    kept = ("delimiter", "encoding", "header", "part")
+    unusual = {name: stated[name] for name in kept if stated.get(name) not in (None, plain[name])}
+    return _flags(codebook=book, decimal="" if decimal == "." else decimal, **unusual)

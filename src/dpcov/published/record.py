@@ -1,0 +1,127 @@
+"""What a release states, and how it is read as one noisy second moment.
+
+Contract: everything here is public.  Numbers that contradict each other are refused.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from dpcov.errors import ReleaseError
+from dpcov.privacy.guarantee import Guarantee
+from dpcov.published.checks import arrays_make_sense
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.combined import arrays_of, check_combined, combined_unit, reference_of
+from dpcov.published.estimate.entry_noise import Places
+from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
+from dpcov.published.file import Arrays, fingerprint
+from dpcov.published.frame import Frame
+from dpcov.published.linalg.symmetric import Array
+from dpcov.published.manifest import Manifest, read_guarantee
+from dpcov.published.statistics import NoisyStatistics
+
+
+class ReleaseRecord:
+    """What a release states: statistics, guarantee, columns, groups; and the law of its noise."""
+
+    def __init__(self, manifest: Manifest, arrays: Arrays) -> None:
+        self.manifest = manifest
+        self.guarantee: Guarantee = read_guarantee(manifest.guarantee)
+        stated = msgspec.structs.asdict(manifest.statistics)
+        n_groups = max(1, len(manifest.groups))
+        self.statistics = NoisyStatistics(arrays=arrays, n_groups=n_groups, **stated)
+        if not arrays_make_sense(manifest, self.statistics):
+            raise ReleaseError(
+                "The numbers of the release contradict each other; get a fresh copy."
+            )
+        # Of a combined one: the releases that it was made of, oldest first.
+        self.members: tuple[Any, ...] = tuple(
+            type(self)(member, arrays_of(arrays, place))
+            for place, member in enumerate(manifest.combined)
+        )
+        check_combined(manifest, self.members)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReleaseRecord) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the manifest, which covers every array: publish it beside the file."""
+        return fingerprint(self.manifest)
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether means, and so a centered covariance, can be computed."""
+        return self.manifest.columns[0].kind == "intercept"
+
+    @property
+    def encoded_features(self) -> tuple[EncodedColumn, ...]:
+        """The encoded columns without the intercept, indicators of missing values included."""
+        return tuple(column for column in self.manifest.columns if column.kind != "intercept")
+
+    @cached_property
+    def features(self) -> tuple[EncodedColumn, ...]:
+        """The encoded columns without the intercept and without indicators of missing values.
+
+        Without an intercept nothing is known of the rows in which a value is present, and
+        indicators are features like others.
+        """
+        encoded = self.encoded_features
+        return tuple(encoded[place] for place in self._shown)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features, without the intercept and indicators of missing values."""
+        return tuple(column.name for column in self.features)
+
+    @property
+    def centers(self) -> Array:
+        """Centers of the features' public bounds, shape (p,)."""
+        return np.array([column.center for column in self.features])
+
+    @property
+    def half_ranges(self) -> Array:
+        """Half widths of the features' public bounds, shape (p,)."""
+        return np.array([column.half_range for column in self.features])
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Names of the public groups that have a matrix each; empty without groups."""
+        return self.manifest.groups
+
+    @property
+    def is_private(self) -> bool:
+        """False when the randomness was seeded for research: such a release protects nobody."""
+        return not any("not private" in warning for warning in self.manifest.warnings)
+
+    @property
+    def n_rows(self) -> float:
+        """Public number of rows, or its private estimate under add-remove-one."""
+        return self.unit.n_rows
+
+    @cached_property
+    def unit(self) -> UnitEstimate:
+        """The second moment before post-processing, and the law of its noise."""
+        if self.members:
+            return combined_unit(self.members, self.manifest.disjoint)
+        return unit_estimate(self.statistics, self.manifest.n_rows)
+
+    @cached_property
+    def frame(self) -> Frame:
+        """From the coordinates in which noise was added to encoded ones."""
+        return reference_of(self.members).frame if self.members else Frame.of(self.statistics)
+
+    @property
+    def public_intercept(self) -> float | None:
+        """Second moment of the intercept in the unit ball, where every row carries it whole."""
+        return self.manifest.norm_bound**-2.0 if self.manifest.intercept_is_public else None
+
+    @cached_property
+    def _shown(self) -> Places:
+        kept = [c.kind != "missing" or not self.has_intercept for c in self.encoded_features]
+        return np.flatnonzero(kept)
