@@ -58,13 +58,20 @@ FALSE_SCALES = 0.001
 ENOUGH = 0.3
 """A middle is found when its interval holds less than this part of the rows."""
 
-MOST_HIDDEN = 1 / 16
-"""A column shows when the noise may hide at most this part of its rows in two shells."""
+MOST_HIDDEN, MOST_OFF = 1 / 12, 0.45
+"""A column shows when the noise may hide at most this part of its rows in two shells, or, in pure
+epsilon, when a middle drawn among all places is so many of its rows away at most."""
+
+_PAYS, _PAYS_OFF = 1 / 14, 0.41
+"""The same of the public number of rows, with which a survey is made."""
+
+_CLEAR, _CLEAR_OFF = 1 / 24, 1 / 9
+"""And with which more of the budget for the survey would not show more."""
 
 _ZOOM_CELLS = 16
 """Cells on either side of the middle that a second, finer window shows."""
 
-_MIDDLE, _ATOM = Fraction(3, 10), Fraction(3, 20)
+_MIDDLE, _ATOM = Fraction(1, 2), Fraction(1, 10)
 """Parts of a look's cost for the middle, and for how many rows lie there, in pure epsilon."""
 
 _SQUARES, _AMPLE = Fraction(1, 5), 1 / 64
@@ -85,7 +92,7 @@ _MOST_UNITS, _LEAST_UNITS, _MOST_COST = 10, 6, 31
 _TOGETHER = 2**6
 """Cells that are taken together in a search for the middle, in pure epsilon."""
 
-COUNTING = Fraction(1, 5)
+COUNTING = Fraction(1, 10)
 """Part of the cost of a middle for the number of values, in pure epsilon."""
 
 _FINEST = 2.0**-24
@@ -100,7 +107,7 @@ LEAST_FALL, HIDDEN_SHELLS = 2.0, 2
 LACKING = 3.0
 """Deviations of the noise from which values are missing in the shells that show."""
 
-_RUNS = 1, 2, 4
+RUNS = 1, 2, 4
 """Neighboring shells of which the sums are tested."""
 
 _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
@@ -244,27 +251,44 @@ def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) ->
     CountNoise(part_of(second, 1 - _FINER), problem, UNIT).std(disjoint=True)
 
 
-def hidden_part(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> float:
-    """Part of a column's rows that noise may hide, by the public number of rows; 0 if private."""
-    if problem.n_rows is None or not columns:
-        return 0.0
-    look = part_of(cost, _FIRST / len(columns))
-    if isinstance(look, PureDP):
-        needed = _places_need(look.epsilon * _MIDDLE * (1 - COUNTING), problem)
-        return MOST_HIDDEN * needed / problem.n_rows
-    shells = CountNoise(part_of(look, Fraction(1, 2)), problem)
-    return sqrt(2) * shells.std(disjoint=True) / problem.n_rows
+def clearness(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> float:
+    """Part of the cost that would show columns clearly, by the public number of rows; 0 if private.
+
+    In rho its root, so that it is in proportion to the noise.
+    """
+    hidden, _, clear = _hidden(cost, columns, problem)
+    return hidden / clear
 
 
 def pays(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> bool:
     """Whether columns show, by the public number of rows, or that is private."""
-    return bool(columns) and hidden_part(cost, columns, problem) <= MOST_HIDDEN
+    hidden, most, _ = _hidden(cost, columns, problem)
+    return bool(columns) and hidden <= most
 
 
-def _places_need(epsilon: Fraction, problem: Problem) -> float:
-    """Rows from which a middle can be drawn among all places."""
+def _hidden(
+    cost: Cost, columns: Sequence[SurveyColumn], problem: Problem
+) -> tuple[float, float, float]:
+    """Part of a column's rows that noise may hide, up to which it pays, and up to which is best."""
+    if problem.n_rows is None or not columns:
+        return 0.0, _PAYS, _CLEAR
+    look = part_of(cost, _FIRST / len(columns))
+    if isinstance(look, PureDP):
+        choosing = look.epsilon * _MIDDLE * (1 - COUNTING)
+        return _rows_off(choosing, problem) / problem.n_rows, _PAYS_OFF, _CLEAR_OFF
+    shells = CountNoise(part_of(look, Fraction(1, 2)), problem)
+    return sqrt(2) * shells.std(disjoint=True) / problem.n_rows, _PAYS, _CLEAR
+
+
+def _rows_off(epsilon: Fraction, problem: Problem) -> float:
+    """Rows between the median and a middle that is drawn among all places, rarely more."""
+    return log(FINE_CELLS / _TOGETHER) / float(_middle_rate(epsilon, problem))
+
+
+def _middle_rate(epsilon: Fraction, problem: Problem) -> Fraction:
+    # Removed rows raise no cost of a cell, so that add-remove-one needs half the noise.
     moved = problem.rows_per_person * (2 if problem.neighbors == "replace-one" else 1)
-    return log(FINE_CELLS / _TOGETHER) * moved / float(epsilon) / 0.3
+    return epsilon / moved
 
 
 def question(columns: Sequence[SurveyColumn]) -> HistogramQuestion:
@@ -458,14 +482,14 @@ def _look_around(
     noise, sums = CountNoise(cost, problem, UNIT), np.concatenate(counts)
     noisy = (sums + noise.draw(len(sums), entropy, disjoint=True)) / UNIT
     std = noise.std(disjoint=True) / UNIT
-    chances = np.array([FALSE_SHELLS, FALSE_SCALES]) / (len(_RUNS) * len(sums))
+    chances = np.array([FALSE_SHELLS, FALSE_SCALES]) / (len(RUNS) * len(sums))
     shown, certain = (noise.evidence(std, chance) for chance in chances)
     ends = np.cumsum([len(each) for each in counts])[:-1]
     found = []
     for each, seen in zip(alone, np.split(noisy, ends), strict=True):
-        last = _last_ring(seen, std, shown)
+        last = last_ring(seen, std, shown)
         beside = None if last is None else _beside(each, seen, last, std, size)
-        if beside is None or _last_ring(seen, std, certain) is None:
+        if beside is None or last_ring(seen, std, certain) is None:
             # Others lie where they seem to be, or anywhere.
             away = each.radius * 2.0 ** (len(seen) if last is None else last + 1)
             hidden = max(sqrt(2) * std, each.others - 2 * each.unsure)
@@ -494,13 +518,13 @@ def _beside(alone: _Alone, seen: Floats, last: int, std: float, size: int) -> Sp
     return Spread(center, min(1.0, scale), (shown + own) / scale**2)
 
 
-def _last_ring(seen: Floats, std: float, evidence: float) -> int | None:
+def last_ring(seen: Floats, std: float, evidence: float) -> int | None:
     """The last ring that seems to hold something, of those which noise does not explain together.
 
     None if noise explains all.
     """
     for ring in reversed(range(len(seen))):
-        for run in _RUNS:
+        for run in RUNS:
             together = seen[ring : ring + run]
             if together.sum() > evidence * sqrt(run):
                 return ring + int(np.flatnonzero(together > std).max(initial=0))
@@ -513,7 +537,7 @@ def _middle(
     """An edge near the median, half its interval and the number of values; None if none shows."""
     noises = [CountNoise(part_of(cost, each), problem) for each in _SHARES]
     rows = float(cells.below[-1] + noises[0].draw(1, entropy)[0])
-    if noises[-1].std() > 0.25 * rows:
+    if noises[-1].std() > 0.5 * rows:
         return None
     lower, upper = cells.first, cells.last
     below = [0.0, rows]
@@ -584,6 +608,8 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
         away = others * rows, count.std()
         return _Seen(spread, _Alone(spread, radius, rows, *away, cells.around(center)))
     if drawn <= 4 * cells.width(center):
+        # Others lie within the finer cells, or anywhere.
+        spread = Spread(at, min(1.0, far * parts**-0.5))
         return _Seen(spread, _Alone(spread, drawn, rows, 0.0, rows / parts, cells.around(center)))
     return _Seen(spread)
 
@@ -629,15 +655,13 @@ def _middle_at_once(
     # Few columns miss much: the public number of rows is the better guess unless noise excludes it.
     if problem.n_rows is not None and rows + 2 * count.std() > problem.n_rows:
         rows = float(problem.n_rows)
-    # Removed rows raise no cost of a cell, so that add-remove-one needs half the noise.
-    moved = problem.rows_per_person * (2 if problem.neighbors == "replace-one" else 1)
-    rate = choosing.epsilon / moved
-    if _places_need(choosing.epsilon, problem) > rows:
+    if _rows_off(choosing.epsilon, problem) > MOST_OFF * rows:
         return None
     # Fewer places need less of the budget; the last one ends where the cells do.
     ends = np.append(np.arange(cells.first, cells.last, _TOGETHER), cells.last)
     # What lies on the longer side of some cells; in the middle least.
     sides = np.maximum(cells.below[ends[:-1]], cells.below[-1] - cells.below[ends[1:]])
+    rate = _middle_rate(choosing.epsilon, problem)
     place = ends[exponential_choice(sides, rate, entropy)]
     center = float(cells.edges[place])
     return center, cells.width(center), rows
@@ -679,7 +703,7 @@ def _outermost(seen: NDArray[np.int64], std: float, evidence: float) -> int:
     sides = [(seen[0], std), (seen[1], std), (seen.sum(axis=0), sqrt(2) * std)]
     for shell in reversed(range(seen.shape[1])):
         for side, one in sides:
-            for run in _RUNS:
+            for run in RUNS:
                 if side[shell : shell + run].sum() > evidence * one * sqrt(run):
                     return shell
     return 0
