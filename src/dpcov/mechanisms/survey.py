@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, log2, sqrt
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,21 +59,21 @@ FALSE_SCALES = 0.001
 ENOUGH = 0.3
 """A middle is found when its interval holds less than this part of the rows."""
 
-MOST_HIDDEN, MOST_OFF = 1 / 12, 0.45
-"""A column shows when the noise may hide at most this part of its rows in two shells, or, in pure
-epsilon, when a middle drawn among all places is so many of its rows away at most."""
+MOST_HIDDEN = 1 / 9
+"""A column shows when the noise may hide at most this part of its rows in two shells."""
 
-_PAYS, _PAYS_OFF = 1 / 14, 0.41
-"""The same of the public number of rows, with which a survey is made."""
+_PAYS, _PAYS_WIDE, _WIDE = 1 / 14, 1 / 10, 10
+"""The same of the public number of rows, with which a survey is made; and with more columns than
+that, where shrinkage keeps the error of many small."""
 
-_CLEAR, _CLEAR_OFF = 1 / 24, 1 / 9
-"""And with which more of the budget for the survey would not show more."""
+_CLEAR = 1 / 24
+"""And with which more of the budget would not show more."""
+
+_PAYS_PURE, _CLEAR_PURE = 0.4, 1 / 9
+"""In pure epsilon the same two for how many of the rows a middle is away."""
 
 _ZOOM_CELLS = 16
 """Cells on either side of the middle that a second, finer window shows."""
-
-_MIDDLE, _ATOM = Fraction(1, 2), Fraction(1, 10)
-"""Parts of a look's cost for the middle, and for how many rows lie there, in pure epsilon."""
 
 _SQUARES, _AMPLE = Fraction(1, 5), 1 / 64
 """Part for a sum of squares, where so small a part of the rows can be looked for without it."""
@@ -91,9 +92,6 @@ _MOST_UNITS, _LEAST_UNITS, _MOST_COST = 10, 6, 31
 
 _TOGETHER = 2**6
 """Cells that are taken together in a search for the middle, in pure epsilon."""
-
-COUNTING = Fraction(1, 10)
-"""Part of the cost of a middle for the number of values, in pure epsilon."""
 
 _FINEST = 2.0**-24
 """Width of a cell, bounds being -1 and 1, in which nothing more is looked for."""
@@ -115,6 +113,25 @@ _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
 
 _FINER = Fraction(1, 2)
 """Part of that for finer windows where one is needed; the rest is for the rings of all together."""
+
+
+class _Parts(NamedTuple):
+    """Of the cost of a look in pure epsilon: what for, and how far a middle may be away."""
+
+    counting: Fraction
+    middle: Fraction
+    one_value: Fraction
+    radius: Fraction
+    most_off: float
+
+
+# Added rows move a middle by half as much as replaced ones, and their number is private.
+_PARTS_OF = {
+    "replace-one": _Parts(Fraction(1, 20), Fraction(9, 20), Fraction(1, 10), Fraction(2, 5), 0.45),
+    "add-remove-one": _Parts(
+        Fraction(3, 50), Fraction(6, 25), Fraction(3, 20), Fraction(11, 20), 0.3
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -251,11 +268,8 @@ def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) ->
     CountNoise(part_of(second, 1 - _FINER), problem, UNIT).std(disjoint=True)
 
 
-def clearness(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> float:
-    """Part of the cost that would show columns clearly, by the public number of rows; 0 if private.
-
-    In rho its root, so that it is in proportion to the noise.
-    """
+def doubt(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> float:
+    """Noise over that with which columns show clearly, by the public number of rows; 0 if private."""
     hidden, _, clear = _hidden(cost, columns, problem)
     return hidden / clear
 
@@ -269,26 +283,33 @@ def pays(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> bool:
 def _hidden(
     cost: Cost, columns: Sequence[SurveyColumn], problem: Problem
 ) -> tuple[float, float, float]:
-    """Part of a column's rows that noise may hide, up to which it pays, and up to which is best."""
+    """Part of the rows that noise may hide; with which of it a survey pays, and shows clearly."""
     if problem.n_rows is None or not columns:
         return 0.0, _PAYS, _CLEAR
     look = part_of(cost, _FIRST / len(columns))
     if isinstance(look, PureDP):
-        choosing = look.epsilon * _MIDDLE * (1 - COUNTING)
-        return _rows_off(choosing, problem) / problem.n_rows, _PAYS_OFF, _CLEAR_OFF
+        choosing = part_of(look, _PARTS_OF[problem.neighbors].middle)
+        return _rows_off(choosing, problem) / problem.n_rows, _PAYS_PURE, _CLEAR_PURE
     shells = CountNoise(part_of(look, Fraction(1, 2)), problem)
-    return sqrt(2) * shells.std(disjoint=True) / problem.n_rows, _PAYS, _CLEAR
+    most = _PAYS_WIDE if len(columns) > _WIDE else _PAYS
+    return sqrt(2) * shells.std(disjoint=True) / problem.n_rows, most, _CLEAR
 
 
-def _rows_off(epsilon: Fraction, problem: Problem) -> float:
-    """Rows between the median and a middle that is drawn among all places, rarely more."""
-    return log(FINE_CELLS / _TOGETHER) / float(_middle_rate(epsilon, problem))
+def _rows_off(cost: Cost, problem: Problem) -> float:
+    """Rows between the median and a middle drawn among all places, rarely more."""
+    return log(FINE_CELLS / _TOGETHER) / float(_middle_rate(cost, problem))
 
 
-def _middle_rate(epsilon: Fraction, problem: Problem) -> Fraction:
+def _middle_rate(cost: Cost, problem: Problem) -> Fraction:
+    assert isinstance(cost, PureDP)
     # Removed rows raise no cost of a cell, so that add-remove-one needs half the noise.
     moved = problem.rows_per_person * (2 if problem.neighbors == "replace-one" else 1)
-    return epsilon / moved
+    return cost.epsilon / moved
+
+
+def _radius_rate(cost: PureDP, problem: Problem) -> Fraction:
+    # One person moves a cost by at most k, up or down.
+    return cost.epsilon * _PARTS_OF[problem.neighbors].radius / (2 * problem.rows_per_person)
 
 
 def question(columns: Sequence[SurveyColumn]) -> HistogramQuestion:
@@ -560,7 +581,7 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
     squares = _SQUARES if _is_ample(cost, problem) else Fraction(0)
     rest = part_of(cost, 1 - squares)
     assert isinstance(rest, PureDP)
-    middle = _middle_at_once(cells, part_of(rest, _MIDDLE), problem, entropy)
+    middle, parts_of = _middle_at_once(cells, rest, problem, entropy), _PARTS_OF[problem.neighbors]
     if middle is None:
         return _Seen(None)
     center, radius, rows = middle
@@ -569,11 +590,10 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
     radii = radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)
     inside = cells.below[cells.nearest(center + radii)] - cells.below[cells.nearest(center - radii)]
     # One value may hold most rows: the spread is then that of the others.
-    count = CountNoise(part_of(rest, _ATOM), problem)
+    count = CountNoise(part_of(rest, parts_of.one_value), problem)
     same = min(1.0, float(inside[0] + count.draw(1, entropy)[0]) / rows)
     same *= same * rows > 2 * count.std()
-    # One person moves a cost by at most k so many times, up or down.
-    rate = rest.epsilon * (1 - _MIDDLE - _ATOM) / (2 * problem.rows_per_person)
+    rate = _radius_rate(rest, problem)
     needed, unsure = _RADII / float(rate) / rows, count.std() / rows * (same > 0)
     # So many rows beyond the right radius, and within it beside those that share a value.
     others = 1 - same
@@ -616,7 +636,7 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
 
 def _is_ample(cost: PureDP, problem: Problem) -> bool:
     """Whether the public number of rows, and so the budget for each, is large."""
-    rate = cost.epsilon * (1 - _MIDDLE - _ATOM) / (2 * problem.rows_per_person)
+    rate = _radius_rate(cost, problem)
     return problem.n_rows is not None and _RADII / float(rate) <= _AMPLE * problem.n_rows
 
 
@@ -648,20 +668,20 @@ def _middle_at_once(
     cells: _Cells, cost: Cost, problem: Problem, entropy: Entropy
 ) -> tuple[float, float, float] | None:
     """A middle by one draw."""
-    counting, choosing = part_of(cost, COUNTING), part_of(cost, 1 - COUNTING)
-    assert isinstance(choosing, PureDP)
-    count = CountNoise(counting, problem)
+    parts = _PARTS_OF[problem.neighbors]
+    choosing = part_of(cost, parts.middle)
+    count = CountNoise(part_of(cost, parts.counting), problem)
     rows = float(cells.below[-1] + count.draw(1, entropy)[0])
     # Few columns miss much: the public number of rows is the better guess unless noise excludes it.
     if problem.n_rows is not None and rows + 2 * count.std() > problem.n_rows:
         rows = float(problem.n_rows)
-    if _rows_off(choosing.epsilon, problem) > MOST_OFF * rows:
+    if _rows_off(choosing, problem) > parts.most_off * rows:
         return None
     # Fewer places need less of the budget; the last one ends where the cells do.
     ends = np.append(np.arange(cells.first, cells.last, _TOGETHER), cells.last)
     # What lies on the longer side of some cells; in the middle least.
     sides = np.maximum(cells.below[ends[:-1]], cells.below[-1] - cells.below[ends[1:]])
-    rate = _middle_rate(choosing.epsilon, problem)
+    rate = _middle_rate(choosing, problem)
     place = ends[exponential_choice(sides, rate, entropy)]
     center = float(cells.edges[place])
     return center, cells.width(center), rows

@@ -35,15 +35,7 @@ from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
 from dpcov.mechanisms.nuclear import Nuclear
-from dpcov.mechanisms.survey import (
-    Spread,
-    SurveyColumn,
-    check_cost,
-    clearness,
-    pays,
-    question,
-    survey,
-)
+from dpcov.mechanisms.survey import Spread, SurveyColumn, check_cost, doubt, pays, question, survey
 from dpcov.mechanisms.whitening import RESOLVED, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -177,8 +169,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         survey = self._split(problem, budget, least).survey
         assert survey is not None
         # Noise falls in proportion to epsilon, and to the root of rho.
-        hidden = clearness(part_of(survey, 1 - LENGTHS), self.columns, problem)
-        wanted = float(least) * (hidden if is_pure else hidden**2)
+        noise = doubt(part_of(survey, 1 - LENGTHS), self.columns, problem)
+        wanted = float(least) * (noise if is_pure else noise**2)
         return max(least, min(MOST_SHARE, Fraction(wanted).limit_denominator(100)))
 
     def _with_first(
