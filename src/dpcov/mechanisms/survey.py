@@ -269,7 +269,7 @@ def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) ->
 
 
 def doubt(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> float:
-    """Noise over that with which columns show clearly, by the public number of rows; 0 if private."""
+    """Noise over that with which columns show clearly; 0 where the number of rows is private."""
     hidden, _, clear = _hidden(cost, columns, problem)
     return hidden / clear
 
