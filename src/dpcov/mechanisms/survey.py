@@ -81,6 +81,9 @@ _SQUARES, _AMPLE = Fraction(1, 5), 1 / 64
 _RADII = log(33) + 3
 """Rows by which the right radius must be better than others, times the rate of the draw."""
 
+_SMALLER = 0.3
+"""Logarithm by which a radius is less likely than the next larger one where noise may mislead."""
+
 _ONE = 2**12
 """Of a sum of squares that are at most one, in integers."""
 
@@ -608,11 +611,11 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
             return _Seen(None)
         away = others * rows, count.std()
         return _Seen(spread, _Alone(spread, radius, rows, *away, cells.around(center)))
-    target = round(2**digits * (1 - others / parts)) * int(cells.below[-1])
-    before = np.concatenate([[0], inside[:-1]])
-    # Least where that part is passed, by as much as possible on either side.
-    crossing = np.maximum(2**digits * before - target, target - 2**digits * inside)
-    drawn = float(radii[exponential_choice(crossing - crossing.min(), rate / 2**digits, entropy)])
+    # A value that the count missed may be shared by so many rows that many radii hold no others.
+    missed = same == 0 and 2 * count.std() / rows + needed > 1 - others / parts
+    share, smaller = round(2**digits * (1 - others / parts)), _SMALLER * missed / float(rate)
+    chosen = _radius(inside, int(cells.below[-1]), (share, digits), rate, smaller, entropy)
+    drawn = float(radii[chosen])
     # Normal values but for one of so many parts lie within so many deviations.
     deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
     usual = drawn / deviations * sqrt(1 - same)
@@ -632,6 +635,31 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
         spread = Spread(at, min(1.0, far * parts**-0.5))
         return _Seen(spread, _Alone(spread, drawn, rows, 0.0, rows / parts, cells.around(center)))
     return _Seen(spread)
+
+
+def _radius(
+    inside: Counts,
+    rows: int,
+    share: tuple[int, int],
+    rate: Fraction,
+    smaller: float,
+    entropy: Entropy,
+) -> int:
+    """Draw a radius that holds a share of the rows, by what each of them holds.
+
+    Parameters
+    ----------
+    share : tuple of (int, int)
+        A numerator, and the power of two that is its denominator.
+    smaller : float
+        Public cost of a radius over that of the next larger one, in rows.
+    """
+    numerator, digits = share
+    before, target = np.concatenate([[0], inside[:-1]]), numerator * rows
+    # Least where that part is passed, by as much as possible on either side.
+    costs = np.maximum(2**digits * before - target, target - 2**digits * inside)
+    costs = costs - costs.min() + np.arange(len(inside))[::-1] * round(2**digits * smaller)
+    return exponential_choice(costs, rate / 2**digits, entropy)
 
 
 def _is_ample(cost: PureDP, problem: Problem) -> bool:
