@@ -59,8 +59,9 @@ FALSE_SCALES = 0.001
 ENOUGH = 0.3
 """A middle is found when its interval holds less than this part of the rows."""
 
-MOST_HIDDEN = 1 / 9
-"""A column shows when the noise may hide at most this part of its rows in two shells."""
+_MOST_HIDDEN, _MOST_HIDDEN_PRIVATE = 1 / 9, 1 / 12
+"""A column shows when the noise may hide at most this part of its rows in two shells; less where
+the number of rows is private and noise on it alone makes columns show."""
 
 _PAYS, _PAYS_WIDE, _WIDE = 1 / 14, 1 / 10, 10
 """The same of the public number of rows, with which a survey is made; and with more columns than
@@ -447,7 +448,8 @@ def _look_in_shells(
     middle = _middle(cells, half, problem, entropy)
     noise = CountNoise(half, problem)
     std = noise.std(disjoint=True)
-    if middle is None or sqrt(2) * std > MOST_HIDDEN * middle[2]:
+    most = _MOST_HIDDEN_PRIVATE if problem.n_rows is None else _MOST_HIDDEN
+    if middle is None or sqrt(2) * std > most * middle[2]:
         return _Seen(None)
     center, radius, rows = middle
     at = center + cells.anchor
