@@ -59,7 +59,7 @@ FALSE_SCALES = 0.001
 ENOUGH = 0.3
 """A middle is found when its interval holds less than this part of the rows."""
 
-_MOST_HIDDEN, _MOST_HIDDEN_PRIVATE = 1 / 9, 1 / 12
+_MOST_HIDDEN, _MOST_HIDDEN_PRIVATE = 1 / 9, 1 / 16
 """A column shows when the noise may hide at most this part of its rows in two shells; less where
 the number of rows is private and noise on it alone makes columns show."""
 
