@@ -338,3 +338,22 @@ def test_few_rows_of_many_columns_show_how_they_go_together():
     truth, pairs = np.corrcoef(rows.T), np.triu_indices(count, 1)
     error = (made.correlation_matrix() - truth)[pairs]
     assert np.linalg.norm(error) < 0.7 * np.linalg.norm(truth[pairs])
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget(epsilon=1), Budget(epsilon="0.5", delta="1e-6")], ids=["pure", "approximate"]
+)
+def test_a_survey_pays_for_few_rows(budget):
+    rng, count = np.random.default_rng(4), 6
+    names, errors = [f"x{place}" for place in range(count)], {"private": [], "schema": []}
+    bounds = dpcov.Schema(
+        missing="never", columns=dict.fromkeys(names, dpcov.Numeric(lower=-30, upper=30))
+    )
+    for seed in range(8):
+        rows = rng.normal(size=(1_600, 2)) @ rng.normal(size=(2, count))
+        rows += rng.normal(size=rows.shape) + rng.normal(size=count)
+        given = {"schema": bounds, "budget": budget, "entropy": SeededEntropy(seed)}
+        for geometry, found in errors.items():
+            made = dpcov.release(rows, geometry=geometry, **given)
+            found.append(np.linalg.norm(made.correlation_matrix() - np.corrcoef(rows.T)))
+    assert np.mean(errors["private"]) < 0.7 * np.mean(errors["schema"])

@@ -21,7 +21,7 @@ from dpcov.data.histograms import MISSING, HistogramQuestion, Window
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.finished import Cost
-from dpcov.mechanisms.survey import CountNoise
+from dpcov.mechanisms.survey import RUNS, CountNoise, last_ring
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.published.estimate.nuclear_law import off_diagonal_variance
@@ -87,13 +87,12 @@ def find_lengths(
     sums = np.add.reduceat(answer.counts[0][MISSING + 1 :], starts[:-1])
     counts = 1.0 * sums + noise.draw(len(sums), entropy, disjoint=True)
     edges = _energy(starts)
-    unseen = noise.evidence(noise.std(disjoint=True), _FALSE_BINS / len(counts))
-    shown = counts > unseen
-    if not shown.any():
+    std = noise.std(disjoint=True)
+    last = last_ring(counts, std, noise.evidence(std, _FALSE_BINS / (len(RUNS) * len(counts))))
+    if last is None:
         return Shortening(USUAL, 0.0)
     # Bins are open above only where rows are as long as can be told.
     middle, ends = (edges[:-1] + np.minimum(edges[1:], 2 * edges[-2])) / 2, edges[1:]
-    last = int(np.flatnonzero(shown)[-1])
     doubt = noise.std(disjoint=True) * np.sqrt(np.cumsum(middle**2))
     whole = float(middle[: last + 1] @ counts[: last + 1])
     # No bin holds less than no row: far ones would hide what is lost in others. Bins that do not

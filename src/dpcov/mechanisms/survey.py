@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, log2, sqrt
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,20 +59,31 @@ FALSE_SCALES = 0.001
 ENOUGH = 0.3
 """A middle is found when its interval holds less than this part of the rows."""
 
-MOST_HIDDEN = 1 / 16
-"""A column shows when the noise may hide at most this part of its rows in two shells."""
+_MOST_HIDDEN, _MOST_HIDDEN_PRIVATE = 1 / 9, 1 / 16
+"""A column shows when the noise may hide at most this part of its rows in two shells; less where
+the number of rows is private and noise on it alone makes columns show."""
+
+_PAYS, _PAYS_WIDE, _WIDE = 1 / 14, 1 / 10, 10
+"""The same of the public number of rows, with which a survey is made; and with more columns than
+that, where shrinkage keeps the error of many small."""
+
+_CLEAR = 1 / 24
+"""And with which more of the budget would not show more."""
+
+_PAYS_PURE, _CLEAR_PURE = 0.4, 1 / 9
+"""In pure epsilon the same two for how many of the rows a middle is away."""
 
 _ZOOM_CELLS = 16
 """Cells on either side of the middle that a second, finer window shows."""
-
-_MIDDLE, _ATOM = Fraction(3, 10), Fraction(3, 20)
-"""Parts of a look's cost for the middle, and for how many rows lie there, in pure epsilon."""
 
 _SQUARES, _AMPLE = Fraction(1, 5), 1 / 64
 """Part for a sum of squares, where so small a part of the rows can be looked for without it."""
 
 _RADII = log(33) + 3
 """Rows by which the right radius must be better than others, times the rate of the draw."""
+
+_SMALLER = 0.3
+"""Logarithm by which a radius is less likely than the next larger one where noise may mislead."""
 
 _ONE = 2**12
 """Of a sum of squares that are at most one, in integers."""
@@ -85,9 +97,6 @@ _MOST_UNITS, _LEAST_UNITS, _MOST_COST = 10, 6, 31
 _TOGETHER = 2**6
 """Cells that are taken together in a search for the middle, in pure epsilon."""
 
-COUNTING = Fraction(1, 5)
-"""Part of the cost of a middle for the number of values, in pure epsilon."""
-
 _FINEST = 2.0**-24
 """Width of a cell, bounds being -1 and 1, in which nothing more is looked for."""
 
@@ -100,7 +109,7 @@ LEAST_FALL, HIDDEN_SHELLS = 2.0, 2
 LACKING = 3.0
 """Deviations of the noise from which values are missing in the shells that show."""
 
-_RUNS = 1, 2, 4
+RUNS = 1, 2, 4
 """Neighboring shells of which the sums are tested."""
 
 _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
@@ -108,6 +117,25 @@ _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
 
 _FINER = Fraction(1, 2)
 """Part of that for finer windows where one is needed; the rest is for the rings of all together."""
+
+
+class _Parts(NamedTuple):
+    """Of the cost of a look in pure epsilon: what for, and how far a middle may be away."""
+
+    counting: Fraction
+    middle: Fraction
+    one_value: Fraction
+    radius: Fraction
+    most_off: float
+
+
+# Added rows move a middle by half as much as replaced ones, and their number is private.
+_PARTS_OF = {
+    "replace-one": _Parts(Fraction(1, 20), Fraction(9, 20), Fraction(1, 10), Fraction(2, 5), 0.45),
+    "add-remove-one": _Parts(
+        Fraction(3, 50), Fraction(6, 25), Fraction(3, 20), Fraction(11, 20), 0.3
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -245,27 +273,48 @@ def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) ->
     CountNoise(part_of(second, 1 - _FINER), problem, UNIT).std(disjoint=True)
 
 
-def hidden_part(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> float:
-    """Part of a column's rows that noise may hide, by the public number of rows; 0 if private."""
-    if problem.n_rows is None or not columns:
-        return 0.0
-    look = part_of(cost, _FIRST / len(columns))
-    if isinstance(look, PureDP):
-        needed = _places_need(look.epsilon * _MIDDLE * (1 - COUNTING), problem)
-        return MOST_HIDDEN * needed / problem.n_rows
-    shells = CountNoise(part_of(look, Fraction(1, 2)), problem)
-    return sqrt(2) * shells.std(disjoint=True) / problem.n_rows
+def doubt(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> float:
+    """Noise over that with which columns show clearly; 0 where the number of rows is private."""
+    hidden, _, clear = _hidden(cost, columns, problem)
+    return hidden / clear
 
 
 def pays(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> bool:
     """Whether columns show, by the public number of rows, or that is private."""
-    return bool(columns) and hidden_part(cost, columns, problem) <= MOST_HIDDEN
+    hidden, most, _ = _hidden(cost, columns, problem)
+    return bool(columns) and hidden <= most
 
 
-def _places_need(epsilon: Fraction, problem: Problem) -> float:
-    """Rows from which a middle can be drawn among all places."""
+def _hidden(
+    cost: Cost, columns: Sequence[SurveyColumn], problem: Problem
+) -> tuple[float, float, float]:
+    """Part of the rows that noise may hide; with which of it a survey pays, and shows clearly."""
+    if problem.n_rows is None or not columns:
+        return 0.0, _PAYS, _CLEAR
+    look = part_of(cost, _FIRST / len(columns))
+    if isinstance(look, PureDP):
+        choosing = part_of(look, _PARTS_OF[problem.neighbors].middle)
+        return _rows_off(choosing, problem) / problem.n_rows, _PAYS_PURE, _CLEAR_PURE
+    shells = CountNoise(part_of(look, Fraction(1, 2)), problem)
+    most = _PAYS_WIDE if len(columns) > _WIDE else _PAYS
+    return sqrt(2) * shells.std(disjoint=True) / problem.n_rows, most, _CLEAR
+
+
+def _rows_off(cost: Cost, problem: Problem) -> float:
+    """Rows between the median and a middle drawn among all places, rarely more."""
+    return log(FINE_CELLS / _TOGETHER) / float(_middle_rate(cost, problem))
+
+
+def _middle_rate(cost: Cost, problem: Problem) -> Fraction:
+    assert isinstance(cost, PureDP)
+    # Removed rows raise no cost of a cell, so that add-remove-one needs half the noise.
     moved = problem.rows_per_person * (2 if problem.neighbors == "replace-one" else 1)
-    return log(FINE_CELLS / _TOGETHER) * moved / float(epsilon) / 0.3
+    return cost.epsilon / moved
+
+
+def _radius_rate(cost: PureDP, problem: Problem) -> Fraction:
+    # One person moves a cost by at most k, up or down.
+    return cost.epsilon * _PARTS_OF[problem.neighbors].radius / (2 * problem.rows_per_person)
 
 
 def question(columns: Sequence[SurveyColumn]) -> HistogramQuestion:
@@ -400,7 +449,8 @@ def _look_in_shells(
     middle = _middle(cells, half, problem, entropy)
     noise = CountNoise(half, problem)
     std = noise.std(disjoint=True)
-    if middle is None or sqrt(2) * std > MOST_HIDDEN * middle[2]:
+    most = _MOST_HIDDEN_PRIVATE if problem.n_rows is None else _MOST_HIDDEN
+    if middle is None or sqrt(2) * std > most * middle[2]:
         return _Seen(None)
     center, radius, rows = middle
     at = center + cells.anchor
@@ -459,14 +509,14 @@ def _look_around(
     noise, sums = CountNoise(cost, problem, UNIT), np.concatenate(counts)
     noisy = (sums + noise.draw(len(sums), entropy, disjoint=True)) / UNIT
     std = noise.std(disjoint=True) / UNIT
-    chances = np.array([FALSE_SHELLS, FALSE_SCALES]) / (len(_RUNS) * len(sums))
+    chances = np.array([FALSE_SHELLS, FALSE_SCALES]) / (len(RUNS) * len(sums))
     shown, certain = (noise.evidence(std, chance) for chance in chances)
     ends = np.cumsum([len(each) for each in counts])[:-1]
     found = []
     for each, seen in zip(alone, np.split(noisy, ends), strict=True):
-        last = _last_ring(seen, std, shown)
+        last = last_ring(seen, std, shown)
         beside = None if last is None else _beside(each, seen, last, std, size)
-        if beside is None or _last_ring(seen, std, certain) is None:
+        if beside is None or last_ring(seen, std, certain) is None:
             # Others lie where they seem to be, or anywhere.
             away = each.radius * 2.0 ** (len(seen) if last is None else last + 1)
             hidden = max(sqrt(2) * std, each.others - 2 * each.unsure)
@@ -495,13 +545,13 @@ def _beside(alone: _Alone, seen: Floats, last: int, std: float, size: int) -> Sp
     return Spread(center, min(1.0, scale), (shown + own) / scale**2)
 
 
-def _last_ring(seen: Floats, std: float, evidence: float) -> int | None:
+def last_ring(seen: Floats, std: float, evidence: float) -> int | None:
     """The last ring that seems to hold something, of those which noise does not explain together.
 
     None if noise explains all.
     """
     for ring in reversed(range(len(seen))):
-        for run in _RUNS:
+        for run in RUNS:
             together = seen[ring : ring + run]
             if together.sum() > evidence * sqrt(run):
                 return ring + int(np.flatnonzero(together > std).max(initial=0))
@@ -514,7 +564,7 @@ def _middle(
     """An edge near the median, half its interval and the number of values; None if none shows."""
     noises = [CountNoise(part_of(cost, each), problem) for each in _SHARES]
     rows = float(cells.below[-1] + noises[0].draw(1, entropy)[0])
-    if noises[-1].std() > 0.25 * rows:
+    if noises[-1].std() > 0.5 * rows:
         return None
     lower, upper = cells.first, cells.last
     below = [0.0, rows]
@@ -537,7 +587,7 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
     squares = _SQUARES if _is_ample(cost, problem) else Fraction(0)
     rest = part_of(cost, 1 - squares)
     assert isinstance(rest, PureDP)
-    middle = _middle_at_once(cells, part_of(rest, _MIDDLE), problem, entropy)
+    middle, parts_of = _middle_at_once(cells, rest, problem, entropy), _PARTS_OF[problem.neighbors]
     if middle is None:
         return _Seen(None)
     center, radius, rows = middle
@@ -546,11 +596,10 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
     radii = radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)
     inside = cells.below[cells.nearest(center + radii)] - cells.below[cells.nearest(center - radii)]
     # One value may hold most rows: the spread is then that of the others.
-    count = CountNoise(part_of(rest, _ATOM), problem)
+    count = CountNoise(part_of(rest, parts_of.one_value), problem)
     same = min(1.0, float(inside[0] + count.draw(1, entropy)[0]) / rows)
     same *= same * rows > 2 * count.std()
-    # One person moves a cost by at most k so many times, up or down.
-    rate = rest.epsilon * (1 - _MIDDLE - _ATOM) / (2 * problem.rows_per_person)
+    rate = _radius_rate(rest, problem)
     needed, unsure = _RADII / float(rate) / rows, count.std() / rows * (same > 0)
     # So many rows beyond the right radius, and within it beside those that share a value.
     others = 1 - same
@@ -565,11 +614,11 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
             return _Seen(None)
         away = others * rows, count.std()
         return _Seen(spread, _Alone(spread, radius, rows, *away, cells.around(center)))
-    target = round(2**digits * (1 - others / parts)) * int(cells.below[-1])
-    before = np.concatenate([[0], inside[:-1]])
-    # Least where that part is passed, by as much as possible on either side.
-    crossing = np.maximum(2**digits * before - target, target - 2**digits * inside)
-    drawn = float(radii[exponential_choice(crossing - crossing.min(), rate / 2**digits, entropy)])
+    # A value that the count missed may be shared by so many rows that many radii hold no others.
+    missed = same == 0 and 2 * count.std() / rows + needed > 1 - others / parts
+    share, smaller = round(2**digits * (1 - others / parts)), _SMALLER * missed / float(rate)
+    chosen = _radius(inside, int(cells.below[-1]), (share, digits), rate, smaller, entropy)
+    drawn = float(radii[chosen])
     # Normal values but for one of so many parts lie within so many deviations.
     deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
     usual = drawn / deviations * sqrt(1 - same)
@@ -585,13 +634,40 @@ def _look_at_once(cells: _Cells, cost: PureDP, problem: Problem, entropy: Entrop
         away = others * rows, count.std()
         return _Seen(spread, _Alone(spread, radius, rows, *away, cells.around(center)))
     if drawn <= 4 * cells.width(center):
+        # Others lie within the finer cells, or anywhere.
+        spread = Spread(at, min(1.0, far * parts**-0.5))
         return _Seen(spread, _Alone(spread, drawn, rows, 0.0, rows / parts, cells.around(center)))
     return _Seen(spread)
 
 
+def _radius(
+    inside: Counts,
+    rows: int,
+    share: tuple[int, int],
+    rate: Fraction,
+    smaller: float,
+    entropy: Entropy,
+) -> int:
+    """Draw a radius that holds a share of the rows, by what each of them holds.
+
+    Parameters
+    ----------
+    share : tuple of (int, int)
+        A numerator, and the power of two that is its denominator.
+    smaller : float
+        Public cost of a radius over that of the next larger one, in rows.
+    """
+    numerator, digits = share
+    before, target = np.concatenate([[0], inside[:-1]]), numerator * rows
+    # Least where that part is passed, by as much as possible on either side.
+    costs = np.maximum(2**digits * before - target, target - 2**digits * inside)
+    costs = costs - costs.min() + np.arange(len(inside))[::-1] * round(2**digits * smaller)
+    return exponential_choice(costs, rate / 2**digits, entropy)
+
+
 def _is_ample(cost: PureDP, problem: Problem) -> bool:
     """Whether the public number of rows, and so the budget for each, is large."""
-    rate = cost.epsilon * (1 - _MIDDLE - _ATOM) / (2 * problem.rows_per_person)
+    rate = _radius_rate(cost, problem)
     return problem.n_rows is not None and _RADII / float(rate) <= _AMPLE * problem.n_rows
 
 
@@ -623,22 +699,20 @@ def _middle_at_once(
     cells: _Cells, cost: Cost, problem: Problem, entropy: Entropy
 ) -> tuple[float, float, float] | None:
     """A middle by one draw."""
-    counting, choosing = part_of(cost, COUNTING), part_of(cost, 1 - COUNTING)
-    assert isinstance(choosing, PureDP)
-    count = CountNoise(counting, problem)
+    parts = _PARTS_OF[problem.neighbors]
+    choosing = part_of(cost, parts.middle)
+    count = CountNoise(part_of(cost, parts.counting), problem)
     rows = float(cells.below[-1] + count.draw(1, entropy)[0])
     # Few columns miss much: the public number of rows is the better guess unless noise excludes it.
     if problem.n_rows is not None and rows + 2 * count.std() > problem.n_rows:
         rows = float(problem.n_rows)
-    # Removed rows raise no cost of a cell, so that add-remove-one needs half the noise.
-    moved = problem.rows_per_person * (2 if problem.neighbors == "replace-one" else 1)
-    rate = choosing.epsilon / moved
-    if _places_need(choosing.epsilon, problem) > rows:
+    if _rows_off(choosing, problem) > parts.most_off * rows:
         return None
     # Fewer places need less of the budget; the last one ends where the cells do.
     ends = np.append(np.arange(cells.first, cells.last, _TOGETHER), cells.last)
     # What lies on the longer side of some cells; in the middle least.
     sides = np.maximum(cells.below[ends[:-1]], cells.below[-1] - cells.below[ends[1:]])
+    rate = _middle_rate(choosing, problem)
     place = ends[exponential_choice(sides, rate, entropy)]
     center = float(cells.edges[place])
     return center, cells.width(center), rows
@@ -680,7 +754,7 @@ def _outermost(seen: NDArray[np.int64], std: float, evidence: float) -> int:
     sides = [(seen[0], std), (seen[1], std), (seen.sum(axis=0), sqrt(2) * std)]
     for shell in reversed(range(seen.shape[1])):
         for side, one in sides:
-            for run in _RUNS:
+            for run in RUNS:
                 if side[shell : shell + run].sum() > evidence * one * sqrt(run):
                     return shell
     return 0

@@ -35,15 +35,7 @@ from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
 from dpcov.mechanisms.nuclear import Nuclear
-from dpcov.mechanisms.survey import (
-    Spread,
-    SurveyColumn,
-    check_cost,
-    hidden_part,
-    pays,
-    question,
-    survey,
-)
+from dpcov.mechanisms.survey import Spread, SurveyColumn, check_cost, doubt, pays, question, survey
 from dpcov.mechanisms.whitening import RESOLVED, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -57,8 +49,8 @@ from dpcov.published.statistics import NoisyStatistics
 # several columns need more, and so may rows whose number is private.
 SHARE, SHARE_PURE, SHARE_PRIVATE = Fraction(1, 10), Fraction(1, 5), Fraction(1, 5)
 
-# And at most, where few rows need it to hide no more than this part of a column.
-MOST_SHARE, CLEAR = Fraction(1, 2), 1 / 24
+# And at most, where few rows need it.
+MOST_SHARE = Fraction(1, 2)
 
 # Part of the survey's cost for the lengths of rows.
 LENGTHS = Fraction(1, 5)
@@ -177,8 +169,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         survey = self._split(problem, budget, least).survey
         assert survey is not None
         # Noise falls in proportion to epsilon, and to the root of rho.
-        hidden = hidden_part(part_of(survey, 1 - LENGTHS), self.columns, problem) / CLEAR
-        wanted = float(least) * (hidden if is_pure else hidden**2)
+        noise = doubt(part_of(survey, 1 - LENGTHS), self.columns, problem)
+        wanted = float(least) * (noise if is_pure else noise**2)
         return max(least, min(MOST_SHARE, Fraction(wanted).limit_denominator(100)))
 
     def _with_first(
