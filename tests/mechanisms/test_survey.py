@@ -8,8 +8,11 @@ import pytest
 from dpcov.data.histograms import UNIT, Histograms
 from dpcov.data.questions import Ask
 from dpcov.mechanisms import survey as module
+from dpcov.mechanisms import survey_at_once, survey_counts, survey_shells
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.survey import CountNoise, SurveyColumn, exponential_choice, survey
+from dpcov.mechanisms.survey import SurveyColumn, survey
+from dpcov.mechanisms.survey_at_once import exponential_choice
+from dpcov.mechanisms.survey_counts import CountNoise
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 
@@ -56,7 +59,7 @@ def spent(monkeypatch):
         return exponential_choice(costs, rate, entropy)
 
     monkeypatch.setattr(CountNoise, "draw", draw)
-    monkeypatch.setattr(module, "exponential_choice", choice)
+    monkeypatch.setattr(survey_at_once, "exponential_choice", choice)
     return drawn
 
 
@@ -168,7 +171,10 @@ def test_rare_values_of_the_same_rows_give_no_scale_that_is_far_too_small(cost):
 
 def around(counts, cost=SPENT[0], seed=0, rows=N):
     """Spreads that rings of these numbers of rows give, and what they are without any."""
-    alone = [module._Alone(module.Spread(0.0, 1.0), 2.0**-9, rows, 0, 0, None) for _ in counts]
+    alone = [
+        survey_counts.Alone(survey_counts.Spread(0.0, 1.0), 2.0**-9, rows, 0, 0, None)
+        for _ in counts
+    ]
     sums = [UNIT * np.array(each) for each in counts]
     found = module._look_around(
         alone, sums, cost, problem(n_rows=rows), len(counts), SeededEntropy(seed)
@@ -181,7 +187,10 @@ def test_noise_alone_shows_a_ring_as_rarely_as_promised():
     scales = np.array([around([empty] * columns, seed=seed) for seed in range(draws)])
     # Where nothing shows, all that noise may hide is taken to be at the bounds.
     false = (scales < scales.max()).any(axis=1).sum()
-    assert false <= module.FALSE_SHELLS * draws + 3 * (module.FALSE_SHELLS * draws) ** 0.5
+    assert (
+        false
+        <= survey_counts.FALSE_SHELLS * draws + 3 * (survey_counts.FALSE_SHELLS * draws) ** 0.5
+    )
 
 
 def test_rings_that_show_give_their_distance():
@@ -260,12 +269,12 @@ def test_levels_have_the_spread_of_their_shares():
 def test_noise_alone_shows_a_shell_as_rarely_as_promised():
     noise = CountNoise(ZCDP(rho=Fraction("0.001")), problem())
     std, shells, draws = noise.std(disjoint=True), 10, 2_000
-    evidence = noise.evidence(1.0, module.FALSE_SHELLS / (2 * 2 * shells))
+    evidence = noise.evidence(1.0, survey_counts.FALSE_SHELLS / (2 * 2 * shells))
     seen = noise.draw(2 * shells * draws, SeededEntropy(3), disjoint=True)
     false = sum(
-        module._outermost(each, std, evidence) > 0 for each in seen.reshape(draws, 2, shells)
+        survey_shells._outermost(each, std, evidence) > 0 for each in seen.reshape(draws, 2, shells)
     )
-    assert false <= 2 * module.FALSE_SHELLS * draws
+    assert false <= 2 * survey_counts.FALSE_SHELLS * draws
 
 
 def test_the_same_cost_finds_more_under_a_pure_promise_with_a_larger_budget():
@@ -278,9 +287,9 @@ def sides(draws, n=100):
     found = []
     for right in (n // 2 - 1, n // 2):
         ask = asked([np.where(np.arange(n) < right, 0.5, -0.5)])
-        cells = module._Cells.whole(ask(module.question([SurveyColumn("x")])).counts[0], 0.0)
+        cells = survey_counts.Cells.whole(ask(module.question([SurveyColumn("x")])).counts[0], 0.0)
         middles = [
-            module._middle(cells, ZCDP(rho=RHO), problem(n_rows=n), SeededEntropy(seed))
+            survey_shells._middle(cells, ZCDP(rho=RHO), problem(n_rows=n), SeededEntropy(seed))
             for seed in range(draws)
         ]
         found.append(np.mean([each is not None and each[0] > 0.0 for each in middles]))
@@ -304,7 +313,7 @@ def test_an_audit_catches_a_survey_from_exact_counts(monkeypatch):
 @pytest.mark.parametrize("center", [0.5, -0.5, 2.0**-12])
 def test_a_finer_look_counts_every_value_once(anchor, center):
     """Also values on the ends of cells: one that counted twice would move two counts."""
-    edges = module.fine_edges()
+    edges = survey_counts.fine_edges()
     distances = np.concatenate([edges, np.nextafter(edges, 9), np.nextafter(edges, -9)])
     near = edges[np.abs(edges - center) < 0.1 * abs(center)]
     values = anchor + np.concatenate([distances[::37], near, np.nextafter(near, 9)])
@@ -312,9 +321,9 @@ def test_a_finer_look_counts_every_value_once(anchor, center):
     values = values[np.abs(values) <= 1]
     ask, name = asked([values]), SurveyColumn("x", anchor=anchor)
     wide = ask(module.question([name])).counts[0]
-    window = module._Cells.whole(wide, anchor).around(center)
+    window = survey_counts.Cells.whole(wide, anchor).around(center)
     fine = ask(module.HistogramQuestion(windows=(window,))).counts[0]
-    cells = module._Cells.zoomed(wide, fine, window)
+    cells = survey_counts.Cells.zoomed(wide, fine, window)
     assert cells.below[-1] == len(values)
     # A count below an edge is that of the values below it, on either grid.
     below = np.searchsorted(values - anchor, cells.edges[:-1])

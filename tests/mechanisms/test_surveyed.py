@@ -19,7 +19,8 @@ from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.separate import Separate
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
-from dpcov.mechanisms.survey import CountNoise, SurveyColumn
+from dpcov.mechanisms.survey import SurveyColumn
+from dpcov.mechanisms.survey_counts import CountNoise
 from dpcov.mechanisms.surveyed import LENGTHS, SHARE, SHARE_PURE, Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget

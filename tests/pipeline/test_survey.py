@@ -13,7 +13,8 @@ from dpcov.data.geometry import Geometry
 from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.stratified import Stratified
-from dpcov.mechanisms.survey import CountNoise, SurveyColumn
+from dpcov.mechanisms.survey import SurveyColumn
+from dpcov.mechanisms.survey_counts import CountNoise
 from dpcov.mechanisms.surveyed import LENGTHS, SurveyAlone, Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget

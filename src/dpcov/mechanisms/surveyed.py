@@ -35,7 +35,8 @@ from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
 from dpcov.mechanisms.nuclear import Nuclear
-from dpcov.mechanisms.survey import Spread, SurveyColumn, check_cost, doubt, pays, question, survey
+from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey
+from dpcov.mechanisms.survey_counts import Spread
 from dpcov.mechanisms.whitening import RESOLVED, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget

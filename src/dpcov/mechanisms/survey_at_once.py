@@ -1,0 +1,213 @@
+"""A look at a column of numbers in pure epsilon, by draws of the exponential mechanism.
+
+Guarantee, proof: survey.md.  Numerics: exact.
+"""
+
+from fractions import Fraction
+from math import log, log2, sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from dpcov.data.histograms import FINE_CELLS, Counts
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.survey_counts import Alone, Cells, CountNoise, Seen, Spread
+from dpcov.noise.choice import exponential_choice
+from dpcov.noise.entropy import Entropy
+from dpcov.noise.lattice import discrete_laplace
+from dpcov.privacy.guarantee import PureDP
+
+_SQUARES, _AMPLE = Fraction(1, 5), 1 / 64
+"""Part for a sum of squares, where so small a part of the rows can be looked for without it."""
+
+_RADII = log(33) + 3
+"""Rows by which the right radius must be better than others, times the rate of the draw."""
+
+_SMALLER = 0.3
+"""Logarithm by which a radius is less likely than the next larger one where noise may mislead."""
+
+_ONE = 2**12
+"""Of a sum of squares that are at most one, in integers."""
+
+_PARTS = 64
+"""In pure epsilon the radius of all values but one of so many parts is drawn, or of fewer."""
+
+_MOST_UNITS, _LEAST_UNITS, _MOST_COST = 10, 6, 31
+"""Binary digits of a share, and of the largest cost of a place that can be drawn."""
+
+_TOGETHER = 2**6
+"""Cells that are taken together in a search for the middle, in pure epsilon."""
+
+
+class _Parts(NamedTuple):
+    """Of the cost of a look in pure epsilon: what for, and how far a middle may be away."""
+
+    counting: Fraction
+    middle: Fraction
+    one_value: Fraction
+    radius: Fraction
+    most_off: float
+
+
+# Added rows move a middle by half as much as replaced ones, and their number is private.
+PARTS_OF = {
+    "replace-one": _Parts(Fraction(1, 20), Fraction(9, 20), Fraction(1, 10), Fraction(2, 5), 0.45),
+    "add-remove-one": _Parts(
+        Fraction(3, 50), Fraction(6, 25), Fraction(3, 20), Fraction(11, 20), 0.3
+    ),
+}
+
+
+def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy) -> Seen:
+    """In pure epsilon draws of the exponential mechanism cost less than counts in shells."""
+    squares = _SQUARES if _is_ample(cost, problem) else Fraction(0)
+    rest = part_of(cost, 1 - squares)
+    assert isinstance(rest, PureDP)
+    middle, parts_of = _middle_at_once(cells, rest, problem, entropy), PARTS_OF[problem.neighbors]
+    if middle is None:
+        return Seen(None)
+    center, radius, rows = middle
+    at = center + cells.anchor
+    far = 1.0 + abs(at)
+    radii = radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)
+    inside = cells.below[cells.nearest(center + radii)] - cells.below[cells.nearest(center - radii)]
+    # One value may hold most rows: the spread is then that of the others.
+    count = CountNoise(part_of(rest, parts_of.one_value), problem)
+    same = min(1.0, float(inside[0] + count.draw(1, entropy)[0]) / rows)
+    same *= same * rows > 2 * count.std()
+    rate = _radius_rate(rest, problem)
+    needed, unsure = _RADII / float(rate) / rows, count.std() / rows * (same > 0)
+    # So many rows beyond the right radius, and within it beside those that share a value.
+    others = 1 - same
+    parts = min(_PARTS, others / needed) if others >= 2 * needed + unsure else None
+    digits = min(_MOST_UNITS, int(_MOST_COST - log2(max(1.0, rows))))
+    if digits < _LEAST_UNITS:
+        return Seen(None)
+    if parts is None:
+        # Nothing but one value shows; or nothing at all.
+        spread = Spread(at, far * sqrt(min(1.0, max(needed, unsure))))
+        if same <= 0.5:
+            return Seen(None)
+        away = others * rows, count.std()
+        return Seen(spread, Alone(spread, radius, rows, *away, cells.around(center)))
+    # A value that the count missed may be shared by so many rows that many radii hold no others.
+    missed = same == 0 and 2 * count.std() / rows + needed > 1 - others / parts
+    share, smaller = round(2**digits * (1 - others / parts)), _SMALLER * missed / float(rate)
+    chosen = _radius(inside, int(cells.below[-1]), (share, digits), rate, smaller, entropy)
+    drawn = float(radii[chosen])
+    # Normal values but for one of so many parts lie within so many deviations.
+    deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
+    usual = drawn / deviations * sqrt(1 - same)
+    square = None
+    if squares:
+        own = part_of(cost, squares)
+        square = _mean_square(cells, center, usual, rows, own, problem, entropy)
+    # The radius is up to twice as far as the part needs.
+    scale = usual if square is None else sqrt(max(square, usual**2 / 4))
+    energy = 0.5 if square is None else max(0.0, square) / scale**2
+    spread = Spread(at, min(1.0, scale), energy)
+    if same > 0.5:
+        away = others * rows, count.std()
+        return Seen(spread, Alone(spread, radius, rows, *away, cells.around(center)))
+    if drawn <= 4 * cells.width(center):
+        # Others lie within the finer cells, or anywhere.
+        spread = Spread(at, min(1.0, far * parts**-0.5))
+        return Seen(spread, Alone(spread, drawn, rows, 0.0, rows / parts, cells.around(center)))
+    return Seen(spread)
+
+
+def _radius(
+    inside: Counts,
+    rows: int,
+    share: tuple[int, int],
+    rate: Fraction,
+    smaller: float,
+    entropy: Entropy,
+) -> int:
+    """Draw a radius that holds a share of the rows, by what each of them holds.
+
+    Parameters
+    ----------
+    share : tuple of (int, int)
+        A numerator, and the power of two that is its denominator.
+    smaller : float
+        Public cost of a radius over that of the next larger one, in rows.
+    """
+    numerator, digits = share
+    before, target = np.concatenate([[0], inside[:-1]]), numerator * rows
+    # Least where that part is passed, by as much as possible on either side.
+    costs = np.maximum(2**digits * before - target, target - 2**digits * inside)
+    costs = costs - costs.min() + np.arange(len(inside))[::-1] * round(2**digits * smaller)
+    return exponential_choice(costs, rate / 2**digits, entropy)
+
+
+def _is_ample(cost: PureDP, problem: Problem) -> bool:
+    """Whether the public number of rows, and so the budget for each, is large."""
+    rate = _radius_rate(cost, problem)
+    return problem.n_rows is not None and _RADII / float(rate) <= _AMPLE * problem.n_rows
+
+
+def _mean_square(
+    cells: Cells,
+    center: float,
+    spread: float,
+    rows: float,
+    cost: Cost,
+    problem: Problem,
+    entropy: Entropy,
+) -> float | None:
+    """Of distances from the middle, cut where its noise is half a squared spread; None if near."""
+    assert isinstance(cost, PureDP)
+    # A value moves the sum of squares by as much as the largest is, one.
+    scale = problem.rows_per_person / cost.epsilon
+    longest = min(
+        1.0 + abs(center + cells.anchor), spread * (rows / (2**1.5 * float(scale))) ** 0.5
+    )
+    if longest < 4 * spread:
+        return None
+    distances = np.maximum(np.abs(cells.edges[:-1] - center), np.abs(cells.edges[1:] - center))
+    weights = np.floor(_ONE * np.minimum(1.0, distances / longest) ** 2).astype(np.int64)
+    total = int(weights @ np.diff(cells.below)) + int(discrete_laplace(_ONE * scale, 1, entropy)[0])
+    return float(total / _ONE / rows * longest**2)
+
+
+def _middle_at_once(
+    cells: Cells, cost: Cost, problem: Problem, entropy: Entropy
+) -> tuple[float, float, float] | None:
+    """A middle by one draw."""
+    parts = PARTS_OF[problem.neighbors]
+    choosing = part_of(cost, parts.middle)
+    count = CountNoise(part_of(cost, parts.counting), problem)
+    rows = float(cells.below[-1] + count.draw(1, entropy)[0])
+    # Few columns miss much: the public number of rows is the better guess unless noise excludes it.
+    if problem.n_rows is not None and rows + 2 * count.std() > problem.n_rows:
+        rows = float(problem.n_rows)
+    if rows_off(choosing, problem) > parts.most_off * rows:
+        return None
+    # Fewer places need less of the budget; the last one ends where the cells do.
+    ends = np.append(np.arange(cells.first, cells.last, _TOGETHER), cells.last)
+    # What lies on the longer side of some cells; in the middle least.
+    sides = np.maximum(cells.below[ends[:-1]], cells.below[-1] - cells.below[ends[1:]])
+    rate = _middle_rate(choosing, problem)
+    place = ends[exponential_choice(sides, rate, entropy)]
+    center = float(cells.edges[place])
+    return center, cells.width(center), rows
+
+
+def rows_off(cost: Cost, problem: Problem) -> float:
+    """Rows between the median and a middle drawn among all places, rarely more."""
+    return log(FINE_CELLS / _TOGETHER) / float(_middle_rate(cost, problem))
+
+
+def _middle_rate(cost: Cost, problem: Problem) -> Fraction:
+    assert isinstance(cost, PureDP)
+    # Removed rows raise no cost of a cell, so that add-remove-one needs half the noise.
+    moved = problem.rows_per_person * (2 if problem.neighbors == "replace-one" else 1)
+    return cost.epsilon / moved
+
+
+def _radius_rate(cost: PureDP, problem: Problem) -> Fraction:
+    # One person moves a cost by at most k, up or down.
+    return cost.epsilon * PARTS_OF[problem.neighbors].radius / (2 * problem.rows_per_person)

@@ -1,0 +1,233 @@
+"""Counts of a column of numbers in a survey: cells, the noise on them, and what they show.
+
+Contract: `Cells` hold sensitive counts, `CountNoise` draws the noise that makes them public; the
+other functions see noisy counts only.  Proof: survey.md.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.data.histograms import FINE_CELLS, MISSING, UNIT, Counts, Rings, Window, fine_edges
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.finished import Cost, squared_noise_scale
+from dpcov.noise.entropy import Entropy
+from dpcov.noise.lattice import discrete_laplace, rounded_gaussian
+from dpcov.privacy.guarantee import ZCDP
+
+Floats = NDArray[np.float64]
+
+FALSE_SHELLS = 0.05
+"""Chance that some column of the table is given a spread that is not there."""
+
+FALSE_SCALES = 0.001
+"""The same where nearly all rows share a value: so small a scale would spoil all other columns."""
+
+RUNS = 1, 2, 4
+"""Neighboring shells of which the sums are tested."""
+
+LEAST_FALL, HIDDEN_SHELLS = 2.0, 2
+"""Factor by which a tail falls from shell to shell at least, and how far it may go on unseen."""
+
+_ZOOM_CELLS = 16
+"""Cells on either side of the middle that a second, finer window shows."""
+
+_FINEST = 2.0**-24
+"""Width of a cell, bounds being -1 and 1, in which nothing more is looked for."""
+
+_EDGES = fine_edges()
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Center and scale in units of a column's bounds, -1 and 1; a level's center is its share.
+
+    ``energy`` is the mean square of values around the center over the squared scale: 1/2 where it
+    was not measured, 0 where nothing but the bounds is known.
+    """
+
+    center: float
+    scale: float
+    energy: float = 0.0
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """Exact integer noise on counts that a part of the cost pays for; a row adds ``unit``."""
+
+    cost: Cost
+    problem: Problem
+    unit: int = 1
+
+    def _moved(self, disjoint: bool) -> int:
+        # One of two cells loses k rows and the other gains them when rows are replaced.
+        moved = 2 if disjoint and self.problem.neighbors == "replace-one" else 1
+        return moved * self.problem.rows_per_person * self.unit
+
+    def _squared_scale(self, disjoint: bool) -> Fraction:
+        moved = self._moved(disjoint)
+        return squared_noise_scale(
+            self.cost, moved, moved * self.problem.rows_per_person * self.unit
+        )
+
+    def draw(self, size: int, entropy: Entropy, *, disjoint: bool = False) -> Counts:
+        """Noise for ``size`` disjoint cells together, or for one count."""
+        if isinstance(self.cost, ZCDP):
+            return rounded_gaussian(self._squared_scale(disjoint), size, entropy)
+        return discrete_laplace(self._moved(disjoint) / self.cost.epsilon, size, entropy)
+
+    def std(self, *, disjoint: bool = False) -> float:
+        """Standard deviation of one count's noise."""
+        return sqrt(self._squared_scale(disjoint) * (1 if isinstance(self.cost, ZCDP) else 2))
+
+    def evidence(self, std: float, chance: float) -> float:
+        """A sum of noises of this standard deviation exceeds it with at most this chance."""
+        log_inverse = log(1 / chance)
+        # Sums of Laplace noises have lighter tails than one of them of the same variance.
+        gaussian = isinstance(self.cost, ZCDP)
+        return std * (sqrt(2 * log_inverse) if gaussian else log_inverse / sqrt(2))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Sensitive counts of values below edges, which are distances from an anchor."""
+
+    edges: Floats
+    below: Counts
+    first: int
+    last: int
+    anchor: float
+
+    @classmethod
+    def whole(cls, counts: Counts, anchor: float) -> "Cells":
+        """All values: they are clipped to the bounds, so that none lies outside."""
+        return cls._of(_EDGES, counts[MISSING + 1 :], 0, FINE_CELLS, anchor)
+
+    @classmethod
+    def zoomed(cls, wide: Counts, fine: Counts, window: Window) -> "Cells":
+        """The fine cells of a window, whose ends are edges, among the wide ones outside of it."""
+        start, stop = np.searchsorted(_EDGES, [window.lower, window.upper])
+        wide = wide[MISSING + 1 :]
+        inside = np.linspace(window.lower, window.upper, window.cells + 1)
+        edges = np.concatenate([_EDGES[:start], inside, _EDGES[stop + 1 :]])
+        counts = np.concatenate([wide[:start], fine[MISSING + 1 :], wide[stop:]])
+        return cls._of(edges, counts, int(start), int(start) + window.cells, window.anchor)
+
+    @classmethod
+    def _of(cls, edges: Floats, counts: Counts, first: int, last: int, anchor: float) -> "Cells":
+        return cls(edges, np.concatenate([[0], np.cumsum(counts)]), first, last, anchor)
+
+    def width(self, center: float) -> float:
+        """Of the wider one of the two cells at an edge."""
+        place = int(np.searchsorted(self.edges, center))
+        around = self.edges[max(0, place - 1) : place + 2]
+        return float(np.diff(around).max())
+
+    def nearest(self, ends: Floats) -> NDArray[np.intp]:
+        """The first edges from there on; the last one beyond all."""
+        return np.minimum(np.searchsorted(self.edges, ends), len(self.edges) - 1)
+
+    def around(self, center: float) -> Window | None:
+        """Cells on either side of an edge, for a finer look; None where they are fine enough."""
+        # Near the anchor cells are as fine as numbers are.
+        if self.width(center) <= _FINEST:
+            return None
+        place, last = int(np.searchsorted(self.edges, center)), len(self.edges) - 1
+        lower = self.edges[max(0, place - _ZOOM_CELLS)]
+        upper = self.edges[min(last, place + _ZOOM_CELLS)]
+        # Its upper end is counted in the next of the wide cells.
+        return Window(float(lower), float(upper), anchor=self.anchor, closed=False)
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A value that showed alone: others are at least ``radius`` away, or within a finer window.
+
+    Parameters
+    ----------
+    spread : Spread
+        What is taken where a second look shows nothing.
+    radius, rows : float
+        Where other values begin, and the number of all.
+    others, unsure : float
+        How many are away, and the standard deviation of the noise on that; 0 if not known.
+    window : Window, optional
+        Finer cells around the value.
+    finer : Spread, optional
+        What they showed.
+    """
+
+    spread: Spread
+    radius: float
+    rows: float
+    others: float
+    unsure: float
+    window: Window | None
+    finer: Spread | None = None
+
+    @property
+    def weight(self) -> int:
+        """Of a row's part in these rings: in proportion to how rare others are."""
+        return max(1, round(UNIT / max(1.0, self.others, self.unsure)))
+
+    @property
+    def rings(self) -> Rings:
+        """What lies how far away."""
+        far = 1.0 + abs(self.spread.center)
+        cells = max(1, int(np.ceil(np.log2(far / self.radius))))
+        return Rings(self.spread.center, self.radius, cells)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a look at a column found, if anything; the value if only one showed."""
+
+    spread: Spread | None
+    alone: Alone | None = None
+
+
+def last_ring(seen: Floats, std: float, evidence: float) -> int | None:
+    """The last ring that seems to hold something, of those which noise does not explain together.
+
+    None if noise explains all.
+    """
+    for ring in reversed(range(len(seen))):
+        for run in RUNS:
+            together = seen[ring : ring + run]
+            if together.sum() > evidence * sqrt(run):
+                return ring + int(np.flatnonzero(together > std).max(initial=0))
+    return None
+
+
+def unseen(tail: Floats, square: Floats, last: int, hidden: float, rows: float) -> float:
+    """Mean square of what the noise may hide beyond the last shell, where tails go on as they end.
+
+    Parameters
+    ----------
+    tail : (t,) float64
+        Noisy share of the values in a shell and outward, up to two shells beyond the last.
+    square : (s,) float64
+        Mean squared distance in a shell.
+    last : int
+        The last shell that shows.
+    hidden : float
+        Share that one standard deviation of the noise may hide.
+    rows : float
+    """
+    if last + 1 == len(square):
+        return 0.0
+    share = max(tail[last], hidden)
+    most = max(tail[last + 1], 0.0) + hidden
+    # A tail falls by a power of the distance, as fast as before the last shell or right behind it.
+    before = tail[last - 1] / share if last else 2.0
+    fall = max(before, share / most, LEAST_FALL)
+    total, share = 0.0, min(share / fall, most)
+    for shell in range(last + 1, min(last + 1 + HIDDEN_SHELLS, len(square))):
+        if share * rows < 1:
+            break
+        total += share * (1 - 1 / fall) * float(square[shell])
+        share /= fall
+    return total

@@ -1,0 +1,159 @@
+"""A look at a column of numbers in zCDP: its middle, and how many values lie in shells around it.
+
+Guarantee, proof: survey.md, Theorem 1.  Numerics: exact.
+"""
+
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.data.histograms import FINE_CELLS
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.survey_counts import (
+    FALSE_SCALES,
+    FALSE_SHELLS,
+    RUNS,
+    Alone,
+    Cells,
+    CountNoise,
+    Floats,
+    Seen,
+    Spread,
+    unseen,
+)
+from dpcov.noise.entropy import Entropy
+
+LEVELS = FINE_CELLS.bit_length() - 1
+"""Halvings of a fine window; ends of its cells are their ends."""
+
+ENOUGH = 0.3
+"""A middle is found when its interval holds less than this part of the rows."""
+
+_MOST_HIDDEN, _MOST_HIDDEN_PRIVATE = 1 / 9, 1 / 16
+"""A column shows when the noise may hide at most this part of its rows in two shells; less where
+the number of rows is private and noise on it alone makes columns show."""
+
+LIKELY = 0.5
+"""Chance with which noise alone makes a guess where other values than one lie."""
+
+LACKING = 3.0
+"""Deviations of the noise from which values are missing in the shells that show."""
+
+# Parts of the cost of a search for its numbers: the first ones always count.
+_WEIGHTS = [Fraction(1, place + 2) for place in range(LEVELS + 1)]
+
+SHARES = [each / sum(_WEIGHTS) for each in _WEIGHTS]
+
+
+def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entropy: Entropy) -> Seen:
+    """Find the middle for ``half`` of the cost, and the spread around it for the other half."""
+    middle = _middle(cells, half, problem, entropy)
+    noise = CountNoise(half, problem)
+    std = noise.std(disjoint=True)
+    most = _MOST_HIDDEN_PRIVATE if problem.n_rows is None else _MOST_HIDDEN
+    if middle is None or sqrt(2) * std > most * middle[2]:
+        return Seen(None)
+    center, radius, rows = middle
+    at = center + cells.anchor
+    far = 1.0 + abs(at)
+    edges = np.concatenate([[0.0], radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)])
+    # Every end is the end of some cell, so that shells are disjoint.
+    right, left = cells.nearest(center + edges), cells.nearest(center - edges)
+    counts = np.stack([np.diff(cells.below[right]), -np.diff(cells.below[left])])
+    inner, outer = edges[:-1], edges[1:]
+    seen = counts + noise.draw(counts.size, entropy, disjoint=True).reshape(counts.shape)
+    # Values spread evenly inside a shell have these mean distances and squared distances.
+    mean, square = (inner + outer) / 2, (inner**2 + inner * outer + outer**2) / 3
+    looks = 2 * counts.size * size
+    last = _outermost(seen, std, noise.evidence(1.0, FALSE_SHELLS / looks))
+    least = _least_radius(seen, outer, last, std, rows)
+    hidden = sqrt(2) * std / rows
+    offset = float((seen[0] - seen[1])[: last + 1] @ mean[: last + 1]) / rows
+    squares = float(np.maximum(seen.sum(axis=0), 0)[: last + 1] @ square[: last + 1]) / rows
+    if not least and (
+        outer[last] <= 4 * cells.width(center)
+        or _one_value(seen, noise.evidence(std, FALSE_SCALES / looks))
+    ):
+        # Nothing but one value shows: others lie where most seems to be, or anywhere.
+        sides = np.concatenate([seen / std, seen.sum(axis=0, keepdims=True) / (sqrt(2) * std)])
+        behind = int(np.argmax(seen.sum(axis=0))) + 1
+        likely = sides.max(axis=0)[behind:] > noise.evidence(1.0, LIKELY / sides.size)
+        farthest = outer[behind:][likely].max(initial=0.0) or far
+        spread = Spread(at, min(1.0, sqrt(squares + hidden * farthest**2)))
+        begins = max(last if outer[last] <= 4 * cells.width(center) else 0, behind - 1)
+        within = float(seen[:, : begins + 1].sum())
+        # The number of all values is about as noisy as that of a shell's side.
+        unsure = std * sqrt(2 * begins + 3)
+        away = rows - within, unsure
+        alone = Alone(spread, float(outer[begins]), rows, *away, cells.around(center))
+        return Seen(spread, alone)
+    # No shell behind the next two shows: summing them all would sum noise.
+    near = seen.sum(axis=0)[: last + 3]
+    tail = np.maximum(np.cumsum(near[::-1])[::-1], 0) / rows
+    shown, squares = squares, squares + unseen(tail, square, last, hidden, rows)
+    # Rows far out must not be longer than the other columns together make them.
+    squares = max(squares, float(square[last]) / (size + 1), least**2)
+    offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
+    scale = sqrt(max(squares - offset**2, squares / 4))
+    return Seen(Spread(at + offset, scale, max(0.0, shown - offset**2) / scale**2))
+
+
+def _middle(
+    cells: Cells, cost: Cost, problem: Problem, entropy: Entropy
+) -> tuple[float, float, float] | None:
+    """An edge near the median, half its interval and the number of values; None if none shows."""
+    noises = [CountNoise(part_of(cost, each), problem) for each in SHARES]
+    rows = float(cells.below[-1] + noises[0].draw(1, entropy)[0])
+    if noises[-1].std() > 0.5 * rows:
+        return None
+    lower, upper = cells.first, cells.last
+    below = [0.0, rows]
+    for noise in noises[1:]:
+        middle = (lower + upper) // 2
+        found = float(cells.below[middle] + noise.draw(1, entropy)[0])
+        if found > rows / 2:
+            upper, below[1] = middle, found
+        else:
+            lower, below[0] = middle, found
+        if below[1] - below[0] < ENOUGH * rows or upper - lower == 1:
+            break
+    center = float(cells.edges[(lower + upper) // 2])
+    nearer = min(cells.edges[upper] - center, center - cells.edges[lower])
+    return center, max(float(nearer), cells.width(center)), rows
+
+
+def _outermost(seen: NDArray[np.int64], std: float, evidence: float) -> int:
+    """The last shell with more rows from there outward than noise explains, on a side or both."""
+    sides = [(seen[0], std), (seen[1], std), (seen.sum(axis=0), sqrt(2) * std)]
+    for shell in reversed(range(seen.shape[1])):
+        for side, one in sides:
+            for run in RUNS:
+                if side[shell : shell + run].sum() > evidence * one * sqrt(run):
+                    return shell
+    return 0
+
+
+def _least_radius(
+    seen: NDArray[np.int64], outer: Floats, last: int, std: float, rows: float
+) -> float:
+    """Half the radius within which most values seem to lie, if the shells that show lack them.
+
+    Values that are spread over many shells show in none.  0 if the shells up to the last hold half.
+    """
+    beyond = rows - np.cumsum(seen.sum(axis=0))
+    unsure = std * np.sqrt(2 * np.arange(1, len(outer) + 1) + 1)
+    if beyond[last] <= max(rows / 2, LACKING * unsure[last]):
+        return 0.0
+    most = beyond + unsure
+    enough = int(np.argmax(most <= max(rows / 4, float(most.min()))))
+    return float(outer[enough]) / 2 if enough > last else 0.0
+
+
+def _one_value(seen: NDArray[np.int64], evidence: float) -> bool:
+    """Whether shells show one value alone, at the middle or, if that was missed, beside it."""
+    most, elsewhere = int(np.argmax(seen.max(axis=0))), seen.copy()
+    elsewhere[:, most] = 0
+    return bool(2 * seen.max() > seen.sum() and elsewhere.max() <= evidence)
