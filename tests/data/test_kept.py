@@ -2,12 +2,14 @@
 
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 
 from dpcov.data.engines import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.moments import MomentsSpec
-from dpcov.data.questions import MomentsQuestion
+from dpcov.data.questions import Digest, MomentsQuestion
 from dpcov.data.schema.declared import Categorical, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
@@ -82,7 +84,7 @@ def test_a_stream_that_does_not_fit_is_refused():
     assert rows_of(source) == rows_of(source) == TABLE.to_pylist()
 
 
-@pytest.mark.parametrize("memory", [None, 0.02])
+@pytest.mark.parametrize("memory", [None, 0.04])
 def test_answers_do_not_depend_on_the_copy(path, memory):
     gathering = Gathering(threads=2, memory_limit=memory)
     ask = gathering.ask(path, TableEncoding(schema=SCHEMA), again=True)
@@ -90,8 +92,24 @@ def test_answers_do_not_depend_on_the_copy(path, memory):
         assert ask(question) == gathering.moments(path, TableEncoding(schema=SCHEMA), question)
 
 
+@pytest.mark.parametrize(("ending", "digests"), [("parquet", 1), ("arrow", 3)])
+def test_rows_of_a_copy_are_digested_once_if_nothing_else_can_change_them(
+    tmp_path, ending, digests, monkeypatch
+):
+    pa.parquet.write_table(TABLE, tmp_path / "t.parquet")
+    with pa.ipc.new_file(tmp_path / "t.arrow", TABLE.schema) as file:
+        file.write_table(TABLE)
+    path, made, number = tmp_path / f"t.{ending}", [], Digest.number
+    monkeypatch.setattr(Digest, "number", lambda self: made.append(1) or number(self))
+    ask = Gathering(threads=1).ask(path, TableEncoding(schema=SCHEMA), again=True)
+    answers = [ask(question) for question in QUESTIONS]
+    assert len(made) == digests
+    for question, answer in zip(QUESTIONS, answers, strict=True):
+        assert answer == Gathering().moments(path, TableEncoding(schema=SCHEMA), question)
+
+
 def test_a_file_that_is_not_kept_may_not_change(path):
-    gathering = Gathering(threads=1, memory_limit=0.02)
+    gathering = Gathering(threads=1, memory_limit=0.04)
     ask = gathering.ask(path, TableEncoding(schema=SCHEMA), again=True)
     ask(QUESTIONS[0])
     pa.csv.write_csv(TABLE[1:], path)

@@ -101,7 +101,7 @@ def test_what_can_be_read_once_and_does_not_fit_is_refused_before_the_charge():
     rows = normal_rows(200_000, 3, 10.0)
     reader = pa.table({f"x{place}": column for place, column in enumerate(rows.T)}).to_reader()
     with pytest.raises(UsageError, match="Save it to a file") as caught:
-        release_of(reader, memory_limit=0.01, threads=1)
+        release_of(reader, memory_limit=0.03, threads=1)
     assert "200000" not in str(caught.value)
     with pytest.raises(UsageError, match="read once only"):
         release_of(reader, neighbors="add-remove-one")

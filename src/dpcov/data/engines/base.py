@@ -46,10 +46,9 @@ InhabitedBlock = tuple[*EncodedBlock, Places | None]
 FAN_IN = 4
 TABLE = "the table"
 
-# 64 MiB of float64, and rows beyond which products get no faster.
+# 64 MiB of float64, and rows beyond which reading gets hardly any faster.
 _BLOCK_VALUES = 2**23
-_MOST_ROWS = 2**15
-_MOST_COUNTED = 2**16
+_MOST_ROWS = 2**16
 
 # Blocks that a thread holds while it works on one, and blocks that are read ahead.
 _BLOCKS_PER_THREAD = 5
@@ -246,11 +245,10 @@ class HistogramTask(Task):
 
     @property
     def block_rows(self) -> int:
-        """More rows of columns that are counted one after the other: counts are added up once."""
-        rows = super().block_rows
+        """More rows where columns are counted, of which none is encoded as several."""
         if self.question.geometry is not None:
-            return rows
-        return max(rows, min(_MOST_COUNTED, _BLOCK_VALUES // len(self.question.windows)))
+            return super().block_rows
+        return block_rows(len(self.question.windows))
 
     @property
     def block_values(self) -> tuple[int, int]:

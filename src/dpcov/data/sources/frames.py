@@ -83,6 +83,8 @@ class _UnreadableError(Exception):
 class ParquetSource(TypedSource):
     """A Parquet file."""
 
+    copies = True
+
     def __init__(self, path: Path) -> None:
         super().__init__(path.name, lambda: pa.parquet.read_schema(path))
         self._path = path
