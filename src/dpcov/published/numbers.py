@@ -13,6 +13,7 @@ import numpy as np
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import noise_of
 from dpcov.published.estimate.entry_noise import (
+    PULLED,
     MomentNoise,
     clear_of_noise,
     clear_of_pairs,
@@ -27,6 +28,9 @@ from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 
 if TYPE_CHECKING:
     from dpcov.published.release import Release
+
+# Where more is lost, spreads are not known at all.
+_MOST_LOST = 0.9
 
 # Standard deviations of the noise in which 95 of 100 errors lie.
 WITHIN = 1.96
@@ -123,8 +127,10 @@ def _estimates(release: "Release") -> Estimates:
     spreads = np.maximum(np.diagonal(covariance), 0.0)
     correlation = correlation_of(covariance, least=hidden)
     std = None if law is None else correlation_noise(encoded, covariance, law)
-    # Scaling rows down takes this part of all squared lengths: half of it of an average spread.
-    taken = release.statistics.lost / 2 * np.sqrt(spreads)
+    # Scaling rows down takes this part of all squared lengths, and so of an average variance.
+    lost = min(release.statistics.lost, _MOST_LOST)
+    taken = np.sqrt(spreads) * (1 / np.sqrt(1 - lost) - 1)
+    pulled = PULLED * lost * np.sqrt(spreads / (1 - lost))
     moved = correlation - correlation_of(noisy, least=hidden)
     return Estimates(
         correlation=correlation,
@@ -132,7 +138,9 @@ def _estimates(release: "Release") -> Estimates:
         within=None if std is None else np.minimum(1.0, np.hypot(WITHIN * std, moved)),
         clear=clear_of_pairs(p, is_normal=law is not None and law.is_normal),
         means=means,
-        mean_noise=None if mean_law is None else mean_noise(encoded, mean_law) * half_ranges,
+        mean_noise=None
+        if mean_law is None
+        else np.hypot(mean_noise(encoded, mean_law), pulled) * half_ranges,
         deviations=np.sqrt(spreads) * half_ranges,
         deviation_noise=None
         if law is None

@@ -38,6 +38,8 @@ CLEAR_TRACE = 3.0
 # Error of means and correlations, in deviations, for a lost part of all squared lengths: on tables
 # of all kinds it was 0.05 to 0.2 (docs/geometry.md).
 BIAS = 0.12
+# Of means where all columns are skewed alike: long rows are pulled to the center from one side.
+PULLED = 0.2
 
 # Edge of nuclear-norm noise (Ullman's law), relative to Gaussian noise of the same variance.
 NUCLEAR_EDGE = sqrt(1.5)
