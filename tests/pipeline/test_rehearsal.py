@@ -31,10 +31,13 @@ def test_a_plan_is_what_a_release_then_says(name, n_rows):
     assert 0.5 < planned.typical / real.typical < 2
     usable = [sum(column.usable for column in each.columns) for each in (planned, real)]
     assert abs(usable[0] - usable[1]) <= 1
-    # The noise of means does not depend on what was assumed, but for the spread.
+    # The noise of means depends on the spread, and on what scaling rows down takes: that differs
+    # from release to release.
+    others = [released(name, seed, n_rows=n_rows).diagnose() for seed in (4, 5)]
     ratios = [
         (a.mean_noise / a.spread) / (b.mean_noise / b.spread)
-        for a, b in zip(planned.columns, real.columns, strict=True)
+        for each in (real, *others)
+        for a, b in zip(planned.columns, each.columns, strict=True)
     ]
     assert 0.5 < np.median(ratios) < 2
 
