@@ -93,11 +93,11 @@ def find_lengths(
         return Shortening(USUAL, 0.0)
     # Bins are open above only where rows are as long as can be told.
     middle, ends = (edges[:-1] + np.minimum(edges[1:], 2 * edges[-2])) / 2, edges[1:]
-    doubt = noise.std(disjoint=True) * np.sqrt(np.cumsum(middle**2))
+    doubt = std * np.sqrt(np.cumsum(middle**2))
     whole = float(middle[: last + 1] @ counts[: last + 1])
     # No bin holds less than no row: far ones would hide what is lost in others. Bins that do not
     # show count for less, about by what noise alone has above zero, or rows would seem long.
-    counts[last + 1 :] -= 0.5 * noise.std(disjoint=True)
+    counts[last + 1 :] -= 0.5 * std
     counts = np.maximum(counts, 0.0)
 
     def up_to(most: float) -> tuple[np.ndarray, int]:
@@ -106,7 +106,7 @@ def find_lengths(
         end = max(last, min(last + _FURTHER, int(np.searchsorted(doubt, most * whole)) - 1))
         seen, lengths = counts[: end + 1], middle[: end + 1]
         # Behind them the tail goes on as it ends.
-        noise_of_two = noise.std(disjoint=True) * float(np.hypot(*lengths[-2:])) if end else 0.0
+        noise_of_two = std * float(np.hypot(*lengths[-2:])) if end else 0.0
         hidden = _behind(lengths * seen, 2 * noise_of_two) * (end + 1 < len(ends))
         total = max(float(lengths @ seen), middle[0]) + hidden
         beyond = np.maximum(lengths - ends[:, None], 0.0) @ seen + hidden

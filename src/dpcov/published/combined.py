@@ -29,7 +29,7 @@ from dpcov.published.manifest import (
 )
 
 if TYPE_CHECKING:
-    from dpcov.published.base import BaseRelease
+    from dpcov.published.record import ReleaseRecord
 
 MOST = 32
 
@@ -48,7 +48,7 @@ _GEOMETRY = "Make the later release in the geometry of the first one: --geometry
 
 
 def combined_facts(
-    releases: Iterable["BaseRelease"], *, disjoint: bool = False
+    releases: Iterable["ReleaseRecord"], *, disjoint: bool = False
 ) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of the combination; UsageError where they do not belong together.
 
@@ -106,7 +106,7 @@ def combined_facts(
     return manifest, arrays
 
 
-def check_combined(manifest: Manifest, members: Sequence["BaseRelease"]) -> None:
+def check_combined(manifest: Manifest, members: Sequence["ReleaseRecord"]) -> None:
     """ReleaseError where members do not belong together, or promise less than the file states."""
     if not members:
         return
@@ -148,7 +148,7 @@ def arrays_of(arrays: Arrays, place: int) -> Arrays:
     return {name.removeprefix(start): a for name, a in arrays.items() if name.startswith(start)}
 
 
-def combined_unit(members: Sequence["BaseRelease"], disjoint: bool) -> UnitEstimate:
+def combined_unit(members: Sequence["ReleaseRecord"], disjoint: bool) -> UnitEstimate:
     """The average of the members' second moments, divided by one number of rows."""
     rows, count_variance = (None, 0.0) if disjoint else _rows(members)
     placed = _placed(members, rows)
@@ -164,7 +164,7 @@ def combined_unit(members: Sequence["BaseRelease"], disjoint: bool) -> UnitEstim
 
 
 def _weights(
-    members: Sequence["BaseRelease"], placed: Sequence[Weighted], disjoint: bool
+    members: Sequence["ReleaseRecord"], placed: Sequence[Weighted], disjoint: bool
 ) -> list[float]:
     if not disjoint:
         return shares(_variances(members, placed))
@@ -173,7 +173,7 @@ def _weights(
     return [count / sum(counts) for count in counts]
 
 
-def reference_of(members: Sequence["BaseRelease"]) -> "BaseRelease":
+def reference_of(members: Sequence["ReleaseRecord"]) -> "ReleaseRecord":
     """Whose geometry the combination has: a found one, of the largest budget, the oldest first."""
     return min(
         members,
@@ -184,7 +184,7 @@ def reference_of(members: Sequence["BaseRelease"]) -> "BaseRelease":
     )
 
 
-def _placed(members: Sequence["BaseRelease"], rows: float | None) -> list[Weighted]:
+def _placed(members: Sequence["ReleaseRecord"], rows: float | None) -> list[Weighted]:
     reference = reference_of(members)
     maps = [encoded_map(member, reference) for member in members]
     backs = [
@@ -210,7 +210,7 @@ def _placed(members: Sequence["BaseRelease"], rows: float | None) -> list[Weight
     return placed
 
 
-def encoded_map(member: "BaseRelease", reference: "BaseRelease") -> Array:
+def encoded_map(member: "ReleaseRecord", reference: "ReleaseRecord") -> Array:
     """From rows as one release encodes them to rows as another does, (d, d).
 
     A missing value is zero in both, so that centers shift only the values that are present.
@@ -231,7 +231,7 @@ def encoded_map(member: "BaseRelease", reference: "BaseRelease") -> Array:
     return found
 
 
-def _with_public_intercept(member: "BaseRelease", unit: UnitEstimate) -> UnitEstimate:
+def _with_public_intercept(member: "ReleaseRecord", unit: UnitEstimate) -> UnitEstimate:
     known = member.public_intercept
     if known is None:
         return unit
@@ -245,7 +245,7 @@ def _with_public_intercept(member: "BaseRelease", unit: UnitEstimate) -> UnitEst
     return replace(unit, matrix=matrix, parts=tuple(parts))
 
 
-def _variances(members: Sequence["BaseRelease"], placed: Sequence[Weighted]) -> list[float]:
+def _variances(members: Sequence["ReleaseRecord"], placed: Sequence[Weighted]) -> list[float]:
     # Of noise, and of what scaling rows down took from one member and not from others, of entries
     # that are about one in units of the reference.
     least = min(member.statistics.lost for member in members)
@@ -257,7 +257,7 @@ def _variances(members: Sequence["BaseRelease"], placed: Sequence[Weighted]) -> 
     ]
 
 
-def _rows(members: Sequence["BaseRelease"]) -> tuple[float | None, float]:
+def _rows(members: Sequence["ReleaseRecord"]) -> tuple[float | None, float]:
     """The average of noisy numbers of rows, and its variance relative to its square."""
     counts = np.array([member.unit.n_rows for member in members])
     variances = np.array([member.unit.count_variance for member in members]) * counts**2
@@ -268,7 +268,7 @@ def _rows(members: Sequence["BaseRelease"]) -> tuple[float | None, float]:
     return rows, float(weights**2 @ variances) / rows**2
 
 
-def _base(member: "BaseRelease") -> float:
+def _base(member: "ReleaseRecord") -> float:
     """Variance of an entry off the diagonal that the budget alone decides, up to a factor."""
     unit, noise = member.unit, member.statistics.noise
     assert noise is not None
@@ -278,7 +278,7 @@ def _base(member: "BaseRelease") -> float:
     return _first_shell(member, unit) * ratio / member.statistics.radius**4
 
 
-def _first_shell(member: "BaseRelease", unit: UnitEstimate) -> float:
+def _first_shell(member: "ReleaseRecord", unit: UnitEstimate) -> float:
     # Variance of a diagonal entry of the outermost norm shell.
     statistics, noise = member.statistics, member.statistics.noise
     assert noise is not None
@@ -286,7 +286,7 @@ def _first_shell(member: "BaseRelease", unit: UnitEstimate) -> float:
     return float(noise.diagonal_variance) * step**2
 
 
-def _check(members: Sequence["BaseRelease"], disjoint: bool) -> None:
+def _check(members: Sequence["ReleaseRecord"], disjoint: bool) -> None:
     if len(members) < 2:
         raise UsageError("Combining needs at least two releases.")
     if len(members) > MOST:
@@ -339,7 +339,7 @@ def _meaning(manifest: Manifest) -> list[tuple[Any, ...]]:
     return [(each.name, each.source, each.kind, each.missing_of) for each in manifest.columns]
 
 
-def same_coordinates(one: "BaseRelease", other: "BaseRelease") -> bool:
+def same_coordinates(one: "ReleaseRecord", other: "ReleaseRecord") -> bool:
     """Whether noise was added in the same coordinates, up to the norm bound, a common factor."""
     first, second = one.frame.back, other.frame.back
     same = first is second
@@ -348,7 +348,7 @@ def same_coordinates(one: "BaseRelease", other: "BaseRelease") -> bool:
     return same and one.manifest.columns == other.manifest.columns
 
 
-def joint_guarantee(members: Sequence["BaseRelease"], disjoint: bool = False) -> Guarantee:
+def joint_guarantee(members: Sequence["ReleaseRecord"], disjoint: bool = False) -> Guarantee:
     """What releases promise together: of the same people, or of disjoint tables."""
     spends, first = list[Any](), members[0].guarantee
     for member in members:
@@ -363,7 +363,7 @@ def joint_guarantee(members: Sequence["BaseRelease"], disjoint: bool = False) ->
     )
 
 
-def _notes(members: Sequence["BaseRelease"], weights: Sequence[float]) -> Iterable[str]:
+def _notes(members: Sequence["ReleaseRecord"], weights: Sequence[float]) -> Iterable[str]:
     for member, weight in zip(members, weights, strict=True):
         promise, spent = member.guarantee.promise, member.manifest.spent
         paid = f", entry {spent.entry} of dataset {spent.dataset}" if spent is not None else ""

@@ -13,6 +13,7 @@ import numpy as np
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import noise_of
 from dpcov.published.estimate.entry_noise import (
+    MOST_LOST,
     PULLED,
     MomentNoise,
     clear_of_noise,
@@ -28,9 +29,6 @@ from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 
 if TYPE_CHECKING:
     from dpcov.published.release import Release
-
-# Where more is lost, spreads are not known at all.
-_MOST_LOST = 0.9
 
 # Standard deviations of the noise in which 95 of 100 errors lie.
 WITHIN = 1.96
@@ -128,7 +126,7 @@ def _estimates(release: "Release") -> Estimates:
     correlation = correlation_of(covariance, least=hidden)
     std = None if law is None else correlation_noise(encoded, covariance, law)
     # Scaling rows down takes this part of all squared lengths, and so of an average variance.
-    lost = min(release.statistics.lost, _MOST_LOST)
+    lost = min(release.statistics.lost, MOST_LOST)
     taken = np.sqrt(spreads) * (1 / np.sqrt(1 - lost) - 1)
     pulled = PULLED * lost * np.sqrt(spreads / (1 - lost))
     moved = correlation - correlation_of(noisy, least=hidden)

@@ -29,8 +29,9 @@ LIGHTS: dict[Verdict, str] = {
     "suspicious": "▲ suspicious",
     "unknown": "– unknown",
 }
-_LEGEND = """± holds 95 of 100 errors of noise and of scaling rows down, not that rows are a sample.
-Spread: standard deviation.  Correlations: with columns that can be used, at the median."""
+_LEGEND = """± holds 95 of 100 errors of noise and of scaling rows down, fewer where tails are long.
+That rows are a sample comes on top.  Spread: standard deviation.  Correlations: with columns that
+can be used, at the median."""
 
 _BOUND = "the public bound on the length of an encoded row"
 

@@ -15,11 +15,11 @@ import numpy as np
 from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import TWO_VALUED, ColumnShape, MomentLaw, pair_covariance
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
-from dpcov.published.estimate.entry_noise import PULLED
+from dpcov.published.estimate.entry_noise import MOST_LOST, PULLED
 from dpcov.published.linalg.symmetric import Array
 
-# Times the average that one of forty columns loses, and the most that is taken for it: measured.
-SEVERAL, MOST_LOST = 4.0, 0.9
+# Times the average that one of forty columns loses: measured.
+SEVERAL = 4.0
 
 
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:

@@ -40,6 +40,8 @@ CLEAR_TRACE = 3.0
 BIAS = 0.12
 # Of means where all columns are skewed alike: long rows are pulled to the center from one side.
 PULLED = 0.2
+# Beyond this lost part it is not told how much more is lost.
+MOST_LOST = 0.9
 
 # Edge of nuclear-norm noise (Ullman's law), relative to Gaussian noise of the same variance.
 NUCLEAR_EDGE = sqrt(1.5)
