@@ -12,16 +12,17 @@ That of a histogram of disjoint cells, as in the survey.
 """
 
 from dataclasses import dataclass
-from math import sqrt
+from math import pi, sqrt
 
 import numpy as np
+from scipy.special import erfcx
 
 from dpcov.data.geometry import Geometry
 from dpcov.data.histograms import MISSING, HistogramQuestion, Window
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.finished import Cost
-from dpcov.mechanisms.survey_counts import RUNS, CountNoise, last_ring
+from dpcov.mechanisms.survey_counts import RUNS, CountNoise, Floats, last_ring
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.published.estimate.nuclear_law import off_diagonal_variance
@@ -37,13 +38,11 @@ USUAL = 2.25
 
 _FALSE_BINS = 0.002
 
-# Noise on the sum of all squared lengths, relative to it, up to which bins count that do not show;
-# and the slowest that their squared lengths fall from two bins to the next two.
-_DOUBT, _FLATTEST = 0.06, 0.6
-# The same for what is stated as lost.
-_DOUBT_STATED = 0.15
-# At most so many: squared lengths sixteen times as large.
-_FURTHER = 8
+# Squared lengths in a bin that does not show, relative to those in the one before it: the heaviest
+# tails lose 0.4 of them in two bins.
+_TAIL = sqrt(0.6)
+# A normal number that is positive although its mean is so many deviations below zero is small.
+_FAR = -30.0
 _MOST_LOST = 0.95
 # Half powers of two from which squared lengths are told apart: scales that the survey does not see
 # are far too wide.
@@ -93,47 +92,44 @@ def find_lengths(
         return Shortening(USUAL, 0.0)
     # Bins are open above only where rows are as long as can be told.
     middle, ends = (edges[:-1] + np.minimum(edges[1:], 2 * edges[-2])) / 2, edges[1:]
-    doubt = std * np.sqrt(np.cumsum(middle**2))
-    whole = float(middle[: last + 1] @ counts[: last + 1])
-    # No bin holds less than no row: far ones would hide what is lost in others. Bins that do not
-    # show count for less, about by what noise alone has above zero, or rows would seem long.
-    counts[last + 1 :] -= 0.5 * std
-    counts = np.maximum(counts, 0.0)
-
-    def up_to(most: float) -> tuple[np.ndarray, int]:
-        """What every bound loses, and the last bin of so much noise."""
-        # Further bins count where the noise on their squared lengths is small beside all.
-        end = max(last, min(last + _FURTHER, int(np.searchsorted(doubt, most * whole)) - 1))
-        seen, lengths = counts[: end + 1], middle[: end + 1]
-        # Behind them the tail goes on as it ends.
-        noise_of_two = std * float(np.hypot(*lengths[-2:])) if end else 0.0
-        hidden = _behind(lengths * seen, 2 * noise_of_two) * (end + 1 < len(ends))
-        total = max(float(lengths @ seen), middle[0]) + hidden
-        beyond = np.maximum(lengths - ends[:, None], 0.0) @ seen + hidden
-        return np.clip(beyond / total, 0.0, _MOST_LOST), end
-
-    lost, end = up_to(_DOUBT)
-    seen, bounds = counts[: end + 1], ends[: end + 1]
-    kept = np.maximum(np.minimum(middle[: end + 1], bounds[:, None]) @ seen, middle[0])
+    seen, variances = _expected(counts, std, last, middle)
+    whole = max(float(middle @ seen), middle[0])
+    beyond = np.maximum(middle - ends[:, None], 0.0)
+    lost = beyond @ seen / whole
+    kept = np.maximum(np.minimum(middle, ends[:, None]) @ seen, middle[0])
     # One column whose scale is far too small makes rows long, and no variance of others large.
     kept = np.minimum(kept, max(float(seen.sum()), 1.0))
     # A correlation's noise is that of an entry over two deviations; kept / rows is a variance.
-    spread = entry_std * (bounds * n_values + 1) / kept
-    best = int(np.argmin(spread**2 + (BIAS * lost[: end + 1]) ** 2))
-    # It is rarely stated far too small: half of the noise's deviation is added, and bins count that
-    # are too noisy to choose by.
-    doubted = 0.5 * doubt[end] / float(middle[: end + 1] @ seen)
-    most = max(lost[best], up_to(_DOUBT_STATED)[0][best]) + doubted
-    return Shortening(float(bounds[best]), float(min(most, _MOST_LOST)))
+    spread = entry_std * (ends * n_values + 1) / kept
+    best = int(np.argmin(spread**2 + (BIAS * lost) ** 2))
+    # It is rarely stated far too small: a standard deviation is added.
+    doubt = sqrt(float(beyond[best] ** 2 @ variances)) / whole
+    return Shortening(float(ends[best]), float(min(lost[best] + doubt, _MOST_LOST)))
 
 
-def _behind(squares: np.ndarray, evidence: float) -> float:
-    """Squared lengths behind the bins, each two of which have a part of what the last two have."""
-    before, after = float(squares[-4:-2].sum()), float(squares[-2:].sum())
-    if min(before, after) <= evidence:
-        return 0.0
-    part = min(_FLATTEST, after / before)
-    return after * part / (1 - part)
+def _expected(counts: Floats, std: float, last: int, squares: Floats) -> tuple[Floats, Floats]:
+    """Rows in every bin, and their variances, by noisy counts and what tails are like.
+
+    Behind the last bin that shows, rows follow an exponential law before the count is seen. Its
+    mean keeps the squared lengths falling by `_TAIL` from what the bin before is taken to hold.
+    """
+    # No bin holds less than no row: far ones would hide what is lost in others.
+    rows, variances = np.maximum(counts, 0.0), np.full(len(counts), std**2)
+    held = max(float((squares * rows)[max(0, last - 1) : last + 1].mean()), squares[last] * std)
+    for i in range(last + 1, len(rows)):
+        rows[i], variances[i] = _positive(counts[i], std, _TAIL * held / squares[i])
+        held = squares[i] * rows[i]
+    return rows, variances
+
+
+def _positive(count: float, std: float, mean: float) -> tuple[float, float]:
+    """Mean and variance of an exponential variable of this mean, given it with normal noise."""
+    # Given the count it is a normal one that is positive, by its mean in deviations.
+    place = count / std - std / mean
+    if place < _FAR:
+        return std / -place, (std / place) ** 2
+    hazard = sqrt(2 / pi) / float(erfcx(-place / sqrt(2)))
+    return std * (place + hazard), std**2 * max(1 - hazard * (hazard + place), 0.0)
 
 
 def entry_std(calibration: Calibration, problem: Problem) -> float:
