@@ -26,12 +26,10 @@ from dpcov.mechanisms.survey_counts import RUNS, CountNoise, Floats, last_ring
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.published.estimate.nuclear_law import off_diagonal_variance
+from dpcov.published.estimate.scaled_down import USUAL as USUAL_ERROR
+from dpcov.published.estimate.scaled_down import correlation_error
 
 CELLS = 2**12
-
-BIAS = 0.07
-"""Error of means and correlations, in deviations, for a lost part of all squared lengths: measured
-on tables of all kinds as 0.05 to 0.2 (survey.md)."""
 
 USUAL = 2.25
 """Squared length per column where no lengths show."""
@@ -101,7 +99,7 @@ def find_lengths(
     kept = np.minimum(kept, max(float(seen.sum()), 1.0))
     # A correlation's noise is that of an entry over two deviations; kept / rows is a variance.
     spread = entry_std * (ends * n_values + 1) / kept
-    best = int(np.argmin(spread**2 + (BIAS * lost) ** 2))
+    best = int(np.argmin(spread**2 + correlation_error(lost, USUAL_ERROR) ** 2))
     # It is rarely stated far too small: a standard deviation is added.
     doubt = sqrt(float(beyond[best] ** 2 @ variances)) / whole
     return Shortening(float(ends[best]), float(min(lost[best] + doubt, _MOST_LOST)))

@@ -14,9 +14,9 @@ import numpy as np
 from dpcov.errors import DpcovError, ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.together import largest, spend_of, together
-from dpcov.published.estimate.entry_noise import BIAS
 from dpcov.published.estimate.merging import Weighted, merged, shares
 from dpcov.published.estimate.present import Presence
+from dpcov.published.estimate.scaled_down import correlation_error
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array
@@ -248,12 +248,11 @@ def _with_public_intercept(member: "ReleaseRecord", unit: UnitEstimate) -> UnitE
 def _variances(members: Sequence["ReleaseRecord"], placed: Sequence[Weighted]) -> list[float]:
     # Of noise, and of what scaling rows down took from one member and not from others, of entries
     # that are about one in units of the reference.
-    least = min(member.statistics.lost for member in members)
+    errors = correlation_error(np.array([member.statistics.lost for member in members]))
     unit = reference_of(members).manifest.norm_bound ** -2
     return [
-        _base(member) * each.scale**2 * each.stretch
-        + (BIAS * (member.statistics.lost - least) * unit) ** 2
-        for member, each in zip(members, placed, strict=True)
+        _base(member) * each.scale**2 * each.stretch + (more * unit) ** 2
+        for member, each, more in zip(members, placed, errors - errors.min(), strict=True)
     ]
 
 

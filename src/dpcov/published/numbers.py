@@ -13,8 +13,6 @@ import numpy as np
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import noise_of
 from dpcov.published.estimate.entry_noise import (
-    MOST_LOST,
-    PULLED,
     MomentNoise,
     clear_of_noise,
     clear_of_pairs,
@@ -25,6 +23,7 @@ from dpcov.published.estimate.entry_noise import (
     mean_noise,
     read_with,
 )
+from dpcov.published.estimate.scaled_down import MOST_LOST, PULLED
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 
 if TYPE_CHECKING:

@@ -39,7 +39,9 @@ class Regression(NamedTuple):
         # The residual u = g - F'b and the variance of c'T(b), from noise and from sampling, are
         # functions of (b, 1).
         L, direction, at = np.column_stack([-F.T, g]), F.T @ c, np.append(b, 1.0)
-        privacy = L.T @ law.privacy_form(direction) @ L
+        # A penalty is relative to variances.
+        form = law.privacy_form(direction, in_all=bool(self.penalty.any()))
+        privacy = L.T @ form @ L
         weight = float(direction @ law.plausible @ direction)
         errors = L.T @ law.plausible @ L
         # Residuals of a fit with q coefficients are too small by q of n rows.

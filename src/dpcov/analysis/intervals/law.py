@@ -9,7 +9,7 @@ are known.  docs/inference.md derives and measures the rules.
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import log, sqrt
+from math import inf, log, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -129,6 +129,8 @@ class MomentLaw:
     others: tuple["MomentLaw", ...] = ()
     # Part of all squared lengths that scaling rows down took, 0 if none was.
     lost: float = 0.0
+    # Length of the encoded features of a row, or of the mapped ones, that none exceeds.
+    longest: float = inf
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
     is_normal: bool = True
@@ -185,21 +187,32 @@ class MomentLaw:
         return np.asarray(raw / (1 - min(0.5, self.sampling_factor)))
 
     @cached_property
-    def tilt(self) -> Array:
-        """What scaling long rows down took of M, (d, d), if they point where the others do.
-
-        A form uncertain by itself: it is what normal rows lose to first order, and rows with long
-        tails lose less of it (docs/geometry.md).
-        """
-        lost, means = self.lost / (1 - self.lost), self.plausible[0] / self.count
+    def shortened(self) -> Array:
+        """Covariance of rows as they were scaled down, mapped where there is a map, (d, d)."""
+        means = self.plausible[0] / self.count
         spread = self.plausible - np.outer(means, means) * self.count
         spread = spread * (np.diagonal(spread) > 0) * self.has_intercept
-        # Lengths are those of rows that were scaled down: mapped ones.
         forth = np.eye(len(spread)) if self.back is None else np.linalg.inv(self.back)
-        spread = forth @ spread @ forth.T
-        square = spread @ spread
-        total = float(np.trace(square))
-        return np.asarray(square * (lost * np.trace(spread) / total if total > 0 else 0.0))
+        return np.asarray(forth @ spread @ forth.T)
+
+    @cached_property
+    def taken(self) -> Array:
+        """What scaling long rows down took of M beyond a common factor, (d, d): uncertain itself.
+
+        Long rows point along strong components: at most as normal rows do (docs/inference.md).
+        """
+        square = self.shortened @ self.shortened
+        total, squares = float(np.trace(self.shortened)), float(np.trace(square))
+        if not self.lost or not squares > 0:
+            return 0.0 * square
+        lost = self.lost / (1 - self.lost)
+        along = min(lost * total / squares, 2 / (self.longest * (1 - self.lost)) ** 2)
+        return np.asarray(along * (square - squares / total * self.shortened))
+
+    @cached_property
+    def taken_in_all(self) -> Array:
+        """The same with the common factor, which variances and penalties feel."""
+        return np.asarray(self.taken + self.lost / (1 - self.lost) * self.shortened)
 
     @cached_property
     def metric(self) -> Array:
@@ -245,17 +258,16 @@ class MomentLaw:
         column, mean = self.columns[place], float(self.means[place])
         return max(column.largest - mean, mean - column.lowest)
 
-    def privacy_form(self, a: Array) -> Array:
-        """Matrix K with Var(a'Wu) = u'Ku for every u."""
-        found = self._own_form(a)
-        if self.back is not None:
-            found = self.back @ self._own_form(self.back.T @ a) @ self.back.T
+    def privacy_form(self, a: Array, *, in_all: bool = False) -> Array:
+        """Matrix K with Var(a'Wu) = u'Ku for every u; of losses in all, or beyond a factor."""
+        back = np.eye(len(a)) if self.back is None else self.back
+        found = back @ self._own_form(back.T @ a, in_all) @ back.T
         return np.asarray(sum((other.privacy_form(a) for other in self.others), start=found))
 
-    def _own_form(self, a: Array) -> Array:
+    def _own_form(self, a: Array, in_all: bool) -> Array:
         squares = np.outer(a, a)
         spread = self.off_diagonal * (float(a @ a) * np.eye(len(a)) + squares - 2 * np.diag(a**2))
-        along = self.tilt @ a if self.lost else 0.0 * a
+        along = (self.taken_in_all if in_all else self.taken) @ a
         return np.asarray(spread + self.diagonal * squares + np.outer(along, along))
 
     def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
@@ -275,8 +287,8 @@ class MomentLaw:
         found = 2 * self.off_diagonal * off + diagonals @ D @ diagonals.T
         if not self.lost:
             return np.asarray(found)
-        tilt = self.tilt if places is None else self.tilt[np.ix_(places, places)]
-        along = np.einsum("kij,ij->k", forms, tilt)
+        taken = self.taken if places is None else self.taken[np.ix_(places, places)]
+        along = np.einsum("kij,ij->k", forms, taken)
         return np.asarray(found + np.outer(along, along))
 
     def draw_noise(self, draws: int, rng: np.random.Generator) -> Array:
@@ -289,7 +301,7 @@ class MomentLaw:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
         if self.lost:
-            noise += rng.standard_normal((draws, 1, 1)) * self.tilt
+            noise += rng.standard_normal((draws, 1, 1)) * self.taken_in_all
         noise = noise if self.back is None else self.back @ noise @ self.back.T
         for other in self.others:
             noise = noise + other.draw_noise(draws, rng)
@@ -349,6 +361,7 @@ def moment_law(
         others=tuple(others),
         shares=shares,
         lost=release.statistics.lost,
+        longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
         sampling=sampling,
         level=level,
         tails=tails,

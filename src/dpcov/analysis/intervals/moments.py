@@ -15,7 +15,7 @@ import numpy as np
 from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import TWO_VALUED, ColumnShape, MomentLaw, pair_covariance
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
-from dpcov.published.estimate.entry_noise import MOST_LOST, PULLED
+from dpcov.published.estimate.scaled_down import MOST_LOST, PULLED
 from dpcov.published.linalg.symmetric import Array
 
 # Times the average that one of forty columns loses: measured.

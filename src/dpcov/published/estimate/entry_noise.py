@@ -18,6 +18,7 @@ from scipy.optimize import minimize_scalar
 from dpcov.published.columns import count_values
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import Presence, PresentMoments
+from dpcov.published.estimate.scaled_down import correlation_error
 from dpcov.published.estimate.unit import Part, Source, UnitEstimate
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array
@@ -34,14 +35,6 @@ FALSE_PAIRS = 0.05
 
 # Standard deviations of its trace from which a stratum is taken to hold rows.
 CLEAR_TRACE = 3.0
-
-# Error of means and correlations, in deviations, for a lost part of all squared lengths: on tables
-# of all kinds it was 0.05 to 0.2 (docs/geometry.md).
-BIAS = 0.12
-# Of means where all columns are skewed alike: long rows are pulled to the center from one side.
-PULLED = 0.2
-# Beyond this lost part it is not told how much more is lost.
-MOST_LOST = 0.9
 
 # Edge of nuclear-norm noise (Ullman's law), relative to Gaussian noise of the same variance.
 NUCLEAR_EDGE = sqrt(1.5)
@@ -181,7 +174,7 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
         intercept=float(unit.matrix[0, 0]) * scale if is_noisy else 1.0,
         intercept_is_noisy=is_noisy,
         count_variance=0.0 if is_noisy else unit.count_variance,
-        bias=(BIAS * manifest.statistics.lost * _mean_square(unit, manifest)) ** 2,
+        bias=float(correlation_error(manifest.statistics.lost) * _mean_square(unit, manifest)) ** 2,
         is_normal=unit.noise_is_normal,
         has_intercept=has_intercept,
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,

@@ -1,0 +1,22 @@
+"""What scaling long rows down to a bound does to what people read.
+
+Errors are in standard deviations of columns, by the part of all squared lengths that was lost.
+``benchmarks.analyst.scaled_down`` measures them on tables of all kinds (docs/geometry.md).
+"""
+
+import numpy as np
+
+from dpcov.published.linalg.symmetric import Array
+
+# A correlation's root mean square error where nearly all is lost: usual, and of one table in five.
+USUAL, SAFE = 0.055, 0.08
+# Of means where all columns are skewed alike, over the lost part: long rows are pulled to the
+# center from one side.
+PULLED = 0.2
+# Beyond this lost part it is not told how much more is lost.
+MOST_LOST = 0.9
+
+
+def correlation_error(lost: float | Array, size: float = SAFE) -> Array:
+    """Root mean square error of a correlation, of the shape of ``lost``."""
+    return np.asarray(size * np.asarray(lost) ** 0.75)
