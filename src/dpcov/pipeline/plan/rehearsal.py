@@ -65,6 +65,8 @@ class Rehearsal:
         How many there are.
     spread : float
         Assumed standard deviation of numbers that are made up, over the width of their bounds.
+    tails : mapping of str to float
+        Of numbers that are made up: standard deviations of their logarithms; by default `TAILS`.
     neighbors, geometry, options
         As the release will have them; ``options`` are those of the mechanism, its name and ``by``.
     """
@@ -74,6 +76,7 @@ class Rehearsal:
     public: Any = None
     n_public: int = 0
     spread: float = SPREAD
+    tails: Mapping[str, float] = field(default_factory=dict)
     neighbors: Neighbors = "replace-one"
     geometry: Geometry | str = "private"
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -84,6 +87,9 @@ class Rehearsal:
         if self.n_rows < 1:
             raise UsageError("A plan needs a number of rows, at least 1.")
         self.schema.require_complete()
+        if not self.tails:
+            # What is compared with a rehearsal of fewer columns has the tails that it had.
+            object.__setattr__(self, "tails", tails_of(self.schema))
 
     def at(self, budget: Budget, factor: float = 1.0) -> "Planned":
         """What could be read with this budget from ``factor`` times as many rows."""
@@ -91,7 +97,7 @@ class Rehearsal:
         if rows is None:
             most = min(MOST_ROWS, MOST_CELLS // len(self.schema.encoded_columns))
             count = max(1, min(most, ceil(self.n_rows * factor)))
-            rows = made_up(self.schema, count, self.spread)
+            rows = made_up(self.schema, count, self.spread, self.tails)
         ratio = Fraction(self.n_rows) * Fraction(factor) / count
         with warnings.catch_warnings():
             # Nobody's rows are in a rehearsal, so a large epsilon harms nobody here.
@@ -215,9 +221,14 @@ def _smallest(column: EncodedColumn, spread: float) -> str:
     return f"{100 * (1 - sqrt(1 - 4 * spread**2)) / 2:.2g} %" if spread < 0.5 else "–"
 
 
-def made_up(schema: Schema, n_rows: int, spread: float) -> pa.Table:
+def tails_of(schema: Schema) -> dict[str, float]:
+    """Short and long tails in turn."""
+    return dict(zip(schema.features, cycle(TAILS), strict=False))
+
+
+def made_up(schema: Schema, n_rows: int, spread: float, tails: Mapping[str, float]) -> pa.Table:
     """Independent columns: numbers with tails to one side, equally frequent levels."""
-    rng, tails = np.random.default_rng(0), cycle(TAILS)
+    rng = np.random.default_rng(0)
     columns: dict[str, Any] = {}
     for name, kind in schema.features.items():
         values: Any
@@ -228,7 +239,7 @@ def made_up(schema: Schema, n_rows: int, spread: float) -> pa.Table:
             values = rng.random(n_rows) < YES
         else:
             lower, upper = kind.lower or 0.0, kind.upper or 0.0
-            tail = next(tails)
+            tail = tails[name]
             skewed = np.exp(tail * rng.normal(size=n_rows)) - exp(tail**2 / 2)
             skewed /= exp(tail**2 / 2) * sqrt(expm1(tail**2))
             values = lower / 2 + upper / 2 + spread * (upper - lower) * skewed

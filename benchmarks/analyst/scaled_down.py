@@ -1,0 +1,92 @@
+"""What scaling long rows down takes from correlations and means, without any noise.
+
+Run: python -m benchmarks.analyst.scaled_down [--data DIR] | python -m benchmarks.measured
+     --store scaled-down.csv
+
+Rows are standardized and mapped as a release maps them, and scaled down to the length that loses
+a given part of all squared lengths. Errors are root mean squares over pairs and columns, in
+standard deviations of columns: of generated tables the usual one (the mean) and the one that one
+table in five exceeds, and of each table of people.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.analyst.tables import PUBLIC, Table, made
+from benchmarks.data import MissingTable, data_directory
+from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error
+
+LOST = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
+SEEDS, SIZES, COLUMNS = range(100, 180), (4_000, 20_000), (4, 8, 15, 30)
+OF_PEOPLE = ("nhanes", "credit", "adult", "airfoil")
+REGULAR = 0.05
+"""What is added to eigenvalues of correlations before their roots are divided by."""
+STEPS = 60
+
+
+def errors(table: Table, lost: float) -> tuple[float, float]:
+    """Root mean square error of correlations, and of means in deviations."""
+    frame = table.encoded.loc[:, table.encoded.std() > 0]
+    rows = ((frame - frame.mean()) / frame.std(ddof=0)).to_numpy()
+    sources = np.array(
+        [s for s, kept in zip(table.sources, table.encoded.std() > 0, strict=True) if kept]
+    )
+    truth = np.corrcoef(rows.T)
+    values, vectors = np.linalg.eigh(truth)
+    there = vectors / np.sqrt(values + REGULAR) @ vectors.T
+    mapped = rows @ there
+    squares = np.sum(mapped**2, axis=1)
+    shorter = mapped * np.sqrt(np.minimum(1.0, _length(squares, lost) / squares))[:, None]
+    back = np.linalg.inv(there)
+    found = np.corrcoef((shorter @ back).T)
+    apart = np.triu(sources[:, None] != sources, 1)
+    off, means = (found - truth)[apart], shorter.mean(axis=0) @ back
+    return float(np.sqrt(np.mean(off**2))), float(np.sqrt(np.mean(means**2)))
+
+
+def _length(squares: np.ndarray, lost: float) -> float:
+    """The squared length beyond which this part of all squared lengths lies."""
+    low, high = 1e-9, float(squares.max())
+    for _ in range(STEPS):
+        middle = np.sqrt(low * high)
+        is_short = np.maximum(squares - middle, 0).sum() > lost * squares.sum()
+        low, high = (middle, high) if is_short else (low, middle)
+    return float(low)
+
+
+def generated(seed: int) -> Table:
+    """A table of a size that follows from its seed."""
+    rng = np.random.default_rng(seed)
+    return made(seed, int(rng.choice(SIZES)), int(rng.choice(COLUMNS)))
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--data", type=Path)
+    directory = data_directory(parser.parse_args().data)
+    found = {f"made-{seed}": [errors(generated(seed), lost) for lost in LOST] for seed in SEEDS}
+    family = np.array(list(found.values()))
+    usual, high = family.mean(axis=0), np.quantile(family, 0.8, axis=0)
+    lines = {
+        "generated tables": usual[:, 0],
+        "assumed where a length is chosen": correlation_error(np.array(LOST), USUAL),
+        "generated tables, one in five": high[:, 0],
+        "counted by intervals": correlation_error(np.array(LOST), SAFE),
+    }
+    for name in OF_PEOPLE:
+        try:
+            lines[name] = np.array([errors(PUBLIC[name](directory), lost)[0] for lost in LOST])
+        except MissingTable:
+            continue
+    lines |= {"means, generated": usual[:, 1], "means, one in five": high[:, 1]}
+    print("| lost part | " + " | ".join(f"{lost:g}" for lost in LOST) + " |")
+    print("|" + " --- |" * (len(LOST) + 1))
+    for name, values in lines.items():
+        print(f"| {name} | " + " | ".join(f"{value:.4f}" for value in values) + " |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""What scaling rows down takes: how much intervals count of it, and what they need not count."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpcov
+from benchmarks.analyst.measure import Truth
+from benchmarks.analyst.scaled_down import errors, generated
+from benchmarks.analyst.tables import made
+from dpcov import Budget, SeededEntropy
+from dpcov.analysis import correlation_intervals
+from dpcov.analysis.intervals.law import moment_law
+from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error
+
+SPECTRA = {"few": (4.0, 1.0), "strong": (8.0, 2.0, 1.0, 1.0, 0.5), "even": (1.0,) * 12}
+
+
+def law_of(covariance, longest, lost):
+    """The law of a release with this covariance of scaled rows, so far as what they lost goes."""
+    names = [f"x{place}" for place in range(len(covariance))]
+    rows = np.random.default_rng(0).normal(size=(500, len(names)))
+    columns = {name: dpcov.Numeric(lower=-5, upper=5) for name in names}
+    schema = dpcov.Schema(columns=columns, missing="never")
+    frame = pd.DataFrame(rows, columns=names)
+    release = dpcov.release(
+        frame, schema=schema, budget=Budget(rho=1), geometry="schema", entropy=SeededEntropy(0)
+    )
+    moment = np.eye(len(covariance) + 1)
+    moment[1:, 1:] = covariance
+    return replace(moment_law(release), moment=moment, lost=lost, longest=longest)
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("quantile", [0.3, 0.7, 0.95])
+def test_normal_rows_lose_no_more_along_components_than_is_counted(name, quantile):
+    deviations = np.sqrt(SPECTRA[name])
+    rows = np.random.default_rng(1).normal(size=(400_000, len(deviations))) * deviations
+    squares = np.sum(rows**2, axis=1)
+    longest = np.sqrt(np.quantile(squares, quantile))
+    shorter = rows * np.minimum(1.0, longest / np.sqrt(squares))[:, None]
+    true, after = np.diag(np.cov(rows.T)), np.diag(np.cov(shorter.T))
+    lost = 1 - after.sum() / true.sum()
+    # What correlations feel: how shares of the components differ.
+    felt = true / true.sum() - after / after.sum()
+    counted = np.diag(law_of(np.diag(after), longest, lost).taken)[1:] / after.sum()
+    assert felt.max() <= 1.1 * counted.max() + 0.003
+    # It is less than all of what is lost, which is a common factor for the most part.
+    whole = lost / (1 - lost) * (true**2 / (true**2).sum() - true / true.sum())
+    assert counted.max() <= whole.max() * 1.3 + 0.003
+
+
+@pytest.mark.parametrize("lost", [0.05, 0.2, 0.5])
+def test_errors_grow_with_the_lost_part_as_is_assumed(lost):
+    found = [errors(generated(seed), lost)[0] for seed in range(100, 112)]
+    assert np.mean(found) == pytest.approx(float(correlation_error(lost, USUAL)), rel=0.4)
+    assert np.quantile(found, 0.8) == pytest.approx(float(correlation_error(lost)), rel=0.4)
+    assert SAFE > USUAL
+
+
+def test_intervals_tell_something_where_much_is_lost_and_hold():
+    """A form for all that is lost would leave every interval at its limits."""
+    widths, inside, losses = [], [], []
+    for seed in (400, 402, 403):
+        table = made(seed, 10_000, 12)
+        truth = Truth(table).correlations
+        release = dpcov.release(
+            table.frame,
+            schema=table.schema(1.0),
+            budget=Budget(epsilon="0.5", delta="1e-6"),
+            entropy=SeededEntropy(seed),
+        )
+        lines = correlation_intervals(release, sampling=False)
+        lower, upper = lines.lower[truth.apart], lines.upper[truth.apart]
+        values = truth.values[truth.pairs]
+        inside += list((lower <= values) & (values <= upper))
+        widths += list(upper - lower)
+        losses.append(release.statistics.lost)
+    assert np.mean(losses) > 0.3
+    assert np.median(widths) < 0.6
+    assert np.mean(inside) > 0.93
