@@ -11,7 +11,7 @@ from benchmarks.analyst.measure import Truth
 from benchmarks.analyst.scaled_down import errors, generated
 from benchmarks.analyst.tables import made
 from dpcov import Budget, SeededEntropy
-from dpcov.analysis import correlation_intervals
+from dpcov.analysis import correlation_intervals, eigenvalue_intervals
 from dpcov.analysis.intervals.law import moment_law
 from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error
 
@@ -81,3 +81,27 @@ def test_intervals_tell_something_where_much_is_lost_and_hold():
     assert np.mean(losses) > 0.3
     assert np.median(widths) < 0.6
     assert np.mean(inside) > 0.93
+
+
+def test_eigenvalues_of_correlations_do_not_feel_the_common_factor():
+    """Simulated losses of all variances alike made degenerate intervals, and errors of LAPACK."""
+    rng = np.random.default_rng(0)
+    loadings = 1.5 * rng.normal(size=(2, 15))
+    inside, losses = [], []
+    for seed in range(4):
+        rows = rng.normal(size=(8_000, 2)) @ loadings + rng.normal(size=(8_000, 15))
+        frame = pd.DataFrame(rows, columns=[f"x{place}" for place in range(15)])
+        columns = {name: dpcov.Numeric(lower=-40, upper=40) for name in frame}
+        release = dpcov.release(
+            frame,
+            schema=dpcov.Schema(columns=columns, missing="never"),
+            budget=Budget(epsilon="0.5", delta="1e-6"),
+            entropy=SeededEntropy(seed),
+        )
+        losses.append(release.statistics.lost)
+        lines = eigenvalue_intervals(release, scaling="correlation", sampling=False)
+        truth = np.linalg.eigvalsh(np.corrcoef(rows.T))[::-1][:3]
+        inside += list((lines.lower <= truth) & (truth <= lines.upper))
+        assert (lines.upper - lines.lower > 0.05).all()
+    assert np.mean(losses) > 0.15
+    assert np.mean(inside) > 0.85

@@ -69,7 +69,8 @@ class Spectrum:
         if not self.normalized:
             return matrices
         variances = np.diagonal(matrices, axis1=-2, axis2=-1)
-        deviations = np.sqrt(np.maximum(variances, 1e-3 * np.abs(variances).max()))
+        least = max(1e-3 * float(np.abs(variances).max()), 1e-300)
+        deviations = np.sqrt(np.maximum(variances, least))
         return np.asarray(matrices / deviations[..., :, None] / deviations[..., None, :])
 
     @cached_property
@@ -141,7 +142,9 @@ def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
     if scaling == "original":
         return np.array([law.columns[place].half_range for place in places + 1])
     variances = np.diagonal(law.covariance)[places + 1]
-    hidden = variances <= 3 * np.sqrt(np.diagonal(law.diagonal)[places + 1])
+    own = np.ones((1, 1, 1))
+    noise = [law.privacy_covariance(own, places[i : i + 1] + 1)[0, 0] for i in range(len(places))]
+    hidden = variances <= 3 * np.sqrt(noise) / law.count
     return np.asarray(np.where(hidden, np.inf, 1 / np.sqrt(np.where(hidden, 1.0, variances))))
 
 
@@ -155,7 +158,8 @@ def spectrum_of(
     rows[:, 0] = -law.means[chosen]
     rows[range(len(chosen)), chosen] = 1.0
     rows *= scale[:, None] / sqrt(law.count)
-    noise = rows @ law.draw_noise(draws, rng) @ rows.T
+    # A common factor changes no correlation.
+    noise = rows @ law.draw_noise(draws, rng, in_all=not normalized) @ rows.T
     normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
     kurtoses = np.array([law.shape(place).kurtosis for place in chosen])
     bounds = np.array([law.reach(place) for place in chosen])

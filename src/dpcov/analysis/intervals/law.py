@@ -291,8 +291,8 @@ class MomentLaw:
         along = np.einsum("kij,ij->k", forms, taken)
         return np.asarray(found + np.outer(along, along))
 
-    def draw_noise(self, draws: int, rng: np.random.Generator) -> Array:
-        """Simulate Gaussian noise of this covariance, (draws, d, d)."""
+    def draw_noise(self, draws: int, rng: np.random.Generator, *, in_all: bool = True) -> Array:
+        """Simulate Gaussian noise of this covariance, (draws, d, d); ``in_all`` as for a form."""
         d = len(self.moment)
         normals = rng.standard_normal((draws, d, d))
         noise = sqrt(self.off_diagonal) * np.triu(normals, 1)
@@ -301,10 +301,11 @@ class MomentLaw:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
         if self.lost:
-            noise += rng.standard_normal((draws, 1, 1)) * self.taken_in_all
+            taken = self.taken_in_all if in_all else self.taken
+            noise += rng.standard_normal((draws, 1, 1)) * taken
         noise = noise if self.back is None else self.back @ noise @ self.back.T
         for other in self.others:
-            noise = noise + other.draw_noise(draws, rng)
+            noise = noise + other.draw_noise(draws, rng, in_all=in_all)
         return np.asarray(noise)
 
     def reaches(self, level: float | None = None) -> tuple[float, float]:
