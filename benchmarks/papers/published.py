@@ -40,6 +40,8 @@ PUBLISHED = {
     "AdaptiveCov, published": ADAPTIVE_COV,
 }
 SHELLS = 80
+SMALLEST_CLIP = 2.0**-50
+"""Below it the code's answer is zero up to rounding: noise is in proportion to the clip squared."""
 TOGETHER = ("gaussian", {"noise": "upper-triangle"})
 SEPARATELY = ("separate", {"noise": "entrywise", "eigenvalues": "clip"})
 
@@ -77,6 +79,8 @@ def published_adaptive(
         SEPARATELY if separately[found] < norms[found] ** 2 * together else TOGETHER
     )
     clip, cost = min(1.0, 2 * norms[found]), Budget(rho=part)
+    if clip < SMALLEST_CLIP:
+        return np.zeros((d, d))
     return draw(mechanism, options | {"clip": clip}, data, cost, entropy, post="clip")
 
 
