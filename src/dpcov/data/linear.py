@@ -15,6 +15,7 @@ from dpcov.data.room import Room
 from dpcov.errors import NumericError, SchemaError
 
 FloatMatrix = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 # Resolution of a row before it is mapped; finer than any lattice that it is rounded to afterwards.
 ROW_BITS = 26
@@ -22,6 +23,8 @@ ROW_BITS = 26
 _MOST_POWER = 200
 # Columns of which an output is made without a product of matrices.
 _ALONE = 2
+# Rows that are mapped together.
+_TOGETHER = 8192
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class LinearMap:
         """The (p, d) matrix that is applied."""
         return np.ldexp(self.integers, self.exponent)
 
-    def apply(self, rows: FloatMatrix, places: NDArray[np.intp] | None = None) -> FloatMatrix:
+    def apply(self, rows: FloatMatrix, places: Places | None = None) -> FloatMatrix:
         """Map (n, d) rows of norm at most 1, or these columns of theirs, to (n, p)."""
         places = np.arange(rows.shape[1]) if places is None else places
         mapped, found = np.zeros((len(self.numbers), len(rows))).T, self.inhabited(places)
@@ -89,18 +92,13 @@ class LinearMap:
         mapped[:, found] = part
         return mapped
 
-    def inhabited(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+    def inhabited(self, places: Places) -> Places:
         """Which outputs may differ from zero where rows have these columns alone, ascending."""
         found: NDArray[np.intp] = np.flatnonzero(self.integers[:, places].any(axis=1))
         return found
 
     def apply_scaled(
-        self,
-        rows: FloatMatrix,
-        places: NDArray[np.intp],
-        factor: float,
-        out: FloatMatrix,
-        room: Room,
+        self, rows: FloatMatrix, places: Places, factor: float, out: FloatMatrix, room: Room
     ) -> None:
         """Map rows, in units of ``2**-ROW_BITS``, to inhabited outputs times a factor.
 
@@ -120,19 +118,14 @@ class LinearMap:
         # Outputs of few columns, as indicators of missing values have, need no product of matrices.
         mixing = np.count_nonzero(numbers, axis=1) > _ALONE
         mixed = np.flatnonzero(numbers[mixing].any(axis=0))
-        whole = room.matrix("whole", len(rows), len(mixed))
-        for column, place in zip(whole.T, mixed, strict=True):
-            np.trunc(rows[:, place], out=column)
-        # Columns lie together before and after, as encoded rows do.
         product = numbers[np.ix_(mixing, mixed)]
         if mixing.all():
-            np.matmul(product, whole.T, out=out.T)
-            np.multiply(out, unit, out=out)
+            _mix(rows, mixed, product, unit, out, room)
             return
         made = room.matrix("made", len(rows), len(product))
-        np.matmul(product, whole.T, out=made.T)
+        _mix(rows, mixed, product, unit, made, room)
         for column, place in zip(made.T, np.flatnonzero(mixing), strict=True):
-            np.multiply(column, unit, out=out[:, place])
+            out[:, place] = column
         for place in np.flatnonzero(~mixing):
             parts = np.flatnonzero(numbers[place])
             column = out[:, place]
@@ -140,6 +133,26 @@ class LinearMap:
             for part in parts[1:]:
                 column += np.trunc(rows[:, part]) * numbers[place, part]
             column *= unit
+
+
+def _mix(
+    rows: FloatMatrix,
+    places: Places,
+    product: FloatMatrix,
+    unit: float,
+    out: FloatMatrix,
+    room: Room,
+) -> None:
+    """Products of these columns' whole numbers times a unit, some rows at a time: in the cache."""
+    whole = room.matrix("whole", min(_TOGETHER, len(rows)), len(places))
+    is_run = len(places) > 0 and places[-1] - places[0] + 1 == len(places)
+    columns = slice(places[0], places[-1] + 1) if is_run else places
+    for start in range(0, len(rows), _TOGETHER):
+        part, made = rows[start : start + _TOGETHER], out[start : start + _TOGETHER]
+        np.trunc(part[:, columns], out=whole[: len(part)])
+        # Columns lie together before and after, as encoded rows do.
+        np.matmul(product, whole[: len(part)].T, out=made.T)
+        np.multiply(made, unit, out=made)
 
 
 def _bits(n_columns: int) -> int:
