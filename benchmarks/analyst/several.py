@@ -175,19 +175,23 @@ def groups(table: Grouped, rho: float, seeds: range) -> Iterator[Line]:
     for seed in seeds:
         rng = np.random.default_rng(seed)
         released = rng.random(len(table.frame)) < 0.5
-        release = _by(replace(table, frame=table.frame[released]), rho, seed, "private")
+        half = replace(table, frame=table.frame[released])
+        release, typed = (_by(half, rho, seed, geometry) for geometry in ("private", "schema"))
         whole = table.frame.loc[released, list(table.bounds)].to_numpy()
         for place, name in enumerate(release.pooled.names):
             together = release.pooled.correlations[place]
-            estimates = _alone(release, name), together, np.corrcoef(whole.T)
+            alone = _alone(release, name), _alone(typed, name)
+            estimates = *alone, together, np.corrcoef(whole.T)
             for truth, kept in (("table", released), ("population", ~released)):
                 rows = table.frame[kept & (table.frame[table.by] == name)][list(table.bounds)]
                 if len(rows) >= LEAST_ROWS:
                     noise = rng if truth == "population" else None
                     squares[truth].append(_squares(estimates, rows.to_numpy(), noise))
     for truth, pairs in squares.items():
-        before, now, exact = np.sqrt(np.maximum(np.mean(pairs, axis=0), 0.0)).tolist()
+        errors = np.sqrt(np.maximum(np.mean(pairs, axis=0), 0.0)).tolist()
+        before, in_bounds, now, exact = errors
         yield Line("groups", table.name, f"{rho:g}", truth, before, now)
+        yield Line("in bounds", table.name, f"{rho:g}", truth, in_bounds, now)
         # What all rows have, without noise, for every group.
         yield Line("all rows", table.name, f"{rho:g}", truth, before, exact)
 
@@ -316,7 +320,7 @@ def blocks(lines: pd.DataFrame) -> dict[str, str]:
     kind = lines["what"].str.split(",").str[0]
     return {
         "top-ups": _top_ups(lines[kind == "top-up"]),
-        "groups": _groups(lines[kind == "groups"], lines[kind == "all rows"]),
+        "groups": _groups(*(lines[kind == name] for name in ("groups", "in bounds", "all rows"))),
         "nested": _nested(lines[kind == "nested"]),
         "held": _held(lines[kind == "held"]),
     }
@@ -339,23 +343,24 @@ def _top_ups(lines: pd.DataFrame) -> str:
     return _table(rows)
 
 
-def _groups(lines: pd.DataFrame, exact: pd.DataFrame) -> str:
-    head = ["table", "ρ", "alone", "together", "ratio"]
-    rows = [[*head, "alone, population", "together, population", "ratio"]]
+def _groups(lines: pd.DataFrame, in_bounds: pd.DataFrame, exact: pd.DataFrame) -> str:
+    head = ["in bounds", "alone", "together", "over alone", "over in bounds"]
+    rows = [["table", "ρ", *head, *(f"population: {each}" for each in head)]]
+    typed = in_bounds.set_index(["table", "budgets", "truth"])
     for (table, rho), found in lines.groupby(["table", "budgets"], sort=False):
         cells = []
         for truth in ("table", "population"):
-            line = found.set_index("truth").loc[truth]
-            cells += [f"{line.before:.3f}", f"{line.now:.3f}", f"**{line.ratio:.2f}**"]
+            line, far = found.set_index("truth").loc[truth], typed.loc[(table, rho, truth)]
+            cells += [f"{each:.3f}" for each in (far.before, line.before, line.now)]
+            cells += [f"**{line.ratio:.2f}**", f"**{far.ratio:.2f}**"]
         rows.append([table, rho if isinstance(rho, str) else f"{rho:g}", *cells])
-    means = lines.groupby("truth")["ratio"].apply(_mean)
-    rows.append(["**geometric mean**", "", "", "", f"**{means['table']:.2f}**", "", ""])
-    rows[-1].append(f"**{means['population']:.2f}**")
-    cells = []
+    means, cells, known = [], [], exact[exact["ratio"] > 0]
     for truth in ("table", "population"):
+        each = (found[found["truth"] == truth]["ratio"] for found in (lines, in_bounds))
+        means += ["", "", "", *(f"**{_mean(ratios):.2f}**" for ratios in each)]
         # Nothing is left of regions that are alike against the population.
-        known = exact[(exact["truth"] == truth) & (exact["ratio"] > 0)]
-        cells += ["", "", f"{_mean(known['ratio']):.2f}"]
+        cells += ["", "", "", f"{_mean(known[known['truth'] == truth]['ratio']):.2f}", ""]
+    rows.append(["**geometric mean**", "", *means])
     rows.append(["all rows, without noise", "", *cells])
     return _table(rows)
 
