@@ -201,10 +201,10 @@ class MomentLaw:
 
         Long rows point along strong components: at most as normal rows do (docs/inference.md).
         """
+        if not self.lost or not self.shortened.any():
+            return np.zeros_like(self.moment)
         square = self.shortened @ self.shortened
         total, squares = float(np.trace(self.shortened)), float(np.trace(square))
-        if not self.lost or not squares > 0:
-            return 0.0 * square
         lost = self.lost / (1 - self.lost)
         along = min(lost * total / squares, 2 / (self.longest * (1 - self.lost)) ** 2)
         return np.asarray(along * (square - squares / total * self.shortened))
@@ -212,6 +212,8 @@ class MomentLaw:
     @cached_property
     def taken_in_all(self) -> Array:
         """The same with the common factor, which variances and penalties feel."""
+        if not self.lost:
+            return self.taken
         return np.asarray(self.taken + self.lost / (1 - self.lost) * self.shortened)
 
     @cached_property
@@ -260,8 +262,10 @@ class MomentLaw:
 
     def privacy_form(self, a: Array, *, in_all: bool = False) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u; of losses in all, or beyond a factor."""
-        back = np.eye(len(a)) if self.back is None else self.back
-        found = back @ self._own_form(back.T @ a, in_all) @ back.T
+        if self.back is None:
+            found = self._own_form(a, in_all)
+        else:
+            found = self.back @ self._own_form(self.back.T @ a, in_all) @ self.back.T
         return np.asarray(sum((other.privacy_form(a) for other in self.others), start=found))
 
     def _own_form(self, a: Array, in_all: bool) -> Array:
