@@ -83,9 +83,10 @@ def _summary(curves: pd.DataFrame, lists: dict[str, pd.DataFrame]) -> str:
     least = curves.groupby("figure")["repetitions"].min()
     whole = least.index[least >= REPETITIONS]
     held, failed, left = (len(found) for found in lists.values())
+    many = "all" if len(whole) == len(least) else len(whole)
     own = sum((found["source"] == OWN).sum() for found in lists.values())
     return (
-        f"**{len(least)} figures** were measured, **{len(whole)} of them with {REPETITIONS} "
+        f"**{len(least)} figures** were measured, **{many} of them with {REPETITIONS} "
         f"repetitions** at every point. Of {held + failed + left} claims **{held} held**, "
         f"**{failed} failed**, and **{left} could not be measured**; {own} of them are this "
         f"project's own."
