@@ -121,12 +121,14 @@ def counts(lines: pd.DataFrame) -> str:
     """In how many cells nobody of a kind is better."""
     errors, found = correlations(lines), medians(lines, "r2")
     rows = errors[[name for name in errors if name in ROWS]].dropna(how="all")
-    closer = int((errors.loc[rows.index, OURS] < rows.min(axis=1)).sum())
+    ours = errors.loc[rows.index, OURS]
+    closer, times = int((ours < rows.min(axis=1)).sum()), np.log(rows.min(axis=1) / ours)
     single = found[[name for name in found if name in SINGLE[:2]]].dropna(how="all")
     good = int((found.loc[single.index, OURS] >= single.max(axis=1) - TIE).sum())
     return (
         f"Its correlations are closer than those of MST and AIM in {closer} of the {len(rows)} "
-        "tables and budgets in which one of them was run. Its R² is at least that of AdaSSP and "
+        "tables and budgets in which one of them was run: "
+        f"{np.exp(times.mean()):.1f} times in the geometric mean. Its R² is at least that of AdaSSP and "
         f"untuned gradient descent, to {TIE}, in {good} of {len(single)} regressions."
     )
 
