@@ -10,6 +10,7 @@ import dpcov
 from benchmarks.analyst.measure import Truth
 from benchmarks.analyst.scaled_down import errors, generated
 from benchmarks.analyst.tables import made
+from benchmarks.measured import results
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import correlation_intervals, eigenvalue_intervals
 from dpcov.analysis.intervals.law import moment_law
@@ -57,7 +58,17 @@ def test_errors_grow_with_the_lost_part_as_is_assumed(lost):
     found = [errors(generated(seed), lost)[0] for seed in range(100, 112)]
     assert np.mean(found) == pytest.approx(float(correlation_error(lost, USUAL)), rel=0.4)
     assert np.quantile(found, 0.8) == pytest.approx(float(correlation_error(lost)), rel=0.4)
-    assert SAFE > USUAL
+
+
+def test_the_page_shows_what_is_assumed():
+    head, *lines = results("scaled-down.csv")
+    shown = {name: np.array(values, dtype=float) for name, *values in lines}
+    lost = np.array(head[1:], dtype=float)
+    for name, size in (("assumed where a length is chosen", USUAL), ("counted by intervals", SAFE)):
+        assert shown[name] == pytest.approx(correlation_error(lost, size), abs=6e-5)
+    # Lengths are chosen by at most the usual error, and intervals count more.
+    assert (shown["assumed where a length is chosen"] < shown["generated tables"]).all()
+    assert (shown["counted by intervals"] > shown["generated tables"]).all()
 
 
 def test_intervals_tell_something_where_much_is_lost_and_hold():
