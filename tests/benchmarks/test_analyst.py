@@ -9,6 +9,8 @@ import dpcov
 from benchmarks.analyst.__main__ import GEOMETRIES, Score, run
 from benchmarks.analyst.measure import Truth
 from benchmarks.analyst.tables import made
+from benchmarks.analyst.within import GEOMETRIES as OF_RELEASES
+from benchmarks.analyst.within import held
 
 
 def lines(**more):
@@ -56,3 +58,9 @@ def test_a_release_of_other_rows_has_large_errors(truth):
     assert score.rms > 0.2
     assert score.whitened > 0.5
     assert score.covered < 0.7
+
+
+@pytest.mark.parametrize("geometry", OF_RELEASES)
+def test_errors_lie_within_what_a_release_states(geometry):
+    table = made(6, n_rows=8_000, n_columns=8)
+    assert 0.9 < held(table, geometry) <= 1

@@ -1,0 +1,65 @@
+"""How many errors of correlations lie within the ± that reports and verdicts state.
+
+Run: python -m benchmarks.analyst.within [--data DIR] | python -m benchmarks.measured
+     --store report-within.csv
+
+Public tables and five generated ones, at epsilon 1 and 4 with delta, and pure epsilon 4.
+"""
+
+import argparse
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import dpcov
+from benchmarks.analyst.__main__ import budget_of, tables
+from benchmarks.analyst.measure import Correlations
+from benchmarks.analyst.tables import Table, made
+from benchmarks.data import data_directory
+from dpcov import SeededEntropy
+from dpcov.published.numbers import group_numbers
+
+GEOMETRIES = {"private": "found by the release", "schema": "that of the bounds"}
+EPSILONS, REPETITIONS, MORE = (1.0, 4.0, -4.0), 2, (4, 5)
+
+
+def held(table: Table, geometry: str) -> float:
+    """Share of the correlations of different columns that lie within."""
+    truth, inside = Correlations(table), list[float]()
+    for epsilon in EPSILONS:
+        for seed in range(REPETITIONS):
+            release = dpcov.release(
+                table.frame,
+                schema=table.schema(1.0),
+                budget=budget_of(epsilon),
+                geometry=geometry,
+                entropy=SeededEntropy(seed),
+            )
+            found = group_numbers(0, "all rows", release).estimates
+            if found is None or found.within is None:
+                continue
+            errors = np.abs(found.correlation[truth.pairs] - truth.values[truth.pairs])
+            within = found.within[truth.pairs]
+            # Of columns that are lost in the noise no ± is stated.
+            if (stated := np.isfinite(within)).any():
+                inside.append(float(np.mean((errors <= within)[stated])))
+    return float(np.mean(inside)) if inside else float("nan")
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--data", type=Path)
+    warnings.simplefilter("ignore")
+    chosen = [*tables(data_directory(parser.parse_args().data), None), *map(made, MORE)]
+    print("| geometry | errors within ±, of 100 | by table, least | by table, most |")
+    print("| --- | --- | --- | --- |")
+    for geometry, words in GEOMETRIES.items():
+        shares = [100 * held(table, geometry) for table in chosen]
+        cells = [words, *(f"{size(shares):.0f}" for size in (np.nanmean, np.nanmin, np.nanmax))]
+        print("| " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
