@@ -19,8 +19,8 @@ from dpcov.errors import DataError
 
 # Values of a piece, 128 MiB: far more work than starting a task is, and small enough to spread.
 _PIECE_VALUES = 2**24
-# Bytes of each column chunk that are held at a time: what a page has beyond them is not copied.
-_READ_BUFFER = 1 << 16
+# Bytes of each column chunk that are held at a time.
+_READ_BUFFER = 1 << 20
 # A folder of a partitioned table.
 _FOLDER = re.compile(r"/[^/=]+=[^/]*/")
 # What lies in the folder of a table whose files are not all valid at a time.

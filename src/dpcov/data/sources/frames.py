@@ -32,9 +32,8 @@ _NO_LAZY = (
     "What a lazy frame holds may follow from its rows. Compute it first, save it as Parquet, or "
     "give DuckDB's statement as a Query."
 )
-# Bytes of each column chunk that are held at a time, however large its row group is: what a page
-# has beyond them is not copied.  Files of fewer bytes than the second are small.
-_READ_BUFFER, _SMALL = 1 << 16, 1 << 20
+# Bytes of each column chunk that are held at a time, however large its row group is.
+_READ_BUFFER = 1 << 20
 
 
 class FrameSource(Source):
@@ -94,7 +93,7 @@ class ParquetSource(TypedSource):
         types = {column: self._schema.field(column).type for column in wanted}
         texts = [column for column in wanted if kind_of_arrow_type(types[column]) == "text"]
         # A buffered reader takes whatever size a page states, so small files have no buffer.
-        buffer = 0 if self._path.stat().st_size <= _SMALL else _READ_BUFFER
+        buffer = 0 if self._path.stat().st_size <= _READ_BUFFER else _READ_BUFFER
         # Buffering ahead would keep every row group that was read in memory.
         options = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": buffer}
         with pa.parquet.ParquetFile(self._path, **options) as file:
