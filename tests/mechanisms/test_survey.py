@@ -269,12 +269,22 @@ def test_levels_have_the_spread_of_their_shares():
 def test_noise_alone_shows_a_shell_as_rarely_as_promised():
     noise = CountNoise(ZCDP(rho=Fraction("0.001")), problem())
     std, shells, draws = noise.std(disjoint=True), 10, 2_000
-    evidence = noise.evidence(1.0, survey_counts.FALSE_SHELLS / (2 * 2 * shells))
+    chance = survey_counts.FALSE_SHELLS / (2 * 2 * shells)
     seen = noise.draw(2 * shells * draws, SeededEntropy(3), disjoint=True)
-    false = sum(
-        survey_shells._outermost(each, std, evidence) > 0 for each in seen.reshape(draws, 2, shells)
-    )
-    assert false <= 2 * survey_counts.FALSE_SHELLS * draws
+    strengths = [survey_shells._strongest(each, std) for each in seen.reshape(draws, 2, shells)]
+    last = [survey_shells._outermost(each, noise, chance) for each in strengths]
+    assert sum(each > 0 for each in last) <= 2 * survey_counts.FALSE_SHELLS * draws
+
+
+def test_a_shell_far_from_the_last_must_hold_more_to_show():
+    noise = CountNoise(ZCDP(rho=Fraction("0.001")), problem())
+    std = noise.std(disjoint=True)
+    shells = np.array([9.0, 5.0, 0, 0, 0, 0, 0, 0, 0, 0])
+    for more, place, last in [(5, 2, 2), (5, 9, 1), (9, 9, 9)]:
+        shells[2:] = 0
+        shells[place] = more
+        strengths = survey_counts.strength(shells * std, std)
+        assert survey_shells._outermost(strengths, noise, 1e-4) == last
 
 
 def test_the_same_cost_finds_more_under_a_pure_promise_with_a_larger_budget():
@@ -337,6 +347,21 @@ def test_values_spread_over_many_shells_have_a_scale_though_none_shows():
         spread = found(column, seed, ZCDP(rho=Fraction("0.00012")))
         within = np.sort(((column - spread.center) / spread.scale) ** 2)[: int(0.98 * N)]
         assert within.mean() < 60
+
+
+def test_a_code_that_most_rows_share_far_from_zero_has_a_scale_by_the_others():
+    # A middle drawn among 64 cells lies beside the code 1, and the nearest radius is that far.
+    codes = np.repeat([1.0, 2.0, 3.0], [int(0.8 * N), int(0.15 * N), N - int(0.95 * N)]) / 100
+    scales = [found(codes, seed, PureDP(epsilon=Fraction(1, 10))).scale for seed in range(20)]
+    assert min(scales) > codes.std() / 3
+
+
+def test_a_hundred_million_rows_have_a_scale_in_pure_epsilon():
+    window = module.question([SurveyColumn("x")])
+    counts = asked([NORMAL / 8])(window).counts[0] * 5_000
+    cells, many = survey_counts.Cells.whole(counts, 0.0), problem(n_rows=5_000 * N)
+    seen = survey_at_once.look_at_once(cells, PureDP(epsilon=RHO), many, SeededEntropy(1))
+    assert 0.5 / 8 < seen.spread.scale < 2 / 8
 
 
 @pytest.mark.parametrize("share", [0.4, 0.6, 0.8])

@@ -46,6 +46,8 @@ from dpcov.mechanisms.survey_counts import (
     Seen,
     Spread,
     last_ring,
+    reached,
+    strength,
     unseen,
 )
 from dpcov.mechanisms.survey_shells import SHARES, look_in_shells
@@ -214,20 +216,26 @@ def _look_around(
     noise, sums = CountNoise(cost, problem, UNIT), np.concatenate(counts)
     noisy = (sums + noise.draw(len(sums), entropy, disjoint=True)) / UNIT
     std = noise.std(disjoint=True) / UNIT
-    chances = np.array([FALSE_SHELLS, FALSE_SCALES]) / (len(RUNS) * len(sums))
-    shown, certain = (noise.evidence(std, chance) for chance in chances)
+    usual, certain = (chance / (len(RUNS) * len(sums)) for chance in (FALSE_SHELLS, FALSE_SCALES))
     ends = np.cumsum([len(each) for each in counts])[:-1]
     found = []
     for each, seen in zip(alone, np.split(noisy, ends), strict=True):
-        last = last_ring(seen, std, shown)
-        beside = None if last is None else _beside(each, seen, last, std, size)
-        if beside is None or last_ring(seen, std, certain) is None:
-            # Others lie where they seem to be, or anywhere.
-            away = each.radius * 2.0 ** (len(seen) if last is None else last + 1)
-            hidden = max(sqrt(2) * std, each.others - 2 * each.unsure)
-            scale = max(sqrt(hidden / each.rows) * away, beside.scale if beside else 0.0)
-            beside = each.finer or replace(each.spread, scale=min(each.spread.scale, scale))
-        found.append(beside)
+        sure = last_ring(seen, std, noise.evidence(std, certain))
+        if sure is not None:
+            last = reached(sure, strength(seen, std), noise, usual)
+            found.append(_beside(each, seen, last, std, size))
+            continue
+        if each.finer is not None:
+            found.append(each.finer)
+            continue
+        # Others lie where they seem to be, or anywhere.
+        likely = last_ring(seen, std, noise.evidence(std, usual))
+        away = each.radius * 2.0 ** (len(seen) if likely is None else likely + 1)
+        hidden = max(sqrt(2) * std, each.others - 2 * each.unsure)
+        scale = sqrt(hidden / each.rows) * away
+        if likely is not None:
+            scale = max(scale, _beside(each, seen, likely, std, size).scale)
+        found.append(replace(each.spread, scale=min(each.spread.scale, scale)))
     return found
 
 

@@ -28,6 +28,9 @@ _RADII = log(33) + 3
 _SMALLER = 0.3
 """Logarithm by which a radius is less likely than the next larger one where noise may mislead."""
 
+_LARGER = log(2)
+"""The same of the next smaller one elsewhere: a radius that is far too large hides a column."""
+
 _ONE = 2**12
 """Of a sum of squares that are at most one, in integers."""
 
@@ -35,7 +38,7 @@ _PARTS = 64
 """In pure epsilon the radius of all values but one of so many parts is drawn, or of fewer."""
 
 _MOST_UNITS, _LEAST_UNITS, _MOST_COST = 10, 6, 31
-"""Binary digits of a share, and of the largest cost of a place that can be drawn."""
+"""Binary digits of a share, and of the largest costs of places that can be drawn."""
 
 _TOGETHER = 2**6
 """Cells that are taken together in a search for the middle, in pure epsilon."""
@@ -82,7 +85,7 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
     # So many rows beyond the right radius, and within it beside those that share a value.
     others = 1 - same
     parts = min(_PARTS, others / needed) if others >= 2 * needed + unsure else None
-    digits = min(_MOST_UNITS, int(_MOST_COST - log2(max(1.0, rows))))
+    digits = min(_MOST_UNITS, int(_MOST_COST - log2(len(radii) / float(rate))))
     if digits < _LEAST_UNITS:
         return Seen(None)
     if parts is None:
@@ -94,8 +97,8 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
         return Seen(spread, Alone(spread, radius, rows, *away, cells.around(center)))
     # A value that the count missed may be shared by so many rows that many radii hold no others.
     missed = same == 0 and 2 * count.std() / rows + needed > 1 - others / parts
-    share, smaller = round(2**digits * (1 - others / parts)), _SMALLER * missed / float(rate)
-    chosen = _radius(inside, int(cells.below[-1]), (share, digits), rate, smaller, entropy)
+    share, step = round(2**digits * (1 - others / parts)), -_SMALLER if missed else _LARGER
+    chosen = _radius(inside, int(cells.below[-1]), (share, digits), rate, step, entropy)
     drawn = float(radii[chosen])
     # Normal values but for one of so many parts lie within so many deviations.
     deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
@@ -115,16 +118,14 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
         # Others lie within the finer cells, or anywhere.
         spread = Spread(at, min(1.0, far * parts**-0.5))
         return Seen(spread, Alone(spread, drawn, rows, 0.0, rows / parts, cells.around(center)))
+    if drawn <= 2 * _TOGETHER * cells.width(center):
+        # A middle is drawn among half as many cells: most rows may share a value beside it.
+        return Seen(spread, Alone(spread, drawn, rows, 0.0, rows / parts, None, finer=spread))
     return Seen(spread)
 
 
 def _radius(
-    inside: Counts,
-    rows: int,
-    share: tuple[int, int],
-    rate: Fraction,
-    smaller: float,
-    entropy: Entropy,
+    inside: Counts, rows: int, share: tuple[int, int], rate: Fraction, step: float, entropy: Entropy
 ) -> int:
     """Draw a radius that holds a share of the rows, by what each of them holds.
 
@@ -132,14 +133,15 @@ def _radius(
     ----------
     share : tuple of (int, int)
         A numerator, and the power of two that is its denominator.
-    smaller : float
-        Public cost of a radius over that of the next larger one, in rows.
+    step : float
+        Public logarithm by which a radius is less likely than the next smaller one.
     """
     numerator, digits = share
     before, target = np.concatenate([[0], inside[:-1]]), numerator * rows
     # Least where that part is passed, by as much as possible on either side.
     costs = np.maximum(2**digits * before - target, target - 2**digits * inside)
-    costs = costs - costs.min() + np.arange(len(inside))[::-1] * round(2**digits * smaller)
+    costs = np.clip(costs, -(2 ** (_MOST_COST - 1)), 2 ** (_MOST_COST - 1))
+    costs += np.arange(len(inside)) * round(2**digits * step / float(rate))
     return exponential_choice(costs, rate / 2**digits, entropy)
 
 

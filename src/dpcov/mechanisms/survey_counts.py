@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import log, sqrt
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from dpcov.data.histograms import FINE_CELLS, MISSING, UNIT, Counts, Rings, Window, fine_edges
@@ -187,6 +188,31 @@ class Seen:
 
     spread: Spread | None
     alone: Alone | None = None
+
+
+def strength(seen: NDArray[np.number], std: float) -> Floats:
+    """Counts from each cell outward, over their standard deviation: of the run that shows most."""
+    padded = np.append(seen, np.zeros(RUNS[-1] - 1))
+    sums = [sliding_window_view(padded, run)[: len(seen)].sum(axis=1) / sqrt(run) for run in RUNS]
+    return np.asarray(np.max(sums, axis=0) / std)
+
+
+def reached(start: int, strengths: Floats, noise: CountNoise, chance: float) -> int:
+    """The last shell that shows, from one that does outward: the farther, the more must be in it.
+
+    Parameters
+    ----------
+    strengths : (s,) float64
+        ``strength`` of the shells.
+    chance : float
+        With which noise alone may make the next shell show.  A shell that is not there adds four
+        times as much to a squared scale as the one before it, so it may show a fourth as often.
+    """
+    last = start
+    for shell in range(start + 1, len(strengths)):
+        if strengths[shell] > noise.evidence(1.0, chance * 4.0 ** (last + 1 - shell)):
+            last = shell
+    return last
 
 
 def last_ring(seen: Floats, std: float, evidence: float) -> int | None:

@@ -15,13 +15,14 @@ from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.survey_counts import (
     FALSE_SCALES,
     FALSE_SHELLS,
-    RUNS,
     Alone,
     Cells,
     CountNoise,
     Floats,
     Seen,
     Spread,
+    reached,
+    strength,
     unseen,
 )
 from dpcov.noise.entropy import Entropy
@@ -68,7 +69,7 @@ def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entrop
     # Values spread evenly inside a shell have these mean distances and squared distances.
     mean, square = (inner + outer) / 2, (inner**2 + inner * outer + outer**2) / 3
     looks = 2 * counts.size * size
-    last = _outermost(seen, std, noise.evidence(1.0, FALSE_SHELLS / looks))
+    last = _outermost(_strongest(seen, std), noise, FALSE_SHELLS / looks)
     least = _least_radius(seen, outer, last, std, rows)
     hidden = sqrt(2) * std / rows
     offset = float((seen[0] - seen[1])[: last + 1] @ mean[: last + 1]) / rows
@@ -125,15 +126,18 @@ def _middle(
     return center, max(float(nearer), cells.width(center)), rows
 
 
-def _outermost(seen: NDArray[np.int64], std: float, evidence: float) -> int:
-    """The last shell with more rows from there outward than noise explains, on a side or both."""
-    sides = [(seen[0], std), (seen[1], std), (seen.sum(axis=0), sqrt(2) * std)]
-    for shell in reversed(range(seen.shape[1])):
-        for side, one in sides:
-            for run in RUNS:
-                if side[shell : shell + run].sum() > evidence * one * sqrt(run):
-                    return shell
-    return 0
+def _strongest(seen: NDArray[np.int64], std: float) -> Floats:
+    """What shells show on a side or both."""
+    sides = [strength(side, std) for side in seen]
+    return np.asarray(np.max([*sides, strength(seen.sum(axis=0), sqrt(2) * std)], axis=0))
+
+
+def _outermost(strengths: Floats, noise: CountNoise, chance: float) -> int:
+    """The last shell that shows; none is the first."""
+    most = int(np.argmax(strengths))
+    if strengths[most] <= noise.evidence(1.0, chance):
+        return 0
+    return reached(most, strengths, noise, chance)
 
 
 def _least_radius(
