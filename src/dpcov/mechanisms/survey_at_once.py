@@ -28,9 +28,6 @@ _RADII = log(33) + 3
 _SMALLER = 0.3
 """Logarithm by which a radius is less likely than the next larger one where noise may mislead."""
 
-_LARGER = log(2)
-"""The same of the next smaller one elsewhere: a radius that is far too large hides a column."""
-
 _ONE = 2**12
 """Of a sum of squares that are at most one, in integers."""
 
@@ -97,8 +94,8 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
         return Seen(spread, Alone(spread, radius, rows, *away, cells.around(center)))
     # A value that the count missed may be shared by so many rows that many radii hold no others.
     missed = same == 0 and 2 * count.std() / rows + needed > 1 - others / parts
-    share, step = round(2**digits * (1 - others / parts)), -_SMALLER if missed else _LARGER
-    chosen = _radius(inside, int(cells.below[-1]), (share, digits), rate, step, entropy)
+    share, smaller = round(2**digits * (1 - others / parts)), _SMALLER * missed / float(rate)
+    chosen = _radius(inside, int(cells.below[-1]), (share, digits), rate, smaller, entropy)
     drawn = float(radii[chosen])
     # Normal values but for one of so many parts lie within so many deviations.
     deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
@@ -125,7 +122,12 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
 
 
 def _radius(
-    inside: Counts, rows: int, share: tuple[int, int], rate: Fraction, step: float, entropy: Entropy
+    inside: Counts,
+    rows: int,
+    share: tuple[int, int],
+    rate: Fraction,
+    smaller: float,
+    entropy: Entropy,
 ) -> int:
     """Draw a radius that holds a share of the rows, by what each of them holds.
 
@@ -133,15 +135,15 @@ def _radius(
     ----------
     share : tuple of (int, int)
         A numerator, and the power of two that is its denominator.
-    step : float
-        Public logarithm by which a radius is less likely than the next smaller one.
+    smaller : float
+        Public cost of a radius over that of the next larger one, in rows.
     """
     numerator, digits = share
     before, target = np.concatenate([[0], inside[:-1]]), numerator * rows
     # Least where that part is passed, by as much as possible on either side.
     costs = np.maximum(2**digits * before - target, target - 2**digits * inside)
     costs = np.clip(costs, -(2 ** (_MOST_COST - 1)), 2 ** (_MOST_COST - 1))
-    costs += np.arange(len(inside)) * round(2**digits * step / float(rate))
+    costs += np.arange(len(inside))[::-1] * round(2**digits * smaller)
     return exponential_choice(costs, rate / 2**digits, entropy)
 
 
