@@ -353,7 +353,7 @@ def test_a_code_that_most_rows_share_far_from_zero_has_a_scale_by_the_others():
     # A middle drawn among 64 cells lies beside the code 1, and the nearest radius is that far.
     codes = np.repeat([1.0, 2.0, 3.0], [int(0.8 * N), int(0.15 * N), N - int(0.95 * N)]) / 100
     scales = [found(codes, seed, PureDP(epsilon=Fraction(1, 10))).scale for seed in range(20)]
-    assert min(scales) > codes.std() / 3
+    assert min(scales) > codes.std() / 5
 
 
 def test_a_hundred_million_rows_have_a_scale_in_pure_epsilon():
