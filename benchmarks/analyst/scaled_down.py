@@ -6,7 +6,8 @@ Run: python -m benchmarks.analyst.scaled_down [--data DIR] | python -m benchmark
 Rows are standardized and mapped as a release maps them, and scaled down to the length that loses
 a given part of all squared lengths. Errors are root mean squares over pairs and columns, in
 standard deviations of columns: of generated tables the usual one (the mean) and the one that one
-table in five exceeds, and of each table of people.
+table in five exceeds, and of each table of people. Lines with an r are of correlations of that
+size alone.
 """
 
 import argparse
@@ -16,18 +17,19 @@ import numpy as np
 
 from benchmarks.analyst.tables import PUBLIC, Table, made
 from benchmarks.data import MissingTable, data_directory
-from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error
+from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error, error_at
 
 LOST = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
 SEEDS, SIZES, COLUMNS = range(100, 180), (4_000, 20_000), (4, 8, 15, 30)
 OF_PEOPLE = ("nhanes", "credit", "adult", "airfoil")
+OF_SIZES = (0.0, 0.1), (0.1, 0.3), (0.3, 0.7)
 REGULAR = 0.05
 """What is added to eigenvalues of correlations before their roots are divided by."""
 STEPS = 60
 
 
-def errors(table: Table, lost: float) -> tuple[float, float]:
-    """Root mean square error of correlations, and of means in deviations."""
+def errors(table: Table, lost: float) -> tuple[float, ...]:
+    """Root mean square errors: of correlations, of means in deviations, and by sizes."""
     frame = table.encoded.loc[:, table.encoded.std() > 0]
     rows = ((frame - frame.mean()) / frame.std(ddof=0)).to_numpy()
     sources = np.array(
@@ -43,7 +45,15 @@ def errors(table: Table, lost: float) -> tuple[float, float]:
     found = np.corrcoef((shorter @ back).T)
     apart = np.triu(sources[:, None] != sources, 1)
     off, means = (found - truth)[apart], shorter.mean(axis=0) @ back
-    return float(np.sqrt(np.mean(off**2))), float(np.sqrt(np.mean(means**2)))
+    sizes = [_in(abs(truth[apart]), size) for size in OF_SIZES]
+    return tuple(
+        float(np.sqrt(np.mean(each**2))) if each.size else np.nan
+        for each in (off, means, *(off[there] for there in sizes))
+    )
+
+
+def _in(values: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
+    return np.asarray((values >= ends[0]) & (values < ends[1]))
 
 
 def _length(squares: np.ndarray, lost: float) -> float:
@@ -69,13 +79,17 @@ def main() -> None:
     directory = data_directory(parser.parse_args().data)
     found = {f"made-{seed}": [errors(generated(seed), lost) for lost in LOST] for seed in SEEDS}
     family = np.array(list(found.values()))
-    usual, high = family.mean(axis=0), np.quantile(family, 0.8, axis=0)
+    usual, high = family.mean(axis=0), np.nanquantile(family, 0.8, axis=0)
     lines = {
         "generated tables": usual[:, 0],
         "assumed where a length is chosen": correlation_error(np.array(LOST), USUAL),
         "generated tables, one in five": high[:, 0],
         "counted by intervals": correlation_error(np.array(LOST), SAFE),
     }
+    for place, size in enumerate(OF_SIZES):
+        at = f"r from {size[0]:g} to {size[1]:g}"
+        counted = [error_at(sum(size) / 2, lost) for lost in LOST]
+        lines |= {f"one in five, {at}": high[:, 2 + place], f"counted, {at}": np.array(counted)}
     for name in OF_PEOPLE:
         try:
             lines[name] = np.array([errors(PUBLIC[name](directory), lost)[0] for lost in LOST])

@@ -109,7 +109,8 @@ def coefficient_lines(
     if fit_intercept:
         regressors = np.vstack([np.eye(1, len(law.moment)), regressors])
     penalty = np.array([0.0] * fit_intercept + [alpha] * len(directions))
-    fit = Regression(law, regressors, maps[target], penalty)
+    # A penalty feels a common factor, too.
+    fit = Regression(law if alpha else law.restored, regressors, maps[target], penalty)
     lines = []
     if fit_intercept:
         centers = np.array([columns[place].center for place in places]) / half_ranges

@@ -7,7 +7,7 @@ are never lighter than the normal law's, except for yes-or-no columns, whose mom
 are known.  docs/inference.md derives and measures the rules.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, log, sqrt
 from statistics import NormalDist
@@ -127,13 +127,18 @@ class MomentLaw:
     back: Array | None = None
     # Independent noises of releases that were combined, in coordinates of their own.
     others: tuple["MomentLaw", ...] = ()
-    # Part of all squared lengths that scaling rows down took, 0 if none was.
+    # Part of all squared lengths that scaling rows down took, 0 if none was; and what v counts
+    # for that, beside the noise.
     lost: float = 0.0
+    bias: float = 0.0
+    # What else it may have taken beyond a common factor, (d, d); None: as much as of normal rows.
+    unsure: Array | None = None
     # Length of the encoded features of a row, or of the mapped ones, that none exceeds.
     longest: float = inf
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
     is_normal: bool = True
+    intercept_is_public: bool = False
     # Whether rows are a sample; otherwise the table itself is what is estimated.
     sampling: bool = True
     level: float = 0.95
@@ -201,6 +206,8 @@ class MomentLaw:
 
         Long rows point along strong components: at most as normal rows do (docs/inference.md).
         """
+        if self.unsure is not None:
+            return self.unsure
         if not self.lost or not self.shortened.any():
             return np.zeros_like(self.moment)
         square = self.shortened @ self.shortened
@@ -215,6 +222,27 @@ class MomentLaw:
         if not self.lost:
             return self.taken
         return np.asarray(self.taken + self.lost / (1 - self.lost) * self.shortened)
+
+    @cached_property
+    def restored(self) -> "MomentLaw":
+        """The law with half of what normal rows lose given back: rows with long tails lose none.
+
+        Anything between is as likely, and a uniform law deviates by its length over √12.
+        """
+        if not self.lost:
+            return self
+        given = self.taken if self.back is None else self.back @ self.taken @ self.back.T
+        return replace(self, moment=self.moment + given / 2, unsure=self.taken / sqrt(12))
+
+    @cached_property
+    def unbiased(self) -> "MomentLaw":
+        """The law without ``bias``, for what is counted in another way."""
+        own = np.full(len(self.diagonal), 2 * self.bias)
+        own[: self.intercept_is_public] = 0.0
+        diagonal = self.diagonal - np.diag(own)
+        return replace(
+            self, off_diagonal=self.off_diagonal - self.bias, diagonal=diagonal, bias=0.0
+        )
 
     @cached_property
     def metric(self) -> Array:
@@ -366,6 +394,8 @@ def moment_law(
         others=tuple(others),
         shares=shares,
         lost=release.statistics.lost,
+        bias=noise.bias,
+        intercept_is_public=intercept_is_known,
         longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
         sampling=sampling,
         level=level,

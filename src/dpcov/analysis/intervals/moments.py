@@ -15,7 +15,7 @@ import numpy as np
 from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import TWO_VALUED, ColumnShape, MomentLaw, pair_covariance
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
-from dpcov.published.estimate.scaled_down import MOST_LOST, PULLED
+from dpcov.published.estimate.scaled_down import MOST_LOST, PULLED, error_at
 from dpcov.published.linalg.symmetric import Array
 
 # Times the average that one of forty columns loses: measured.
@@ -106,8 +106,10 @@ class _Pair(NamedTuple):
 
 def correlation_lines(law: MomentLaw, places: Places, *, partial: bool = False) -> list[Interval]:
     """One line for every pair, in the order of the upper triangle."""
-    pairs = _partial_pairs(law, places) if partial else _pairs(law, places)
-    return [_correlation_line(law, pair) for pair in pairs]
+    if partial:
+        return [_correlation_line(law, pair) for pair in _partial_pairs(law, places)]
+    law = law.restored
+    return [_correlation_line(law, pair) for pair in _pairs(law, places)]
 
 
 def _pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
@@ -186,9 +188,14 @@ def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
     first, second = pair.rows
     cross = np.outer(first, second)
     forms = np.array([np.outer(first, first), (cross + cross.T) / 2, np.outer(second, second)])
-    noise = law.privacy_covariance(forms, pair.places) / law.count**2
     point = float(c), float(slopes[1] @ [a, c, b])
-    privacy = triple(slopes @ noise @ slopes.T)
+    # Of two columns themselves it is known how much of their correlation scaling rows down takes.
+    of_columns = len(pair.places) == 3
+    noise = (law.unbiased if of_columns else law).privacy_covariance(forms, pair.places)
+    privacy = triple(slopes @ noise @ slopes.T / law.count**2)
+    if of_columns:
+        taken = error_at(c / sqrt(a * b), law.lost) ** 2 * a * b
+        privacy = privacy[0] + taken, *privacy[1:]
     used = law.sampling_factor / pair.rows_used
     scale = sqrt(pair.shapes[0].variance * pair.shapes[1].variance)
     if law.tails == "bounded" and any(shape.skew_slope is None for shape in pair.shapes):

@@ -10,6 +10,8 @@ from dpcov.published.linalg.symmetric import Array
 
 # A correlation's root mean square error where nearly all is lost: usual, and of one table in five.
 USUAL, SAFE = 0.05, 0.08
+# The same of a correlation r, over the root of |r| (1 - |r|) + NEAR_ZERO.
+SAFE_AT, NEAR_ZERO = 0.19, 0.04
 # Of means where all columns are skewed alike, over the lost part: long rows are pulled to the
 # center from one side.
 PULLED = 0.2
@@ -20,3 +22,9 @@ MOST_LOST = 0.9
 def correlation_error(lost: float | Array, size: float = SAFE) -> Array:
     """Root mean square error of a correlation, of the shape of ``lost``."""
     return np.asarray(size * np.asarray(lost) ** 0.75)
+
+
+def error_at(correlation: float, lost: float) -> float:
+    """Root mean square error of a correlation of this size, of one table in five."""
+    size = min(1.0, abs(correlation))
+    return float(SAFE_AT * np.sqrt(size * (1 - size) + NEAR_ZERO) * lost**0.75)
