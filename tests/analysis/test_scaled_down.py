@@ -14,7 +14,7 @@ from benchmarks.measured import results
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import correlation_intervals, eigenvalue_intervals
 from dpcov.analysis.intervals.law import moment_law
-from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error
+from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error, error_at
 
 SPECTRA = {"few": (4.0, 1.0), "strong": (8.0, 2.0, 1.0, 1.0, 0.5), "even": (1.0,) * 12}
 
@@ -58,6 +58,65 @@ def test_errors_grow_with_the_lost_part_as_is_assumed(lost):
     found = [errors(generated(seed), lost)[0] for seed in range(100, 112)]
     assert np.mean(found) == pytest.approx(float(correlation_error(lost, USUAL)), rel=0.4)
     assert np.quantile(found, 0.8) == pytest.approx(float(correlation_error(lost)), rel=0.4)
+
+
+@pytest.mark.parametrize(("place", "correlation"), [(2, 0.05), (3, 0.2), (4, 0.5)])
+def test_errors_depend_on_the_size_of_a_correlation_as_is_assumed(place, correlation):
+    for lost in (0.1, 0.35):
+        found = [errors(generated(seed), lost)[place] for seed in range(100, 116)]
+        high = np.nanquantile(found, 0.8)
+        assert 0.55 < high / error_at(correlation, lost) < 1.6
+
+
+def test_half_of_what_normal_rows_lose_is_given_back():
+    law = law_of(np.diag([8.0, 2.0, 1.0, 1.0, 0.5]), 3.0, 0.3)
+    restored = law.restored
+    assert restored.moment - law.moment == pytest.approx(law.taken / 2)
+    # Nothing, and all that normal rows lose, are both within the 95 % interval.
+    assert restored.taken == pytest.approx(law.taken / np.sqrt(12))
+    assert 1.96 * np.abs(restored.taken).max() > np.abs(law.taken).max() / 2
+    assert law_of(np.eye(5), 3.0, 0.0).restored.moment == pytest.approx(np.eye(6))
+
+
+def test_what_is_counted_by_the_size_of_a_correlation_is_not_counted_twice():
+    release = release_of_factor(0)
+    law = moment_law(release)
+    assert law.bias > 0
+    assert law.unbiased.off_diagonal == pytest.approx(law.off_diagonal - law.bias)
+    less = np.diagonal(law.diagonal - law.unbiased.diagonal)
+    assert less == pytest.approx([0.0, *np.full(len(less) - 1, 2 * law.bias)])
+
+
+def factor_rows(seed):
+    """Normal rows with one strong common factor, of which few rows are there."""
+    rng = np.random.default_rng(seed)
+    return 1.5 * rng.normal(size=(2_000, 1)) + rng.normal(size=(2_000, 12))
+
+
+def release_of_factor(seed):
+    frame = pd.DataFrame(factor_rows(seed), columns=[f"x{place}" for place in range(12)])
+    columns = {name: dpcov.Numeric(lower=-50, upper=50) for name in frame}
+    return dpcov.release(
+        frame,
+        schema=dpcov.Schema(columns=columns, missing="never"),
+        budget=Budget(epsilon="1", delta="1e-6"),
+        entropy=SeededEntropy(seed),
+    )
+
+
+def test_a_strong_component_of_few_rows_is_told_of_and_intervals_hold():
+    """The whole form on either side made intervals of width 1.6, and none of it held 7 of 10."""
+    widths, inside, losses = [], [], []
+    for seed in range(4):
+        release = release_of_factor(seed)
+        losses.append(release.statistics.lost)
+        lines = correlation_intervals(release, sampling=False)
+        truth = np.corrcoef(factor_rows(seed).T)[np.triu_indices(12, 1)]
+        inside += list((lines.lower <= truth) & (truth <= lines.upper))
+        widths += list(lines.upper - lines.lower)
+    assert np.mean(losses) > 0.4
+    assert np.median(widths) < 0.9
+    assert np.mean(inside) > 0.9
 
 
 def test_the_page_shows_what_is_assumed():
