@@ -173,5 +173,7 @@ def test_eigenvalues_of_correlations_do_not_feel_the_common_factor():
         truth = np.linalg.eigvalsh(np.corrcoef(rows.T))[::-1][:3]
         inside += list((lines.lower <= truth) & (truth <= lines.upper))
         assert (lines.upper - lines.lower > 0.05).all()
+        # With the whole form on either side the widths were a third of the eigenvalues.
+        assert np.median((lines.upper - lines.lower) / truth) < 0.2
     assert np.mean(losses) > 0.15
     assert np.mean(inside) > 0.85

@@ -130,6 +130,8 @@ def eigenvalue_intervals(
     _require_one_of("scaling", scaling, Scaling)
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
+    normalized = scaling == "correlation"
+    law = law.restored if normalized else law
     what, scale = f"eigenvalues ({scaling} units)", scale_of(law, places, scaling)
     # A standard deviation that may be zero is not divided by.  Of p eigenvalues of correlations the
     # k-th largest is at most p/k, the largest at least 1.
@@ -137,7 +139,6 @@ def eigenvalue_intervals(
         numbers = range(1, n_eigenvalues + 1)
         lines = [Interval(f"eigenvalue {k}", float(k == 1), len(places) / k) for k in numbers]
         return _table(what, law, lines, None, "The noise hides the variance of a column.")
-    normalized = scaling == "correlation"
     spectrum = spectrum_of(law, places, scale, normalized=normalized, draws=draws)
     lines = [spectrum.line(k, law.reaches()[0]) for k in range(n_eigenvalues)]
     if normalized:
