@@ -356,6 +356,22 @@ def test_a_code_that_most_rows_share_far_from_zero_has_a_scale_by_the_others():
     assert min(scales) > codes.std() / 5
 
 
+@pytest.mark.parametrize("share", [0.25, 0.42])
+def test_a_yes_or_no_number_of_few_rows_is_no_column_of_one_value(share):
+    rng, n, size = np.random.default_rng(2), 900, 10
+    columns = list(rng.normal(size=(size, n)) / 8)
+    # Zeros lie in the smallest shell, and ones some thirty shells farther out.
+    columns[0] = np.where(rng.random(n) < share, 0.5, 0.0)
+    names = [SurveyColumn(str(place)) for place in range(size)]
+    for rho in ("0.02", "0.05"):
+        cost, few = ZCDP(rho=Fraction(rho)), problem(n_rows=n)
+        scales = [
+            survey(asked(columns), names, cost, few, SeededEntropy(seed))[0][0].scale
+            for seed in range(20)
+        ]
+        assert min(scales) > columns[0].std() / 2
+
+
 def test_a_hundred_million_rows_have_a_scale_in_pure_epsilon():
     window = module.question([SurveyColumn("x")])
     counts = asked([NORMAL / 8])(window).counts[0] * 5_000

@@ -207,10 +207,12 @@ def reached(start: int, strengths: Floats, noise: CountNoise, chance: float) -> 
     chance : float
         With which noise alone may make the next shell show.  A shell that is not there adds four
         times as much to a squared scale as the one before it, so it may show a fourth as often.
+        What shows as surely as one value alone does counts anywhere.
     """
-    last = start
+    last, least = start, FALSE_SCALES / FALSE_SHELLS
     for shell in range(start + 1, len(strengths)):
-        if strengths[shell] > noise.evidence(1.0, chance * 4.0 ** (last + 1 - shell)):
+        likely = max(4.0 ** (last + 1 - shell), least)
+        if strengths[shell] > noise.evidence(1.0, chance * likely):
             last = shell
     return last
 
