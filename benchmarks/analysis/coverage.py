@@ -38,8 +38,9 @@ from dpcov import Budget, SeededEntropy
 from dpcov.analysis.features import coding_of, without_references
 from dpcov.analysis.intervals.coefficients import coefficient_lines
 from dpcov.analysis.intervals.eigenvalues import spectrum_of
-from dpcov.analysis.intervals.law import MomentLaw, Tails, moment_law
+from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
+from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.table import Interval
 from dpcov.analysis.reading import half_range_map
 from dpcov.published.release import Release

@@ -25,6 +25,7 @@ from benchmarks.analyst.tables import Table, made, nhanes
 from benchmarks.data import data_directory
 from dpcov import SeededEntropy
 from dpcov.analysis import coefficient_intervals, correlation_intervals, mean_intervals
+from dpcov.published.estimate.present import MissingAs
 
 LINES, PAGE = DOCS / "measured" / "missing.csv", DOCS / "missing.md"
 SETTINGS = ((0.0, "MCAR"), (0.1, "MCAR"), (0.4, "MCAR"), (0.1, "MAR by age"), (0.4, "MAR by age"))
@@ -72,7 +73,7 @@ def lines(table: Table, epsilon: float, repetitions: int) -> Iterator[Line]:
     slopes = np.linalg.lstsq(x, frame[table.target].to_numpy(), rcond=None)[0]
     for share, how in SETTINGS:
         errors: dict[str, list[np.ndarray]] = {reading: [] for reading in READINGS}
-        held: list[list[float]] = []
+        held: dict[str, list[list[float]]] = {reading: [] for reading in READINGS[:2]}
         for seed in range(repetitions):
             rng = np.random.default_rng([seed, 1])
             sampled = frame.sample(len(frame), replace=True, random_state=seed)
@@ -85,17 +86,12 @@ def lines(table: Table, epsilon: float, repetitions: int) -> Iterator[Line]:
                     entropy=SeededEntropy(seed),
                 )
                 for reading in READINGS[:2] if schema == "indicator" else READINGS[2:]:
-                    kind = "pairwise" if reading == "center" else reading
+                    kind: MissingAs = "at-random" if reading == "at-random" else "pairwise"
                     found = release.correlation_matrix(missing=kind)[np.triu_indices(len(names), 1)]
                     off = (release.mean_vector(missing=kind) - mean) / spread
                     errors[reading].append(np.concatenate([np.nan_to_num(found) - truth, off]))
-                if schema == "indicator":
-                    fit = coefficient_intervals(release, table.target, table.features)
-                    tables = (
-                        (mean_intervals(release), mean),
-                        (correlation_intervals(release), truth),
-                    )
-                    held.append([_held(*each) for each in (*tables, (fit, slopes))])
+                    if reading != "center":
+                        held[reading].append(_all_held(release, table, kind, (mean, truth, slopes)))
         for reading in READINGS:
             made_of = np.array(errors[reading])
             bias, noise = made_of.mean(axis=0), made_of.std(axis=0, ddof=1)
@@ -112,10 +108,23 @@ def lines(table: Table, epsilon: float, repetitions: int) -> Iterator[Line]:
                 reading=reading,
                 **dict(zip(("bias", "noise", "mean_bias", "mean_noise"), sizes, strict=True)),
             )
-            if reading == "pairwise":
+            if reading in held:
                 kinds = ("means", "correlations", "coefficients")
-                line = replace(line, **dict(zip(kinds, np.mean(held, axis=0), strict=True)))
+                shares = np.mean(held[reading], axis=0)
+                line = replace(line, **dict(zip(kinds, shares, strict=True)))
             yield line
+
+
+def _all_held(
+    release: dpcov.Release, table: Table, kind: MissingAs, truths: tuple[np.ndarray, ...]
+) -> list[float]:
+    """Shares of the intervals of means, correlations and coefficients that hold the truth."""
+    found = (
+        mean_intervals(release, missing=kind),
+        correlation_intervals(release, missing=kind),
+        coefficient_intervals(release, table.target, table.features, missing=kind),
+    )
+    return [_held(*each) for each in zip(found, truths, strict=True)]
 
 
 def _held(intervals: dpcov.analysis.IntervalTable, truth: np.ndarray) -> float:

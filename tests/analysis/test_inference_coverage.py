@@ -10,8 +10,8 @@ import dpcov
 from dpcov.analysis.features import coding_of
 from dpcov.analysis.intervals.coefficients import coefficient_lines
 from dpcov.analysis.intervals.eigenvalues import spectrum_of
-from dpcov.analysis.intervals.law import moment_law
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
+from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.reading import half_range_map
 from tests.analysis.conftest import released
 

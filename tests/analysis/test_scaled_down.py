@@ -13,7 +13,7 @@ from benchmarks.analyst.tables import made
 from benchmarks.measured import results
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import correlation_intervals, eigenvalue_intervals
-from dpcov.analysis.intervals.law import moment_law
+from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error, error_at
 
 SPECTRA = {"few": (4.0, 1.0), "strong": (8.0, 2.0, 1.0, 1.0, 0.5), "even": (1.0,) * 12}

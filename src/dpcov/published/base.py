@@ -136,19 +136,24 @@ class BaseRelease(ReleaseRecord):
         return law if indicators else law.on(self._shown)
 
     @property
-    def moment_maps(self) -> tuple[Array | None, ...]:
-        """Maps, (d, d), by which independent noises get into :meth:`present_moment`.
+    def row_maps(self) -> tuple[Array | None, ...]:
+        """Maps, (d, d), by which independent noises get into the moments of encoded rows.
 
         One, but for combined releases of several geometries; None where noise gets in as it is.
         """
         sources = self.unit.sources
-        backs = tuple(each.back for each in sources) if sources else (self.frame.back,)
-        if self.presence is None or self.pairwise is None:
-            return backs
-        map_ = self.presence.stretched(self.pairwise)
-        return tuple(map_ if back is None else map_ @ back for back in backs)
+        return tuple(each.back for each in sources) if sources else (self.frame.back,)
 
-    def _filled(self, found: PresentMoments, missing: MissingAs) -> PresentMoments:
+    @property
+    def moment_maps(self) -> tuple[Array | None, ...]:
+        """The same for the moments over what is present, :meth:`present_moment`."""
+        if self.presence is None or self.pairwise is None:
+            return self.row_maps
+        map_ = self.presence.stretched(self.pairwise)
+        return tuple(map_ if back is None else map_ @ back for back in self.row_maps)
+
+    def filled(self, found: PresentMoments, missing: MissingAs) -> PresentMoments:
+        """Pairwise moments as they are, or what they say of all rows."""
         if plain("missing", missing, MissingAs) == "pairwise" or self.presence is None:
             return found
         # Where noise alone ends, in units of the features' own spreads.
@@ -164,7 +169,7 @@ class BaseRelease(ReleaseRecord):
             return found
         mean = self.frame.mean(self._centered[1])
         present = self.presence.moments(moment_of(mean, found))
-        found = self._filled(present, missing).covariance
+        found = self.filled(present, missing).covariance
         return found if post.may_be_indefinite else self._positive(found)
 
     def _positive(self, covariance: Array) -> Array:
@@ -277,7 +282,7 @@ class BaseRelease(ReleaseRecord):
         if places is not None:
             own, frame = restricted(unit, places, self._marks), self.frame.on(places)
             moment[np.ix_(places, places)] = self._second_moment_of(own, post, frame)
-        found = self._filled(self.presence.moments(moment / moment[0, 0]), missing)
+        found = self.filled(self.presence.moments(moment / moment[0, 0]), missing)
         if not find_post(post).may_be_indefinite:
             found = found._replace(covariance=self._positive(found.covariance))
         return np.asarray(found.moment() * moment[0, 0])
@@ -305,7 +310,7 @@ class BaseRelease(ReleaseRecord):
         if present is not None and self.presence is not None and missing != "pairwise":
             found = self._covariance_of_rows(find_post(self.statistics.post))
             moment = moment_of(self.frame.mean(self._centered[1]), found)
-            present = self._filled(self.presence.moments(moment), missing)
+            present = self.filled(self.presence.moments(moment), missing)
         encoded = self.frame.mean(self._centered[1]) if present is None else present.mean
         original = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
         lower, upper = np.array([column.bounds for column in columns]).T

@@ -59,7 +59,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         Post-processing of the release; by default what its mechanism is meant to be read with.
     missing : {"pairwise", "at-random"}
         Moments over the values that are present, or what all rows would have if values are missing
-        at random (docs/missing.md), for which there are no intervals.
+        at random (docs/missing.md).
     budget : Budget, optional
         What the release may cost.  No default; for ``fit(rows)`` only, like all that follows.
     schema, bounds
@@ -168,9 +168,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         ``options`` are those of the functions for these intervals.
         """
         self._require_fitted()
-        if self.missing != "pairwise":
-            raise InputError("There are intervals for missing='pairwise' alone; fit again so.")
-        return self._intervals(level=level, **options)
+        return self._intervals(level=level, missing=self.missing, **options)
 
     def _intervals(self, **options: Any) -> Any:
         raise InputError(f"There are no intervals for {type(self).__name__}.")

@@ -22,12 +22,14 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.intervals.coefficients import coefficient_lines
 from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of
-from dpcov.analysis.intervals.law import MomentLaw, Tails, moment_law
+from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
+from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError
 from dpcov.analysis.reading import half_range_map
 from dpcov.published.base import on_one_thread
+from dpcov.published.estimate.present import MissingAs
 from dpcov.published.release import Release
 
 Names = Sequence[str] | None
@@ -44,6 +46,7 @@ def mean_intervals(
     level: float = 0.95,
     sampling: bool = True,
     design_effect: float | None = None,
+    missing: MissingAs = "pairwise",
 ) -> IntervalTable:
     """Intervals for means, in original units.
 
@@ -55,10 +58,13 @@ def mean_intervals(
     independent rows of one weight.  By default Kish's for weights, where the release has what it
     needs, times the rows that one person may have: a person's rows are taken for alike.
 
+    ``missing="at-random"``: for the means of all rows, if values are missing at random
+    (docs/missing.md), and not of those in which a value is present.
+
     Raises UnknownNoiseError where the release's mechanism publishes no law of its noise, and
     ReleaseError without an intercept, or where the noise hides the number of rows.
     """
-    law, places = _opened(release, features, level, sampling, design_effect)
+    law, places = _opened(release, features, level, sampling, design_effect, missing)
     return _table("means", law, mean_lines(law, places))
 
 
@@ -70,6 +76,7 @@ def variance_intervals(
     level: float = 0.95,
     sampling: bool = True,
     design_effect: float | None = None,
+    missing: MissingAs = "pairwise",
     tails: Tails = "moments",
 ) -> IntervalTable:
     """Intervals for variances, in squared original units.
@@ -78,7 +85,7 @@ def variance_intervals(
     mean, variance and bounds (``"moments"``); or the largest that the bounds allow (``"bounded"``),
     safe for every table and wide.  Other parameters and errors are as in :func:`mean_intervals`.
     """
-    law, places = _opened(release, features, level, sampling, design_effect, tails)
+    law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
     return _table("variances", law, variance_lines(law, places))
 
 
@@ -91,6 +98,7 @@ def correlation_intervals(
     level: float = 0.95,
     sampling: bool = True,
     design_effect: float | None = None,
+    missing: MissingAs = "pairwise",
     tails: Tails = "moments",
 ) -> IntervalTable:
     """Intervals for the correlations of all pairs, named ``"a, b"``.
@@ -98,7 +106,7 @@ def correlation_intervals(
     ``partial``: with the other chosen features held fixed; of a column's categories one is left
     out.  Other parameters and errors are as in :func:`variance_intervals`.
     """
-    law, places = _opened(release, features, level, sampling, design_effect, tails)
+    law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
     if not partial:
         return _table("correlations", law, correlation_lines(law, places))
     # Levels that hold all rows determine each other.
@@ -117,6 +125,7 @@ def eigenvalue_intervals(
     level: float = 0.95,
     sampling: bool = True,
     design_effect: float | None = None,
+    missing: MissingAs = "pairwise",
     tails: Tails = "moments",
     draws: int = 200,
 ) -> IntervalTable:
@@ -126,7 +135,7 @@ def eigenvalue_intervals(
     standard deviations.  The simulation of ``draws`` has the same result every time.  Other
     parameters and errors are as in :func:`variance_intervals`.
     """
-    law, places = _opened(release, features, level, sampling, design_effect, tails)
+    law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
     _require_one_of("scaling", scaling, Scaling)
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
@@ -157,6 +166,7 @@ def coefficient_intervals(
     level: float = 0.95,
     sampling: bool = True,
     design_effect: float | None = None,
+    missing: MissingAs = "pairwise",
     tails: Tails = "moments",
 ) -> IntervalTable:
     """Intervals for the intercept and coefficients of a linear regression, in original units.
@@ -183,7 +193,7 @@ def coefficient_intervals(
     chosen = predictors(columns, goals, features, weights_column(release))
     if not alpha >= 0:
         raise InputError("alpha must be at least 0.")
-    law = _law(release, level, sampling, design_effect, tails)
+    law = _law(release, level, sampling, design_effect, missing, tails)
     references: tuple[str, ...] = ()
     if fit_intercept:
         require_intercept(release)
@@ -200,23 +210,35 @@ def _opened(
     level: float,
     sampling: bool,
     design_effect: float | None,
+    missing: MissingAs,
     tails: Tails = "moments",
 ) -> tuple[MomentLaw, Places]:
-    law = _law(release, level, sampling, design_effect, tails)
+    law = _law(release, level, sampling, design_effect, missing, tails)
     require_intercept(release)
     return law, find_features(feature_columns(release), features, weights_column(release))
 
 
 def _law(
-    release: Release, level: float, sampling: bool, design_effect: float | None, tails: Tails
+    release: Release,
+    level: float,
+    sampling: bool,
+    design_effect: float | None,
+    missing: MissingAs,
+    tails: Tails,
 ) -> MomentLaw:
     if isinstance(level, bool) or not 0.5 <= float(level) < 1:
         raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
     if design_effect is not None and not 0 < float(design_effect) < inf:
         raise InputError("design_effect must be a positive number, such as 1.7.")
     _require_one_of("tails", tails, Tails)
+    _require_one_of("missing", missing, MissingAs)
     return moment_law(
-        release, sampling=sampling, level=level, tails=tails, design_effect=design_effect
+        release,
+        missing=missing,
+        sampling=sampling,
+        level=level,
+        tails=tails,
+        design_effect=design_effect,
     )
 
 

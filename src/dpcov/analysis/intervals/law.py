@@ -1,4 +1,4 @@
-"""Read the second moments that inference starts from, and the law of everything random in them.
+"""Hold the second moments that inference starts from, and the law of everything random in them.
 
 Moments are before post-processing, in encoded units; the intercept is 1.
 
@@ -11,19 +11,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, log, sqrt
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from dpcov.analysis.features import Places
-from dpcov.analysis.problems import UnknownNoiseError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.design import design_of
-from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.release import Release
 
 # What stands in for fourth moments: a law that fits a column's mean, variance and public bounds,
 # never with lighter tails than the normal law; or the worst law within the bounds.
@@ -346,81 +342,3 @@ class MomentLaw:
         z = NormalDist().inv_cdf(0.5 + level / 2)
         # Noise that is not Gaussian is treated as wide as Laplace noise of its variance.
         return z, 1.0 if self.is_normal else max(1.0, (-log(1 - level) / sqrt(2) / z) ** 2)
-
-
-def moment_law(
-    release: Release,
-    *,
-    sampling: bool = True,
-    level: float = 0.95,
-    tails: Tails = "moments",
-    design_effect: float | None = None,
-) -> MomentLaw:
-    """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
-    unit = release.unit
-    noise = moment_noise(unit, release.manifest, release.frame)
-    if noise is None:
-        raise UnknownNoiseError(
-            "This release does not say how its noise is distributed, so no interval can be given. "
-            "Release again with a mechanism that does: gaussian, stratified, laplace or nuclear."
-        )
-    if unit.parts_may_be_empty and not unit.parts:
-        raise UnknownNoiseError(
-            "Everything in this release drowned in noise and no matrix was released, so no "
-            "interval can be given. Use more rows or a larger budget."
-        )
-    moment, shares = _moment_and_shares(release)
-    intercept_is_known = release.has_intercept and release.manifest.intercept_is_public
-    if intercept_is_known:
-        moment[0, 0] = 1.0
-    own, *rest = (_diagonal(each, len(moment), intercept_is_known) for each in noise.alone())
-    back, *backs = release.moment_maps
-    facts: dict[str, Any] = {"moment": moment, "n_rows": unit.n_rows}
-    facts |= {"columns": tuple(release.manifest.columns), "is_normal": noise.is_normal}
-    others = list[MomentLaw]()
-    for diagonal, other, map_ in zip(rest, noise.others, backs, strict=True):
-        law = {"off_diagonal": other.off_diagonal, "diagonal": diagonal, "back": map_}
-        others.append(MomentLaw(**facts | law))
-    notes: tuple[str, ...] = ()
-    if sampling and design_effect is None:
-        design = design_of(release)
-        design_effect = design.largest_effect if tails == "bounded" else design.effect
-        notes = design.sentences(design_effect)
-    return MomentLaw(
-        **facts,
-        off_diagonal=noise.off_diagonal + noise.bias,
-        diagonal=own,
-        back=back,
-        others=tuple(others),
-        shares=shares,
-        lost=release.statistics.lost,
-        bias=noise.bias,
-        intercept_is_public=intercept_is_known,
-        longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
-        sampling=sampling,
-        level=level,
-        tails=tails,
-        design_effect=design_effect or 1.0,
-        notes=notes,
-    )
-
-
-def _moment_and_shares(release: Release) -> tuple[Array, Array | None]:
-    # Where values are missing, over those that are present, and the parts of the rows that are.
-    scale = release.manifest.norm_bound**2
-    moment = release.frame.moment(release.unit.matrix, release.public_intercept) * scale
-    if release.presence is None or not moment[0, 0] > 0:
-        return moment, None
-    found = release.presence.moments(moment / moment[0, 0])
-    return found.moment() * moment[0, 0], found.shares
-
-
-def _diagonal(noise: MomentNoise, d: int, intercept_is_known: bool) -> Array:
-    # D is 2v for isotropic Gaussian noise; a noisy trace that was merged into it, or another law,
-    # gives any two diagonal entries the same covariance.
-    own = (noise.diagonal + 2 * noise.bias - noise.between_diagonals) * np.eye(d)
-    diagonal = noise.between_diagonals + own
-    if intercept_is_known:
-        diagonal[0, :] = diagonal[:, 0] = 0.0
-        diagonal[0, 0] = noise.count_variance
-    return np.asarray(diagonal)

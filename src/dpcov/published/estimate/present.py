@@ -134,7 +134,8 @@ class Presence:
 
         Features that nearly all rows have predict the others linearly; whether a value is missing
         may depend on those, whose law is normal (docs/missing.md).  Directions of them with less
-        variance than ``edge``, relative to their own variances, are left out.
+        variance than ``edge``, relative to their own variances, are left out.  ``shares`` become
+        those of as many rows without missing values as estimates are worth.
         """
         present, whole = np.diagonal(found.shares), found.covariance
         complete = self.complete(found)
@@ -148,6 +149,7 @@ class Presence:
         # Principal components of the complete features, of variance one.
         axes = (vectors[:, kept] / np.sqrt(values[kept])).T / spreads
         mean, slopes, taken = found.mean.copy(), [], []
+        extra = np.ones(len(whole))
         for place in rest:
             # The components' means and spread differ where the value is present.
             shift = axes @ (found.means[complete, place] - found.mean[complete])
@@ -157,6 +159,8 @@ class Presence:
             along = axes @ whole[complete, place]
             slope = along + unit * (unit @ along) * (part / (1.0 - part))
             mean[place] -= slope @ shift
+            # Farther from the mean of those present, a line is known less well.
+            extra[place] += part * missing / present[place] / (1.0 - part)
             slopes.append(slope)
             taken.append(np.sqrt(part) * unit)
         covariance, b, t = whole.copy(), np.array(slopes), np.array(taken)
@@ -173,7 +177,8 @@ class Presence:
         covariance[np.ix_(complete, rest)] = covariance[np.ix_(rest, complete)].T
         means = found.means.copy()
         np.fill_diagonal(means, mean)
-        return found._replace(means=means, covariance=covariance)
+        shares = found.shares / np.sqrt(np.outer(extra, extra))
+        return PresentMoments(shares, means, covariance)
 
     def centered(self, found: PresentMoments) -> Array:
         """Features minus their means where present, else zero, of an encoded row: (p, p + 1)."""

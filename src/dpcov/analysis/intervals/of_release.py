@@ -1,0 +1,178 @@
+"""Read the law of moments from a release: over the values that are present, or of all rows.
+
+Intervals of numbers that missing="at-random" gives simulate the release's noise and read every
+simulated release in that way (docs/missing.md).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from dpcov.analysis.features import Places
+from dpcov.analysis.intervals.law import MomentLaw, Tails
+from dpcov.analysis.problems import UnknownNoiseError
+from dpcov.published.design import design_of
+from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
+from dpcov.published.estimate.present import MissingAs
+from dpcov.published.linalg.symmetric import Array
+from dpcov.published.release import Release
+
+# Simulated releases: variances are known to a tenth.
+_DRAWS = 200
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FilledLaw(MomentLaw):
+    """The law of what all rows would have, were no value missing; its noise is simulated.
+
+    ``raw`` is that of encoded rows, whose missing values are zeros; ``fill`` makes of a raw moment
+    that of all rows, both (d, d).
+    """
+
+    raw: MomentLaw
+    fill: Callable[[Array], Array]
+
+    def on(self, raw: MomentLaw) -> "FilledLaw":
+        """The same of another law of encoded rows."""
+        return replace(self, raw=raw, moment=self.fill(raw.moment), lost=raw.lost)
+
+    @cached_property
+    def restored(self) -> "FilledLaw":
+        """As in a law of moments that are read as they are."""
+        return self.on(self.raw.restored)
+
+    @cached_property
+    def unbiased(self) -> "FilledLaw":
+        """As in a law of moments that are read as they are."""
+        return self.on(self.raw.unbiased)
+
+    def privacy_form(self, a: Array, *, in_all: bool = False) -> Array:
+        """Matrix K with Var(a'Wu) = u'Ku for every u."""
+        along = (self._drawn_in_all if in_all else self._drawn) @ a
+        return np.asarray(along.T @ along / len(along))
+
+    def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
+        """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
+        drawn = self._drawn if places is None else self._drawn[:, places[:, None], places]
+        found = np.einsum("mij,kij->km", forms, drawn)
+        return np.asarray(found.T @ found / len(found))
+
+    def draw_noise(self, draws: int, rng: np.random.Generator, *, in_all: bool = True) -> Array:
+        """What simulated noise makes of the moments, (draws, d, d)."""
+        noise = self.raw.draw_noise(draws, rng, in_all=in_all)
+        return np.array([self.fill(self.raw.moment + each) for each in noise]) - self.moment
+
+    @cached_property
+    def _drawn(self) -> Array:
+        return self.draw_noise(_DRAWS, np.random.default_rng(0), in_all=False)
+
+    @cached_property
+    def _drawn_in_all(self) -> Array:
+        return self.draw_noise(_DRAWS, np.random.default_rng(0))
+
+
+def moment_law(
+    release: Release,
+    *,
+    missing: MissingAs = "pairwise",
+    sampling: bool = True,
+    level: float = 0.95,
+    tails: Tails = "moments",
+    design_effect: float | None = None,
+) -> MomentLaw:
+    """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
+    unit = release.unit
+    noise = moment_noise(unit, release.manifest, release.frame)
+    if noise is None:
+        raise UnknownNoiseError(
+            "This release does not say how its noise is distributed, so no interval can be given. "
+            "Release again with a mechanism that does: gaussian, stratified, laplace or nuclear."
+        )
+    if unit.parts_may_be_empty and not unit.parts:
+        raise UnknownNoiseError(
+            "Everything in this release drowned in noise and no matrix was released, so no "
+            "interval can be given. Use more rows or a larger budget."
+        )
+    moment = release.frame.moment(unit.matrix, release.public_intercept)
+    moment = moment * release.manifest.norm_bound**2
+    intercept_is_known = release.has_intercept and release.manifest.intercept_is_public
+    if intercept_is_known:
+        moment[0, 0] = 1.0
+    own, *rest = (_diagonal(each, len(moment), intercept_is_known) for each in noise.alone())
+    back, *backs = release.row_maps
+    facts: dict[str, Any] = {"moment": moment, "n_rows": unit.n_rows}
+    facts |= {"columns": tuple(release.manifest.columns), "is_normal": noise.is_normal}
+    others = list[MomentLaw]()
+    for diagonal, other, map_ in zip(rest, noise.others, backs, strict=True):
+        law = {"off_diagonal": other.off_diagonal, "diagonal": diagonal, "back": map_}
+        others.append(MomentLaw(**facts | law))
+    notes: tuple[str, ...] = ()
+    if sampling and design_effect is None:
+        design = design_of(release)
+        design_effect = design.largest_effect if tails == "bounded" else design.effect
+        notes = design.sentences(design_effect)
+    raw = MomentLaw(
+        **facts,
+        off_diagonal=noise.off_diagonal + noise.bias,
+        diagonal=own,
+        back=back,
+        others=tuple(others),
+        lost=release.statistics.lost,
+        bias=noise.bias,
+        intercept_is_public=intercept_is_known,
+        longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
+        sampling=sampling,
+        level=level,
+        tails=tails,
+        design_effect=design_effect or 1.0,
+        notes=notes,
+    )
+    return _over_present(release, raw) if missing == "pairwise" else _of_all_rows(release, raw)
+
+
+def _over_present(release: Release, raw: MomentLaw) -> MomentLaw:
+    """The law over the values that are present, pair by pair; ``raw`` where none is missing."""
+    count = raw.moment[0, 0]
+    if release.presence is None or not count > 0:
+        return raw
+    found = release.presence.moments(raw.moment / count)
+    back, *backs = release.moment_maps
+    others = (
+        replace(law, moment=found.moment() * count, back=map_)
+        for law, map_ in zip(raw.others, backs, strict=True)
+    )
+    return replace(
+        raw, moment=found.moment() * count, back=back, others=tuple(others), shares=found.shares
+    )
+
+
+def _of_all_rows(release: Release, raw: MomentLaw) -> MomentLaw:
+    """The law of what all rows would have if values are missing at random."""
+    pairwise, presence = _over_present(release, raw), release.presence
+    if pairwise is raw or presence is None:
+        return raw
+
+    def fill(moment: Array) -> Array:
+        found = release.filled(presence.moments(moment / moment[0, 0]), "at-random")
+        return np.asarray(found.moment() * moment[0, 0])
+
+    worth = release.filled(presence.moments(raw.moment / raw.moment[0, 0]), "at-random").shares
+    # Its fields are those of the law over what is present, and those few of its own.
+    facts = {name: getattr(pairwise, name) for name in MomentLaw.__dataclass_fields__}
+    facts |= {"shares": worth, "moment": fill(raw.moment)}
+    return FilledLaw(**facts, raw=raw, fill=fill)
+
+
+def _diagonal(noise: MomentNoise, d: int, intercept_is_known: bool) -> Array:
+    # D is 2v for isotropic Gaussian noise; a noisy trace that was merged into it, or another law,
+    # gives any two diagonal entries the same covariance.
+    own = (noise.diagonal + 2 * noise.bias - noise.between_diagonals) * np.eye(d)
+    diagonal = noise.between_diagonals + own
+    if intercept_is_known:
+        diagonal[0, :] = diagonal[:, 0] = 0.0
+        diagonal[0, 0] = noise.count_variance
+    return np.asarray(diagonal)
