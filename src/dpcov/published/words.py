@@ -19,8 +19,8 @@ DELTAS = tuple(Fraction(1, 10**power) for power in (5, 6, 9, 12))
 PEOPLE = (2, 5)
 
 NUMERICS_WORDS = {
-    "exact": "The proof covers floating-point arithmetic.",
-    "idealized": "The proof assumes real numbers; the last bits of what is stated are not covered.",
+    "exact": "Computer rounding does not weaken the guarantee.",
+    "idealized": "The proof assumes real numbers: it does not cover computer rounding.",
 }
 
 
