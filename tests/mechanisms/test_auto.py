@@ -73,11 +73,10 @@ def test_auto_chooses_what_the_documentation_says():
         assert choice.reason
         if problem.n_groups == 1:
             choice.make().calibrate(problem, budget)
-        options = ", ".join(f"`{name}={value}`" for name, value in choice.options.items())
-        taken = (f"`{choice.mechanism}`", options, f"`{choice.post}`" if choice.post else "")
-        assert taken == tuple(
-            rules[place][key] for key in ("`auto` takes", "options", "read with")
-        ), problem
+        options = "".join(f", with `{name}={value}`" for name, value in choice.options.items())
+        read_with = f"`{choice.post}`" if choice.post else "its default"
+        taken = tuple(rules[place][key] for key in ("`auto` takes", "read with"))
+        assert taken == (f"`{choice.mechanism}`{options}", read_with), problem
     assert used == set(range(len(rules)))
 
 

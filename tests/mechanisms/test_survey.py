@@ -1,5 +1,6 @@
 """The survey: what it costs, what it finds in all kinds of columns, and nothing in noise alone."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -177,7 +178,7 @@ def around(counts, cost=SPENT[0], seed=0, rows=N):
     ]
     sums = [UNIT * np.array(each) for each in counts]
     found = module._look_around(
-        alone, sums, cost, problem(n_rows=rows), len(counts), SeededEntropy(seed)
+        alone, sums, cost, problem(n_rows=rows), len(counts), SeededEntropy(seed), fits=False
     )
     return [each.scale for each in found]
 
@@ -370,6 +371,47 @@ def test_a_yes_or_no_number_of_few_rows_is_no_column_of_one_value(share):
             for seed in range(20)
         ]
         assert min(scales) > columns[0].std() / 2
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_drawn_radius_is_doubted_where_bounds_of_others_fit(fits):
+    """A radius that may leave 500 rows out: 200 of them in a ring are believed, or it is."""
+    narrow = survey_counts.Spread(0.0, 0.01)
+    alone = survey_counts.Alone(survey_counts.Spread(0.0, 0.35), 2.0**-6, 4_000, 0.0, 500.0, None)
+    alone, cost = replace(alone, finer=narrow), PureDP(epsilon=Fraction(7, 100))
+    empty, there = [0] * 7, [0] * 5 + [200, 0]
+
+    def doubted(rows):
+        sums, few = [UNIT * np.array(rows)], problem(n_rows=4_000)
+        return np.mean(
+            [
+                module._look_around([alone], sums, cost, few, 8, SeededEntropy(s), fits=fits)[0]
+                != narrow
+                for s in range(100)
+            ]
+        )
+
+    if fits:
+        assert doubted(there) > 0.9 and doubted(empty) < 0.3
+    # Of columns that are all narrow only what is sure counts.
+    else:
+        assert doubted(there) < 0.2 and doubted(empty) < 0.05
+
+
+def test_two_values_on_either_side_of_a_middle_are_not_one_value():
+    """The same shell holds both: with bounds that are far too wide it was taken for one value."""
+    rng, n, size = np.random.default_rng(4), 4_000, 8
+    columns = list(rng.normal(size=(size, n)) / 800)
+    columns[0] = np.where(rng.random(n) < 0.54, 0.0, -1 / 200)
+    names = [SurveyColumn(str(place), anchor=-4 / 200) for place in range(size)]
+    few = problem(n_rows=n)
+    for rho in ("0.002", "0.02"):
+        cost = ZCDP(rho=Fraction(rho))
+        scales = [
+            survey(asked(columns), names, cost, few, SeededEntropy(seed))[0][0].scale
+            for seed in range(20)
+        ]
+        assert max(scales) < 10 * columns[0].std()
 
 
 def test_a_hundred_million_rows_have_a_scale_in_pure_epsilon():

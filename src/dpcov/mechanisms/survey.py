@@ -15,10 +15,10 @@ disjoint cells by sqrt(2) k (replace-one) or k (add-remove-one) in the l2 norm, 
 l1 norm.  Every column has its own part of the cost.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
 
@@ -66,6 +66,9 @@ _PAYS_PURE, _CLEAR_PURE = 0.4, 1 / 9
 
 _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
 """Parts of the cost for a look at every column, and at those of which one value showed alone."""
+
+_FITS = 1 / 16
+"""A scale, relative to bounds, from which these were typed to fit: people type them alike."""
 
 _FINER = Fraction(1, 2)
 """Part of that for finer windows where one is needed; the rest is for the rings of all together."""
@@ -141,12 +144,25 @@ def survey(
             found[place] = [seen.spread]
             alone[place] = replace(alone[place], finer=seen.spread)
     together = part_of(second, 1 - _FINER) if windows else second
+    fits = _bounds_fit(columns, found, alone)
     around = _look_around(
-        list(alone.values()), again.counts[size:], together, problem, size, entropy
+        list(alone.values()), again.counts[size:], together, problem, size, entropy, fits=fits
     )
     for place, spread in zip(alone, around, strict=True):
         found[place] = [spread]
     return found
+
+
+def _bounds_fit(
+    columns: Sequence[SurveyColumn], found: Sequence[Sequence[Spread]], alone: Mapping[int, Alone]
+) -> bool:
+    """Whether the bounds of half of the numbers in which values showed are not far too wide."""
+    shown = [
+        alone[place].finer if place in alone else found[place][0] for place in range(len(columns))
+    ]
+    numbers = [not (column.categories or column.boolean) for column in columns]
+    scales = [s.scale for s, is_number in zip(shown, numbers, strict=True) if is_number and s]
+    return bool(scales) and float(np.median(scales)) > _FITS
 
 
 def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> None:
@@ -211,8 +227,13 @@ def _look_around(
     problem: Problem,
     size: int,
     entropy: Entropy,
+    *,
+    fits: bool,
 ) -> list[Spread]:
-    """Spreads of columns in which one value showed alone, from the rings of all together."""
+    """Spreads of columns in which one value showed alone, from the rings of all together.
+
+    ``fits``: whether the bounds of most columns seem to be not far too wide.
+    """
     noise, sums = CountNoise(cost, problem, UNIT), np.concatenate(counts)
     noisy = (sums + noise.draw(len(sums), entropy, disjoint=True)) / UNIT
     std = noise.std(disjoint=True) / UNIT
@@ -225,11 +246,14 @@ def _look_around(
             last = reached(sure, strength(seen, std), noise, usual)
             found.append(_beside(each, seen, last, std, size))
             continue
-        if each.finer is not None:
-            found.append(each.finer)
-            continue
         # Others lie where they seem to be, or anywhere.
         likely = last_ring(seen, std, noise.evidence(std, usual))
+        if each.finer is not None:
+            # Nobody counted what a drawn radius leaves out: it may be wrong where bounds fit.
+            likely = _likely_ring(seen, std, each.unsure) if fits and not each.others else None
+            if likely is None:
+                found.append(each.finer)
+                continue
         away = each.radius * 2.0 ** (len(seen) if likely is None else likely + 1)
         hidden = max(sqrt(2) * std, each.others - 2 * each.unsure)
         scale = sqrt(hidden / each.rows) * away
@@ -237,6 +261,18 @@ def _look_around(
             scale = max(scale, _beside(each, seen, likely, std, size).scale)
         found.append(replace(each.spread, scale=min(each.spread.scale, scale)))
     return found
+
+
+def _likely_ring(seen: Floats, std: float, hidden: float) -> int | None:
+    """The ring that holds others as likely as not, by Laplace noise; None if noise is likelier.
+
+    Rows may be ``hidden`` or fewer: all of them, a half, a fourth or an eighth, in any ring.
+    """
+    rows = hidden / 2.0 ** np.arange(4)
+    apart = np.abs(seen)[:, None] - np.abs(seen[:, None] - rows)
+    ratios = np.logaddexp.reduce(apart * (sqrt(2) / std), axis=1) - log(len(rows))
+    is_likely = np.logaddexp.reduce(ratios) > log(len(seen))
+    return int(np.argmax(ratios)) if is_likely else None
 
 
 def _beside(alone: Alone, seen: Floats, last: int, std: float, size: int) -> Spread:

@@ -3,6 +3,7 @@
 Guarantee, proof: survey.md.  Numerics: exact.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from math import log, log2, sqrt
 from statistics import NormalDist
@@ -117,7 +118,8 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
         return Seen(spread, Alone(spread, drawn, rows, 0.0, rows / parts, cells.around(center)))
     if drawn <= 2 * _TOGETHER * cells.width(center):
         # A middle is drawn among half as many cells: most rows may share a value beside it.
-        return Seen(spread, Alone(spread, drawn, rows, 0.0, rows / parts, None, finer=spread))
+        anywhere = replace(spread, scale=min(1.0, far * parts**-0.5))
+        return Seen(spread, Alone(anywhere, drawn, rows, 0.0, rows / parts, None, finer=spread))
     return Seen(spread)
 
 

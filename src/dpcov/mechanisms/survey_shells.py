@@ -158,6 +158,7 @@ def _least_radius(
 
 def _one_value(seen: NDArray[np.int64], evidence: float) -> bool:
     """Whether shells show one value alone, at the middle or, if that was missed, beside it."""
-    most, elsewhere = int(np.argmax(seen.max(axis=0))), seen.copy()
-    elsewhere[:, most] = 0
+    elsewhere = seen.flatten()
+    # Two values on either side of a middle that lies between them are in one shell.
+    elsewhere[np.argmax(seen)] = 0
     return bool(2 * seen.max() > seen.sum() and elsewhere.max() <= evidence)
