@@ -231,10 +231,16 @@ def test_what_does_not_fit_is_refused(more, words):
         release(**more)
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), "9"])
 def test_a_geometry_has_positive_scales(scale):
-    with pytest.raises(SchemaError, match="positive scale"):
+    with pytest.raises((SchemaError, UsageError), match="scale"):
         Geometry(columns={"x": Scale(center=0, scale=scale)})
+
+
+def test_a_geometry_takes_numbers_of_numpy():
+    known = Scale(center=np.float32(170), scale=np.int64(9))
+    made = release(geometry=Geometry(columns={"height": known}, norm_bound=np.float64(3)))
+    assert made.manifest.columns[1].half_range == 9
 
 
 def test_what_has_its_own_geometry_keeps_it():

@@ -12,11 +12,13 @@ from itertools import groupby
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from dpcov.data.linear import LinearMap
 from dpcov.errors import SchemaError
 from dpcov.files import write_file
 from dpcov.markup import CELL, Child, card, facts, listing, name_of
+from dpcov.privacy.options import plain
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
 
 # Rows before a linear map may be so many bits longer than the root of the number of columns.
@@ -28,6 +30,13 @@ class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     center: float
     scale: float
+
+    def __post_init__(self) -> None:
+        # Numbers of numpy cannot be written down.
+        for name in self.__struct_fields__:
+            force_setattr(
+                self, name, plain(f"The {name} of a geometry", getattr(self, name), float)
+            )
 
 
 class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -52,11 +61,11 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def __post_init__(self) -> None:
         for name, column in self.columns.items():
-            if not (
-                math.isfinite(column.center) and SMALLEST_SCALE <= column.scale <= LARGEST_SCALE
-            ):
-                raise SchemaError(f"The geometry of '{name}' needs a center and a positive scale.")
-        bound = self.norm_bound
+            if not SMALLEST_SCALE <= column.scale <= LARGEST_SCALE:
+                raise SchemaError(f"The geometry of '{name}' needs a positive scale.")
+        force_setattr(self, "lost", plain("lost", self.lost, float))
+        bound = plain("norm_bound", self.norm_bound, float | None)
+        force_setattr(self, "norm_bound", bound)
         if bound is not None and not 1.0 < bound <= LARGEST_SCALE:
             raise SchemaError("The norm bound of a geometry is larger than its intercept, 1.")
         if not 0.0 <= self.lost <= 1.0:
