@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from dpcov.data.linear import LinearMap
-from dpcov.errors import SchemaError
+from dpcov.errors import SchemaError, UsageError
 from dpcov.files import write_file
 from dpcov.markup import CELL, Child, card, facts, listing, name_of
 from dpcov.privacy.options import plain
@@ -23,6 +23,13 @@ from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
 
 # Rows before a linear map may be so many bits longer than the root of the number of columns.
 _REACH_BITS = 6
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        return float(plain(name, value, float))
+    except UsageError as error:
+        raise SchemaError(str(error)) from None
 
 
 class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,9 +41,7 @@ class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         # Numbers of numpy cannot be written down.
         for name in self.__struct_fields__:
-            force_setattr(
-                self, name, plain(f"The {name} of a geometry", getattr(self, name), float)
-            )
+            force_setattr(self, name, _number(f"The {name} of a geometry", getattr(self, name)))
 
 
 class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -63,9 +68,11 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         for name, column in self.columns.items():
             if not SMALLEST_SCALE <= column.scale <= LARGEST_SCALE:
                 raise SchemaError(f"The geometry of '{name}' needs a positive scale.")
-        force_setattr(self, "lost", plain("lost", self.lost, float))
-        bound = plain("norm_bound", self.norm_bound, float | None)
-        force_setattr(self, "norm_bound", bound)
+        force_setattr(self, "lost", _number("What a geometry's norm bound took", self.lost))
+        bound = self.norm_bound
+        if bound is not None:
+            bound = _number("The norm bound of a geometry", bound)
+            force_setattr(self, "norm_bound", bound)
         if bound is not None and not 1.0 < bound <= LARGEST_SCALE:
             raise SchemaError("The norm bound of a geometry is larger than its intercept, 1.")
         if not 0.0 <= self.lost <= 1.0:
