@@ -237,6 +237,12 @@ def test_a_geometry_has_positive_scales(scale):
         Geometry(columns={"x": Scale(center=0, scale=scale)})
 
 
+@pytest.mark.parametrize("center", [float("nan"), float("-inf"), "0"])
+def test_a_geometry_has_centers_that_are_numbers(center):
+    with pytest.raises(SchemaError, match="center of 'x' must be a number"):
+        Geometry(columns={"x": Scale(center=center, scale=1)})
+
+
 def test_a_geometry_takes_numbers_of_numpy():
     known = Scale(center=np.float32(170), scale=np.int64(9))
     made = release(geometry=Geometry(columns={"height": known}, norm_bound=np.float64(3)))

@@ -38,11 +38,6 @@ class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     center: float
     scale: float
 
-    def __post_init__(self) -> None:
-        # Numbers of numpy cannot be written down.
-        for name in self.__struct_fields__:
-            force_setattr(self, name, _number(f"The {name} of a geometry", getattr(self, name)))
-
 
 class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Centers and scales of encoded columns by name; others keep the schema's.
@@ -65,7 +60,16 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     lost: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, column in self.columns.items():
+        # Numbers of numpy cannot be written down.
+        columns = {
+            name: Scale(
+                center=_number(f"The center of '{name}'", column.center),
+                scale=_number(f"The scale of '{name}'", column.scale),
+            )
+            for name, column in self.columns.items()
+        }
+        force_setattr(self, "columns", columns)
+        for name, column in columns.items():
             if not SMALLEST_SCALE <= column.scale <= LARGEST_SCALE:
                 raise SchemaError(f"The geometry of '{name}' needs a positive scale.")
         force_setattr(self, "lost", _number("What a geometry's norm bound took", self.lost))
@@ -73,8 +77,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         if bound is not None:
             bound = _number("The norm bound of a geometry", bound)
             force_setattr(self, "norm_bound", bound)
-        if bound is not None and not 1.0 < bound <= LARGEST_SCALE:
-            raise SchemaError("The norm bound of a geometry is larger than its intercept, 1.")
+            if not 1.0 < bound <= LARGEST_SCALE:
+                raise SchemaError("The norm bound of a geometry is larger than its intercept, 1.")
         if not 0.0 <= self.lost <= 1.0:
             raise SchemaError("What a geometry's norm bound took is a part: 0 to 1.")
         if self.linear is not None and bound is None:
