@@ -373,16 +373,16 @@ def test_a_yes_or_no_number_of_few_rows_is_no_column_of_one_value(share):
         assert min(scales) > columns[0].std() / 2
 
 
-@pytest.mark.parametrize("fits", [True, False])
-def test_a_drawn_radius_is_doubted_where_bounds_of_others_fit(fits):
-    """A radius that may leave 500 rows out: 200 of them in a ring are believed, or it is."""
+@pytest.mark.parametrize(("fits", "many"), [(True, 200), (False, 300)])
+def test_a_drawn_radius_is_doubted_where_a_ring_is_likelier_to_hold_rows(fits, many):
+    """Of 500 rows that it may leave out; where the bounds of most columns do not fit, more must
+    show than where they do."""
     narrow = survey_counts.Spread(0.0, 0.01)
     alone = survey_counts.Alone(survey_counts.Spread(0.0, 0.35), 2.0**-6, 4_000, 0.0, 500.0, None)
     alone, cost = replace(alone, finer=narrow), PureDP(epsilon=Fraction(7, 100))
-    empty, there = [0] * 7, [0] * 5 + [200, 0]
 
     def doubted(rows):
-        sums, few = [UNIT * np.array(rows)], problem(n_rows=4_000)
+        sums, few = [UNIT * np.array([0] * 5 + [rows, 0])], problem(n_rows=4_000)
         return np.mean(
             [
                 module._look_around([alone], sums, cost, few, 8, SeededEntropy(s), fits=fits)[0]
@@ -391,11 +391,28 @@ def test_a_drawn_radius_is_doubted_where_bounds_of_others_fit(fits):
             ]
         )
 
-    if fits:
-        assert doubted(there) > 0.9 and doubted(empty) < 0.3
-    # Of columns that are all narrow only what is sure counts.
-    else:
-        assert doubted(there) < 0.2 and doubted(empty) < 0.05
+    assert doubted(many) > 0.9
+    assert doubted(0) < (0.3 if fits else 0.05)
+    assert fits or doubted(100) < 0.2
+
+
+@pytest.mark.parametrize("spacing", [1.0, 0.01])
+@pytest.mark.parametrize("wide", [100, 1000])
+def test_a_narrow_column_far_from_zero_has_its_own_scale_in_pure_epsilon(spacing, wide):
+    """Years 2000 to 2015 in such bounds: 64 neighboring cells hold them all."""
+    rng = np.random.default_rng(3)
+    years = 2000 + np.floor(rng.random(N) * 16 / spacing) * spacing
+    column = (years - 2000) / (100 * wide)
+    columns = [column] + [rng.normal(size=N) / 8 / wide for _ in range(7)]
+    # Zero is where numbers may lie close together.
+    names = [
+        SurveyColumn(str(place), anchor=-20 / wide if place == 0 else 0.0) for place in range(8)
+    ]
+    for seed in range(10):
+        cost = PureDP(epsilon=Fraction(1, 2))
+        spread = survey(asked(columns), names, cost, problem(), SeededEntropy(seed))[0][0]
+        assert 0.7 < spread.scale / column.std() < 2.5
+        assert abs(spread.center - column.mean()) < 2 * column.std()
 
 
 def test_two_values_on_either_side_of_a_middle_are_not_one_value():

@@ -70,6 +70,10 @@ _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
 _FITS = 1 / 16
 """A scale, relative to bounds, from which these were typed to fit: people type them alike."""
 
+_FITTING, _UNFITTING = 1.0, 10.0
+"""Odds for rows that a drawn radius leaves out, with which it is doubted where bounds fit; where
+they are far too wide a false doubt costs more."""
+
 _FINER = Fraction(1, 2)
 """Part of that for finer windows where one is needed; the rest is for the rings of all together."""
 
@@ -139,10 +143,8 @@ def survey(
     for place, window in windows.items():
         cells = Cells.zoomed(wide.counts[place], again.counts[place], window)
         seen = _look(cells, finer, problem, size, entropy)
-        # The first look had more of the budget for what lies far away.
-        if seen.spread is not None and seen.alone is None:
-            found[place] = [seen.spread]
-            alone[place] = replace(alone[place], finer=seen.spread)
+        alone[place] = _closer(alone[place], seen)
+        found[place] = [alone[place].finer or found[place][0]]
     together = part_of(second, 1 - _FINER) if windows else second
     fits = _bounds_fit(columns, found, alone)
     around = _look_around(
@@ -151,6 +153,18 @@ def survey(
     for place, spread in zip(alone, around, strict=True):
         found[place] = [spread]
     return found
+
+
+def _closer(alone: Alone, seen: Seen) -> Alone:
+    """What finer cells tell of a value; the first look had more budget for what lies far away."""
+    if seen.spread is None:
+        return alone
+    if seen.alone is None:
+        return replace(alone, finer=seen.spread)
+    # One value after all, beside the middle that was drawn first, and the others are not near.
+    if alone.finer is not None and seen.alone.others > 0 and alone.finer.scale <= seen.spread.scale:
+        return replace(alone, others=seen.alone.others, unsure=seen.alone.unsure)
+    return alone
 
 
 def _bounds_fit(
@@ -246,32 +260,34 @@ def _look_around(
             last = reached(sure, strength(seen, std), noise, usual)
             found.append(_beside(each, seen, last, std, size))
             continue
-        # Others lie where they seem to be, or anywhere.
-        likely = last_ring(seen, std, noise.evidence(std, usual))
-        if each.finer is not None:
-            # Nobody counted what a drawn radius leaves out: it may be wrong where bounds fit.
-            likely = _likely_ring(seen, std, each.unsure) if fits and not each.others else None
-            if likely is None:
-                found.append(each.finer)
-                continue
-        away = each.radius * 2.0 ** (len(seen) if likely is None else likely + 1)
-        hidden = max(sqrt(2) * std, each.others - 2 * each.unsure)
-        scale = sqrt(hidden / each.rows) * away
+        # Others lie where they seem to be, or anywhere; a radius that was drawn may be wrong.
+        shown = last_ring(seen, std, noise.evidence(std, usual)) if each.finer is None else None
+        likely = shown
+        if isinstance(cost, PureDP) and shown is None:
+            odds = _FITTING if fits or each.others > 0 else _UNFITTING
+            likely = _likely_ring(seen, std, max(each.others, each.unsure), odds)
+        least, proven = sqrt(2) * std, each.others - 2 * each.unsure
+        if each.finer is not None and likely is None and proven <= least:
+            found.append(each.finer)
+            continue
+        end = shown if each.finer is None else likely
+        away = each.radius * 2.0 ** (len(seen) if end is None else end + 1)
+        scale = sqrt(max(least, proven) / each.rows) * away
         if likely is not None:
             scale = max(scale, _beside(each, seen, likely, std, size).scale)
         found.append(replace(each.spread, scale=min(each.spread.scale, scale)))
     return found
 
 
-def _likely_ring(seen: Floats, std: float, hidden: float) -> int | None:
-    """The ring that holds others as likely as not, by Laplace noise; None if noise is likelier.
+def _likely_ring(seen: Floats, std: float, hidden: float, odds: float) -> int | None:
+    """The ring that is likely to hold others, by Laplace noise; None if the odds are lower.
 
     Rows may be ``hidden`` or fewer: all of them, a half, a fourth or an eighth, in any ring.
     """
     rows = hidden / 2.0 ** np.arange(4)
     apart = np.abs(seen)[:, None] - np.abs(seen[:, None] - rows)
     ratios = np.logaddexp.reduce(apart * (sqrt(2) / std), axis=1) - log(len(rows))
-    is_likely = np.logaddexp.reduce(ratios) > log(len(seen))
+    is_likely = np.logaddexp.reduce(ratios) > log(odds * len(seen))
     return int(np.argmax(ratios)) if is_likely else None
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcov.data.histograms import FINE_CELLS, Counts
+from dpcov.data.histograms import Counts
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.survey_counts import Alone, Cells, CountNoise, Seen, Spread
@@ -38,8 +38,11 @@ _PARTS = 64
 _MOST_UNITS, _LEAST_UNITS, _MOST_COST = 10, 6, 31
 """Binary digits of a share, and of the largest costs of places that can be drawn."""
 
-_TOGETHER = 2**6
-"""Cells that are taken together in a search for the middle, in pure epsilon."""
+_PLACES = 2**10
+"""Among so many neighborhoods of cells a middle is drawn, in pure epsilon."""
+
+_NARROW = 128
+"""Cells on either side of the middle of a narrow column, in which finer ones are looked at."""
 
 
 class _Parts(NamedTuple):
@@ -82,7 +85,7 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
     needed, unsure = _RADII / float(rate) / rows, count.std() / rows * (same > 0)
     # So many rows beyond the right radius, and within it beside those that share a value.
     others = 1 - same
-    parts = min(_PARTS, others / needed) if others >= 2 * needed + unsure else None
+    parts = min(_PARTS, others / needed) if others >= 2 * (needed + unsure) else None
     digits = min(_MOST_UNITS, int(_MOST_COST - log2(len(radii) / float(rate))))
     if digits < _LEAST_UNITS:
         return Seen(None)
@@ -116,10 +119,13 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
         # Others lie within the finer cells, or anywhere.
         spread = Spread(at, min(1.0, far * parts**-0.5))
         return Seen(spread, Alone(spread, drawn, rows, 0.0, rows / parts, cells.around(center)))
-    if drawn <= 2 * _TOGETHER * cells.width(center):
+    near = _together(cells) * cells.width(center)
+    if drawn <= 2 * near:
         # A middle is drawn among half as many cells: most rows may share a value beside it.
         anywhere = replace(spread, scale=min(1.0, far * parts**-0.5))
-        return Seen(spread, Alone(anywhere, drawn, rows, 0.0, rows / parts, None, finer=spread))
+        # Or the cells are too wide to tell how narrow the column is.
+        finer = cells.around(center, _NARROW, _PLACES) if drawn <= near else None
+        return Seen(spread, Alone(anywhere, drawn, rows, 0.0, rows / parts, finer, finer=spread))
     return Seen(spread)
 
 
@@ -193,7 +199,7 @@ def _middle_at_once(
     if rows_off(choosing, problem) > parts.most_off * rows:
         return None
     # Fewer places need less of the budget; the last one ends where the cells do.
-    ends = np.append(np.arange(cells.first, cells.last, _TOGETHER), cells.last)
+    ends = np.arange(cells.first, cells.last + 1, _together(cells))
     # What lies on the longer side of some cells; in the middle least.
     sides = np.maximum(cells.below[ends[:-1]], cells.below[-1] - cells.below[ends[1:]])
     rate = _middle_rate(choosing, problem)
@@ -204,7 +210,12 @@ def _middle_at_once(
 
 def rows_off(cost: Cost, problem: Problem) -> float:
     """Rows between the median and a middle drawn among all places, rarely more."""
-    return log(FINE_CELLS / _TOGETHER) / float(_middle_rate(cost, problem))
+    return log(_PLACES) / float(_middle_rate(cost, problem))
+
+
+def _together(cells: Cells) -> int:
+    """Cells of a neighborhood: all of them, evenly."""
+    return (cells.last - cells.first) // _PLACES
 
 
 def _middle_rate(cost: Cost, problem: Problem) -> Fraction:

@@ -33,9 +33,6 @@ RUNS = 1, 2, 4
 LEAST_FALL, HIDDEN_SHELLS = 2.0, 2
 """Factor by which a tail falls from shell to shell at least, and how far it may go on unseen."""
 
-_ZOOM_CELLS = 16
-"""Cells on either side of the middle that a second, finer window shows."""
-
 _FINEST = 2.0**-24
 """Width of a cell, bounds being -1 and 1, in which nothing more is looked for."""
 
@@ -131,16 +128,19 @@ class Cells:
         """The first edges from there on; the last one beyond all."""
         return np.minimum(np.searchsorted(self.edges, ends), len(self.edges) - 1)
 
-    def around(self, center: float) -> Window | None:
-        """Cells on either side of an edge, for a finer look; None where they are fine enough."""
+    def around(self, center: float, wide: int = 16, cells: int = 2**16) -> Window | None:
+        """So many wide cells on either side of an edge, for a look at finer ones.
+
+        None where they are fine enough.
+        """
         # Near the anchor cells are as fine as numbers are.
         if self.width(center) <= _FINEST:
             return None
         place, last = int(np.searchsorted(self.edges, center)), len(self.edges) - 1
-        lower = self.edges[max(0, place - _ZOOM_CELLS)]
-        upper = self.edges[min(last, place + _ZOOM_CELLS)]
+        lower = self.edges[max(0, place - wide)]
+        upper = self.edges[min(last, place + wide)]
         # Its upper end is counted in the next of the wide cells.
-        return Window(float(lower), float(upper), anchor=self.anchor, closed=False)
+        return Window(float(lower), float(upper), cells, anchor=self.anchor, closed=False)
 
 
 @dataclass(frozen=True)

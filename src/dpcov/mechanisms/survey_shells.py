@@ -76,7 +76,7 @@ def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entrop
     squares = float(np.maximum(seen.sum(axis=0), 0)[: last + 1] @ square[: last + 1]) / rows
     if not least and (
         outer[last] <= 4 * cells.width(center)
-        or _one_value(seen, noise.evidence(std, FALSE_SCALES / looks))
+        or _one_value(seen, rows, noise.evidence(std, FALSE_SCALES / looks))
     ):
         # Nothing but one value shows: others lie where most seems to be, or anywhere.
         sides = np.concatenate([seen / std, seen.sum(axis=0, keepdims=True) / (sqrt(2) * std)])
@@ -156,9 +156,10 @@ def _least_radius(
     return float(outer[enough]) / 2 if enough > last else 0.0
 
 
-def _one_value(seen: NDArray[np.int64], evidence: float) -> bool:
+def _one_value(seen: NDArray[np.int64], rows: float, evidence: float) -> bool:
     """Whether shells show one value alone, at the middle or, if that was missed, beside it."""
     elsewhere = seen.flatten()
     # Two values on either side of a middle that lies between them are in one shell.
     elsewhere[np.argmax(seen)] = 0
-    return bool(2 * seen.max() > seen.sum() and elsewhere.max() <= evidence)
+    # The sum of all shells would sum noise.
+    return bool(2 * seen.max() > rows and elsewhere.max() <= evidence)
