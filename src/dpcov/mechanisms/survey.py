@@ -161,10 +161,12 @@ def _closer(alone: Alone, seen: Seen) -> Alone:
         return alone
     if seen.alone is None:
         return replace(alone, finer=seen.spread)
-    # One value after all, beside the middle that was drawn first, and the others are not near.
-    if alone.finer is not None and seen.alone.others > 0 and alone.finer.scale <= seen.spread.scale:
-        return replace(alone, others=seen.alone.others, unsure=seen.alone.unsure)
-    return alone
+    if alone.finer is None or seen.alone.others <= 0:
+        return alone
+    # One value after all, beside the middle that was drawn first.
+    if seen.spread.scale < alone.finer.scale:
+        return replace(alone, finer=seen.spread)
+    return replace(alone, others=seen.alone.others, unsure=seen.alone.unsure)
 
 
 def _bounds_fit(
@@ -263,11 +265,11 @@ def _look_around(
         # Others lie where they seem to be, or anywhere; a radius that was drawn may be wrong.
         shown = last_ring(seen, std, noise.evidence(std, usual)) if each.finer is None else None
         likely = shown
-        if isinstance(cost, PureDP) and shown is None:
+        if shown is None:
             odds = _FITTING if fits or each.others > 0 else _UNFITTING
-            likely = _likely_ring(seen, std, max(each.others, each.unsure), odds)
+            likely = _likely_ring(seen, noise, std, max(each.others, each.unsure), odds)
         least, proven = sqrt(2) * std, each.others - 2 * each.unsure
-        if each.finer is not None and likely is None and proven <= least:
+        if each.finer is not None and likely is None and not (fits and proven > least):
             found.append(each.finer)
             continue
         end = shown if each.finer is None else likely
@@ -279,16 +281,16 @@ def _look_around(
     return found
 
 
-def _likely_ring(seen: Floats, std: float, hidden: float, odds: float) -> int | None:
-    """The ring that is likely to hold others, by Laplace noise; None if the odds are lower.
+def _likely_ring(
+    seen: Floats, noise: CountNoise, std: float, hidden: float, odds: float
+) -> int | None:
+    """The ring that is likely to hold others; None if the odds for any are lower.
 
     Rows may be ``hidden`` or fewer: all of them, a half, a fourth or an eighth, in any ring.
     """
-    rows = hidden / 2.0 ** np.arange(4)
-    apart = np.abs(seen)[:, None] - np.abs(seen[:, None] - rows)
-    ratios = np.logaddexp.reduce(apart * (sqrt(2) / std), axis=1) - log(len(rows))
-    is_likely = np.logaddexp.reduce(ratios) > log(odds * len(seen))
-    return int(np.argmax(ratios)) if is_likely else None
+    rows = np.asarray(hidden / 2.0 ** np.arange(4), np.float64)
+    ratios = np.logaddexp.reduce(noise.log_ratio(seen[:, None], rows, std), axis=1) - log(len(rows))
+    return int(np.argmax(ratios)) if np.logaddexp.reduce(ratios) > log(odds * len(seen)) else None
 
 
 def _beside(alone: Alone, seen: Floats, last: int, std: float, size: int) -> Spread:
@@ -306,8 +308,9 @@ def _beside(alone: Alone, seen: Floats, last: int, std: float, size: int) -> Spr
     center, own = alone.spread.center, 0.0
     if alone.finer is not None:
         center, own = alone.finer.center, alone.finer.scale**2
-    scale = sqrt(squares + own)
-    return Spread(center, min(1.0, scale), (shown + own) / scale**2)
+    # Finer cells may have seen the same rows.
+    scale = sqrt(max(squares, own))
+    return Spread(center, min(1.0, scale), max(shown, own) / scale**2)
 
 
 def _levels(counts: Counts, noise: CountNoise, size: int, entropy: Entropy) -> list[Spread]:

@@ -203,7 +203,9 @@ def _middle_at_once(
     # What lies on the longer side of some cells; in the middle least.
     sides = np.maximum(cells.below[ends[:-1]], cells.below[-1] - cells.below[ends[1:]])
     rate = _middle_rate(choosing, problem)
-    place = ends[exponential_choice(sides, rate, entropy)]
+    chosen = exponential_choice(sides, rate, entropy)
+    # Many values may lie at the lower end of all, or at the upper one.
+    place = ends[chosen] if chosen + 2 < len(ends) else ends[-1]
     center = float(cells.edges[place])
     return center, cells.width(center), rows
 

@@ -88,6 +88,12 @@ class CountNoise:
         gaussian = isinstance(self.cost, ZCDP)
         return std * (sqrt(2 * log_inverse) if gaussian else log_inverse / sqrt(2))
 
+    def log_ratio(self, seen: Floats, rows: Floats, std: float) -> Floats:
+        """Of the densities of noisy counts where so many rows are, and where there are none."""
+        if isinstance(self.cost, ZCDP):
+            return (seen - rows / 2) * rows / std**2
+        return (np.abs(seen) - np.abs(seen - rows)) * (sqrt(2) / std)
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -139,8 +145,9 @@ class Cells:
         place, last = int(np.searchsorted(self.edges, center)), len(self.edges) - 1
         lower = self.edges[max(0, place - wide)]
         upper = self.edges[min(last, place + wide)]
-        # Its upper end is counted in the next of the wide cells.
-        return Window(float(lower), float(upper), cells, anchor=self.anchor, closed=False)
+        # Its upper end is counted in the next of the wide cells, if there is one.
+        closed = place + wide >= last
+        return Window(float(lower), float(upper), cells, anchor=self.anchor, closed=closed)
 
 
 @dataclass(frozen=True)

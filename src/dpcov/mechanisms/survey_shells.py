@@ -121,7 +121,9 @@ def _middle(
             lower, below[0] = middle, found
         if below[1] - below[0] < ENOUGH * rows or upper - lower == 1:
             break
-    center = float(cells.edges[(lower + upper) // 2])
+    # Many values may lie at the upper end of all: the last cell holds it.
+    at_end = upper - lower == 1 and upper + 1 == len(cells.edges)
+    center = float(cells.edges[upper if at_end else (lower + upper) // 2])
     nearer = min(cells.edges[upper] - center, center - cells.edges[lower])
     return center, max(float(nearer), cells.width(center)), rows
 
