@@ -262,13 +262,13 @@ def _look_around(
             last = reached(sure, strength(seen, std), noise, usual)
             found.append(_beside(each, seen, last, std, size))
             continue
+        least, proven = sqrt(2) * std, each.others - 2 * each.unsure
         # Others lie where they seem to be, or anywhere; a radius that was drawn may be wrong.
         shown = last_ring(seen, std, noise.evidence(std, usual)) if each.finer is None else None
         likely = shown
         if shown is None:
-            odds = _FITTING if fits or each.others > 0 else _UNFITTING
+            odds = _FITTING if fits or each.others > each.unsure else _UNFITTING
             likely = _likely_ring(seen, noise, std, max(each.others, each.unsure), odds)
-        least, proven = sqrt(2) * std, each.others - 2 * each.unsure
         if each.finer is not None and likely is None and not (fits and proven > least):
             found.append(each.finer)
             continue
