@@ -274,7 +274,7 @@ def _look_around(
             continue
         end = shown if each.finer is None else likely
         away = each.radius * 2.0 ** (len(seen) if end is None else end + 1)
-        scale = sqrt(max(least, proven) / each.rows) * away
+        scale = sqrt(max(max(least, proven) / each.rows, fits / (size + 1))) * away
         if likely is not None:
             scale = max(scale, _beside(each, seen, likely, std, size).scale)
         found.append(replace(each.spread, scale=min(each.spread.scale, scale)))
@@ -299,7 +299,7 @@ def _beside(alone: Alone, seen: Floats, last: int, std: float, size: int) -> Spr
     square = np.asarray(7 / 3 * (alone.radius * 2.0 ** np.arange(len(seen))) ** 2, np.float64)
     # Rows in rings of several columns add less to each: what the first look proves is there.
     mass = max(1.0, float(np.maximum(seen, 0)[: last + 1].sum()))
-    seen = seen * max(1.0, (alone.others - 2 * alone.unsure) / mass)
+    seen = seen * max(1.0, alone.others / mass)
     tail = np.maximum(np.cumsum(seen[: last + 3][::-1])[::-1], 0) / alone.rows
     shown = float(np.maximum(seen, 0)[: last + 1] @ square[: last + 1]) / alone.rows
     squares = shown + unseen(tail, square, last, sqrt(2) * std / alone.rows, alone.rows)
