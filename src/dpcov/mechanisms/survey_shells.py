@@ -37,9 +37,6 @@ _MOST_HIDDEN, _MOST_HIDDEN_PRIVATE = 1 / 9, 1 / 16
 """A column shows when the noise may hide at most this part of its rows in two shells; less where
 the number of rows is private and noise on it alone makes columns show."""
 
-LIKELY = 0.5
-"""Chance with which noise alone makes a guess where other values than one lie."""
-
 LACKING = 3.0
 """Deviations of the noise from which values are missing in the shells that show."""
 
@@ -78,12 +75,9 @@ def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entrop
         outer[last] <= 4 * cells.width(center)
         or _one_value(seen, rows, noise.evidence(std, FALSE_SCALES / looks))
     ):
-        # Nothing but one value shows: others lie where most seems to be, or anywhere.
-        sides = np.concatenate([seen / std, seen.sum(axis=0, keepdims=True) / (sqrt(2) * std)])
+        # Nothing but one value shows: others lie anywhere, and rings may say where.
+        spread = Spread(at, min(1.0, sqrt(squares + hidden * far**2)))
         behind = int(np.argmax(seen.sum(axis=0))) + 1
-        likely = sides.max(axis=0)[behind:] > noise.evidence(1.0, LIKELY / sides.size)
-        farthest = outer[behind:][likely].max(initial=0.0) or far
-        spread = Spread(at, min(1.0, sqrt(squares + hidden * farthest**2)))
         begins = max(last if outer[last] <= 4 * cells.width(center) else 0, behind - 1)
         within = float(seen[:, : begins + 1].sum())
         # The number of all values is about as noisy as that of a shell's side.
