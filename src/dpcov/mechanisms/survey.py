@@ -70,10 +70,6 @@ _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
 _FITS = 1 / 16
 """A scale, relative to bounds, from which these were typed to fit: people type them alike."""
 
-_FITTING, _UNFITTING = 1.0, 10.0
-"""Odds for rows that a drawn radius leaves out, with which it is doubted where bounds fit; where
-they are far too wide a false doubt costs more."""
-
 _FINER = Fraction(1, 2)
 """Part of that for finer windows where one is needed; the rest is for the rings of all together."""
 
@@ -267,8 +263,8 @@ def _look_around(
         shown = last_ring(seen, std, noise.evidence(std, usual)) if each.finer is None else None
         likely = shown
         if shown is None:
-            odds = _FITTING if fits or each.others > each.unsure else _UNFITTING
-            likely = _likely_ring(seen, noise, std, max(each.others, each.unsure), odds)
+            hidden = max(1.0, each.others, each.unsure)
+            likely = _likely_ring(seen, noise, std, hidden, 1.0 if fits else each.rows / hidden)
         if each.finer is not None and likely is None and not (fits and proven > least):
             found.append(each.finer)
             continue
