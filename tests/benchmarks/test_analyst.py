@@ -1,11 +1,14 @@
 """What analysts read: the short form of the benchmark, and that its scores mean what they say."""
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpcov
+from benchmarks.analyst import unseen
 from benchmarks.analyst.__main__ import GEOMETRIES, Score, run
 from benchmarks.analyst.measure import Truth
 from benchmarks.analyst.tables import made
@@ -64,3 +67,35 @@ def test_a_release_of_other_rows_has_large_errors(truth):
 def test_errors_lie_within_what_a_release_states(geometry):
     table = made(6, n_rows=8_000, n_columns=8)
     assert 0.9 < held(table, geometry) <= 1
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds"),
+    [
+        ((0, 1), (0.0, 1.0)),
+        ((3, 41), (0.0, 50.0)),
+        ((-7, 120), (-200.0, 200.0)),
+        ((1987, 2013), (1900.0, 2100.0)),
+        ((0.02, 0.09), (0.0, 0.1)),
+    ],
+)
+def test_bounds_of_unseen_tables_are_typed_by_a_rule(values, bounds):
+    assert unseen.typed(pd.Series(values, dtype=float)) == pytest.approx(bounds)
+
+
+def test_an_unseen_table_keeps_complete_rows_of_numbers():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(2_000, 5)), columns=list("abcde"))
+    frame["id"], frame["name"], frame["same"] = range(2_000), "x", 1.0
+    frame.loc[:9, "a"], frame.loc[:1_000, "b"] = np.nan, np.nan
+    found = unseen.usable(frame)
+    assert found is not None and list(found) == ["a", "c", "d", "e"] and len(found) == 1_990
+    assert unseen.usable(frame[["a", "c", "d", "id"]]) is None
+
+
+def test_a_summary_of_unseen_tables_has_geometric_means():
+    line = unseen.Line("t", 6_000, 5, 1.0, 0.02, 0.1, 0.01, 0.02, 0.04, 0.9)
+    other = replace(line, floor=0.01, private=0.02, wide_100=0.02, held=1.0)
+    *_, row = unseen.summary(pd.DataFrame([line, other])).splitlines()
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells == ["5,000 and more", "1", "2", "1.00", "0.14", "1.41", "2.83", "0%", "95%"]
