@@ -258,24 +258,31 @@ def _look_around(
             last = reached(sure, strength(seen, std), noise, usual)
             found.append(_beside(each, seen, last, std, size))
             continue
-        # Others lie where they seem to be, or anywhere; a radius that was drawn may be wrong.
-        least, proven = sqrt(2) * std, each.others - 2 * each.unsure
-        shown = last_ring(seen, std, noise.evidence(std, usual)) if each.finer is None else None
-        likely = shown
-        if shown is None:
-            hidden = max(1.0, each.others, each.unsure)
-            likely = _likely_ring(seen, noise, std, hidden, 1.0 if fits else each.rows / hidden)
-        if each.finer is not None and likely is None and not (fits and proven > least):
-            found.append(each.finer)
-            continue
-        # Where bounds fit, a ring that noise made must not make the scale small.
-        end = likely if each.finer is not None else None if fits else shown
-        away = each.radius * 2.0 ** (len(seen) if end is None else end + 1)
-        scale = sqrt(max(max(least, proven) / each.rows, fits / (size + 1))) * away
-        if likely is not None:
-            scale = max(scale, _beside(each, seen, likely, std, size).scale)
-        found.append(replace(each.spread, scale=min(each.spread.scale, scale)))
+        found.append(_perhaps(each, seen, noise, usual, size, fits=fits))
     return found
+
+
+def _perhaps(
+    alone: Alone, seen: Floats, noise: CountNoise, usual: float, size: int, *, fits: bool
+) -> Spread:
+    """Spread where no ring surely shows: others lie where they seem to be, or anywhere."""
+    std = noise.std(disjoint=True) / UNIT
+    least, proven = sqrt(2) * std, alone.others - 2 * alone.unsure
+    shown = last_ring(seen, std, noise.evidence(std, usual)) if alone.finer is None else None
+    likely = shown
+    if shown is None:
+        hidden = max(1.0, alone.others, alone.unsure)
+        likely = _likely_ring(seen, noise, std, hidden, 1.0 if fits else alone.rows / hidden)
+    # A radius that was drawn may be wrong.
+    if alone.finer is not None and likely is None and not (fits and proven > least):
+        return alone.finer
+    # Where bounds fit, a ring that noise made must not make the scale small.
+    end = likely if alone.finer is not None else None if fits else shown
+    away = alone.radius * 2.0 ** (len(seen) if end is None else end + 1)
+    scale = sqrt(max(max(least, proven) / alone.rows, fits / (size + 1))) * away
+    if likely is not None:
+        scale = max(scale, _beside(alone, seen, likely, std, size).scale)
+    return replace(alone.spread, scale=min(alone.spread.scale, scale))
 
 
 def _likely_ring(
@@ -294,7 +301,7 @@ def _beside(alone: Alone, seen: Floats, last: int, std: float, size: int) -> Spr
     """Spread around a value beside which so many others lie in its rings, out to the last."""
     # As in shells, of twice the inner radius outside.
     square = np.asarray(7 / 3 * (alone.radius * 2.0 ** np.arange(len(seen))) ** 2, np.float64)
-    # Rows in rings of several columns add less to each: what the first look proves is there.
+    # Rows in rings of several columns add less to each: as many are there as the first look counts.
     mass = max(1.0, float(np.maximum(seen, 0)[: last + 1].sum()))
     seen = seen * max(1.0, alone.others / mass)
     tail = np.maximum(np.cumsum(seen[: last + 3][::-1])[::-1], 0) / alone.rows
