@@ -50,20 +50,23 @@ def budget_of(epsilon: float) -> Budget:
     return Budget(epsilon=str(epsilon), delta=DELTA)
 
 
+def exact(table: Table) -> Geometry:
+    """That of the floor: true means and deviations."""
+    columns = table.encoded.agg(["mean", "std"]).T.itertuples()
+    # Levels are zero or one over their scale.
+    return Geometry(
+        columns={
+            name: Scale(center=mean * (name in table.bounds), scale=std)
+            for name, mean, std in columns
+        }
+    )
+
+
 def score(table: Table, epsilon: float, wide: float, geometry: str, repetitions: int) -> Score:
     """Average over releases."""
     truth, frame = Truth(table), table.frame
     left_out = np.arange(len(frame)) % 5 == 0
-    where: str | Geometry = geometry
-    if geometry == "floor":
-        columns = table.encoded.agg(["mean", "std"]).T.itertuples()
-        # Levels are zero or one over their scale.
-        where = Geometry(
-            columns={
-                name: Scale(center=mean * (name in table.bounds), scale=std)
-                for name, mean, std in columns
-            }
-        )
+    where = exact(table) if geometry == "floor" else geometry
 
     def release(rows: pd.DataFrame, seed: int) -> dpcov.Release:
         return dpcov.release(

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import dpcov
-from benchmarks.analyst import unseen
+from benchmarks.analyst import r_tables
 from benchmarks.analyst.__main__ import GEOMETRIES, Score, run
 from benchmarks.analyst.measure import Truth
 from benchmarks.analyst.tables import made
@@ -79,23 +79,30 @@ def test_errors_lie_within_what_a_release_states(geometry):
         ((0.02, 0.09), (0.0, 0.1)),
     ],
 )
-def test_bounds_of_unseen_tables_are_typed_by_a_rule(values, bounds):
-    assert unseen.typed(pd.Series(values, dtype=float)) == pytest.approx(bounds)
+def test_bounds_of_other_tables_are_typed_by_a_rule(values, bounds):
+    assert r_tables.typed(pd.Series(values, dtype=float)) == pytest.approx(bounds)
 
 
-def test_an_unseen_table_keeps_complete_rows_of_numbers():
+def test_another_table_keeps_complete_rows_of_numbers():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(2_000, 5)), columns=list("abcde"))
     frame["id"], frame["name"], frame["same"] = range(2_000), "x", 1.0
     frame.loc[:9, "a"], frame.loc[:1_000, "b"] = np.nan, np.nan
-    found = unseen.usable(frame)
+    found = r_tables.usable(frame)
     assert found is not None and list(found) == ["a", "c", "d", "e"] and len(found) == 1_990
-    assert unseen.usable(frame[["a", "c", "d", "id"]]) is None
+    assert r_tables.usable(frame[["a", "c", "d", "id"]]) is None
 
 
-def test_a_summary_of_unseen_tables_has_geometric_means():
-    line = unseen.Line("t", 6_000, 5, 1.0, 0.02, 0.1, 0.01, 0.02, 0.04, 0.9)
+def test_a_summary_of_other_tables_has_geometric_means():
+    line = r_tables.Line("t", 6_000, 5, 1.0, 0.02, 0.1, 0.01, 0.02, 0.04, 0.9)
     other = replace(line, floor=0.01, private=0.02, wide_100=0.02, held=1.0)
-    *_, row = unseen.summary(pd.DataFrame([line, other])).splitlines()
+    *_, row = r_tables.summary(pd.DataFrame([line, other])).splitlines()
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == ["5,000 and more", "1", "2", "1.00", "0.14", "1.41", "2.83", "0%", "95%"]
+
+
+def test_a_line_of_another_table_has_the_errors_of_its_releases():
+    line = r_tables.line(made(1, n_rows=4_000, n_columns=4), 4.0, 1)
+    assert (line.rows, line.columns, line.epsilon) == (4_000, 4, 4.0)
+    assert line.private < line.bounds and line.wide_1000 < line.bounds
+    assert 0 < line.floor < line.bounds and 0.5 <= line.held <= 1

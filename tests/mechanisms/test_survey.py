@@ -12,6 +12,7 @@ from dpcov.data.questions import Ask
 from dpcov.mechanisms import survey as module
 from dpcov.mechanisms import survey_at_once, survey_counts, survey_shells
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.finished import part_of
 from dpcov.mechanisms.survey import SurveyColumn, survey
 from dpcov.mechanisms.survey_at_once import exponential_choice
 from dpcov.mechanisms.survey_counts import CountNoise
@@ -376,10 +377,9 @@ def test_a_yes_or_no_number_of_few_rows_is_no_column_of_one_value(share):
         assert min(scales) > columns[0].std() / 2
 
 
-def yes_or_no(share, wide=1.0):
-    """A number that is 1 in such a share of the rows, and 0 in the others, and its anchor."""
-    values = np.where(np.arange(N) % 100 < 100 * share, 1.0, 0.0)
-    return (values - 0.5) * 2 / wide, -1.0 / wide
+def yes_or_no(share):
+    """A number that is 1 in such a share of the rows, and 0 in the others: its bounds."""
+    return np.where(np.arange(N) % 100 < 100 * share, 1.0, -1.0)
 
 
 def scales(column, anchor, cost, seeds, others=12):
@@ -393,21 +393,30 @@ def scales(column, anchor, cost, seeds, others=12):
 
 @pytest.mark.parametrize("share", [0.94, 0.06])
 @pytest.mark.parametrize(
-    "cost", [ZCDP(rho=Fraction("0.001")), PureDP(epsilon=Fraction("0.2"))], ids=["zcdp", "pure"]
+    "cost", [ZCDP(rho=Fraction("0.0001")), PureDP(epsilon=Fraction("0.2"))], ids=["zcdp", "pure"]
 )
 def test_a_yes_or_no_at_either_bound_has_its_own_scale(cost, share):
-    column, anchor = yes_or_no(share)
-    assert min(scales(column, anchor, cost, 20)) > 0.5 * column.std()
+    column = yes_or_no(share)
+    assert min(scales(column, -1.0, cost, 20)) > 0.5 * column.std()
+    cells = survey_counts.Cells.whole(
+        asked([column])(module.question([SurveyColumn("x", anchor=-1.0)])).counts[0], -1.0
+    )
+    for seed in range(5):
+        look = part_of(cost, Fraction(4, 65))
+        alone = module._look(cells, look, problem(), 13, SeededEntropy(seed)).alone
+        # None of the rows that share the value takes part in its rings.
+        far = alone.rings.places(column) >= 0
+        assert far.mean() == pytest.approx(min(share, 1 - share))
 
 
 def test_noise_on_many_shells_hides_no_value_that_most_rows_share():
     """Nor does it make one show far inside, where nothing is."""
     rng = np.random.default_rng(8)
     column = np.where(rng.random(N) < 0.71, 0.0, rng.gamma(2.0, 0.1, N)) / 1000
-    rare, anchor = yes_or_no(0.01)
+    rare = yes_or_no(0.01)
     cost = ZCDP(rho=Fraction("0.0002"))
     assert min(scales(column, 0.0, cost, 80)) > 0.3 * column.std()
-    assert min(scales(rare, anchor, cost, 80)) > 0.3 * rare.std()
+    assert min(scales(rare, -1.0, cost, 80)) > 0.3 * rare.std()
 
 
 @pytest.mark.parametrize(("fits", "many"), [(True, 200), (False, 300)])

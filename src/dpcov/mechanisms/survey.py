@@ -279,7 +279,9 @@ def _perhaps(
     # Where bounds fit, a ring that noise made must not make the scale small.
     end = likely if alone.finer is not None else None if fits else shown
     away = alone.radius * 2.0 ** (len(seen) if end is None else end + 1)
-    scale = sqrt(max(max(least, proven) / alone.rows, fits / (size + 1))) * away
+    # As in shells: rows there must not be longer than the other columns together make them.
+    share = max(least, proven) / alone.rows
+    scale = sqrt(max(share, 1 / (size + 1)) if fits else share) * away
     if likely is not None:
         scale = max(scale, _beside(alone, seen, likely, std, size).scale)
     return replace(alone.spread, scale=min(alone.spread.scale, scale))

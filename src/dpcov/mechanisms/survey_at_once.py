@@ -198,7 +198,7 @@ def _middle_at_once(
         rows = float(problem.n_rows)
     if rows_off(choosing, problem) > parts.most_off * rows:
         return None
-    # Fewer places need less of the budget; the last one ends where the cells do.
+    # Fewer places need less of the budget.
     ends = np.arange(cells.first, cells.last + 1, _together(cells))
     # What lies on the longer side of some cells; in the middle least.
     sides = np.maximum(cells.below[ends[:-1]], cells.below[-1] - cells.below[ends[1:]])
@@ -216,7 +216,7 @@ def rows_off(cost: Cost, problem: Problem) -> float:
 
 
 def _together(cells: Cells) -> int:
-    """Cells of a neighborhood: all of them, evenly."""
+    """How many cells a neighborhood has: all have as many."""
     return (cells.last - cells.first) // _PLACES
 
 

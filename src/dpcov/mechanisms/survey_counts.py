@@ -134,8 +134,8 @@ class Cells:
         """The first edges from there on; the last one beyond all."""
         return np.minimum(np.searchsorted(self.edges, ends), len(self.edges) - 1)
 
-    def around(self, center: float, wide: int = 16, cells: int = 2**16) -> Window | None:
-        """So many wide cells on either side of an edge, for a look at finer ones.
+    def around(self, center: float, wide: int = 16, cells: int = Window.cells) -> Window | None:
+        """A finer window in place of so many cells on either side of an edge.
 
         None where they are fine enough.
         """

