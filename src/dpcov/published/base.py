@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
 from math import sqrt
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
+import msgspec
 import numpy as np
 
-from dpcov.errors import ReleaseError
+from dpcov.errors import ReleaseError, UsageError
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.combined import combined_facts
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
@@ -29,11 +31,12 @@ from dpcov.published.estimate.levels import between, has_blocks, positive, relat
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
 from dpcov.published.estimate.unit import STEP, UnitEstimate, centered, probes, with_noise
+from dpcov.published.file import member_record
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.record import ReleaseRecord
-from dpcov.published.statistics import Post
+from dpcov.published.statistics import Post, PublishedArray
 
 # Noise on a share of missing values from which nothing can be corrected by it.
 _UNKNOWN_SHARE = 0.2
@@ -336,6 +339,33 @@ class BaseRelease(ReleaseRecord):
         shifts = np.array([(mean - each.center) / each.half_range for mean, each in pairs])
         found = correlation_of(encoded, least=hidden_variance(shifts, noise))
         return self._of(found, indicators)
+
+    def group(self, name: str) -> Self:
+        """Read the part of one of :attr:`group_names` as a release of its own."""
+        if name not in self.group_names:
+            known = ", ".join(self.group_names) or "none; release again with by=COLUMN"
+            raise UsageError(f"This release has no group of that name. Its groups: {known}.")
+        if self.members:
+            parts = [member.group(name) for member in self.members]
+            return type(self)(*combined_facts(parts, disjoint=self.manifest.disjoint))
+        index, arrays = self.group_names.index(name), self.statistics.arrays
+        chosen = arrays["group"] == index
+        kept = {"sscp", "outermost_shell", "first_shell", "last_shell"} & set(arrays)
+        part: dict[str, PublishedArray] = {key: arrays[key][chosen] for key in kept}
+        # All groups share one geometry.
+        part |= {key: arrays[key] for key in {"linear"} & set(arrays)}
+        # All groups share one noise law.
+        part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
+        part["row_count"] = arrays["row_count"][index : index + 1]
+        # The number of rows of a group is private even where that of the table is public.
+        manifest = msgspec.structs.replace(
+            self.manifest,
+            title=f"{self.manifest.title or 'untitled table'}: {name}",
+            groups=(),
+            n_rows=None,
+            members={key: member_record(array) for key, array in part.items()},
+        )
+        return type(self)(manifest, part)
 
     def missing(self) -> dict[str, tuple[float, float]]:
         """Estimated share of missing values of every column of the table that has an indicator.

@@ -3,23 +3,19 @@
 Contract: public numbers only; names in a file that anybody may have written stay text.
 """
 
-from typing import TYPE_CHECKING
-
-from dpcov.errors import DpcovError
 from dpcov.markup import CELL, Child, card, details, el, facts, listing, name_of, names_of
+from dpcov.published.base import BaseRelease
 from dpcov.published.diagnosis import Diagnosis
 from dpcov.published.numbers import WITHIN
+from dpcov.published.pooled import PooledGroups
 from dpcov.published.summary import LIGHTS, told_numbers
 from dpcov.published.words import promise_in_words, rows_in_words
-
-if TYPE_CHECKING:
-    from dpcov.published.release import Release
 
 _HEAD = ("Column", "Verdict", "Mean", "±", "Spread", "±", "Correlations ±")
 _NAMES = 6
 
 
-def release_card(release: "Release", found: Diagnosis) -> str:
+def release_card(release: BaseRelease, found: Diagnosis, made: PooledGroups | None) -> str:
     """What is promised to whom, and what can be read from every column."""
     manifest, promise = release.manifest, release.guarantee.promise
     groups = release.group_names
@@ -47,20 +43,13 @@ def release_card(release: "Release", found: Diagnosis) -> str:
         el("p", found.headline),
         facts(told),
         listing(_HEAD, rows, caption, text=(1,)),
-        _side_by_side(release),
+        _side_by_side(release, made) if made else None,
         details("Why, and what would help", el("ul", findings)) if findings else None,
         details("What the guarantee means for one person", el("p", promise_in_words(promise))),
     )
 
 
-def _side_by_side(release: "Release") -> Child:
-    if len(release.group_names) < 2 or not release.has_intercept:
-        return None
-    try:
-        made = release.pooled
-    # A law of noise that is not published, or rows that it hides.
-    except DpcovError:
-        return None
+def _side_by_side(release: BaseRelease, made: PooledGroups) -> Child:
     columns = release.features[:_NAMES]
     head = ["Group", "Rows", *(name_of(column.name, CELL) for column in columns)]
     within, rows = WITHIN * made.mean_std, []

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan, nan, sqrt
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.base import noise_of
+from dpcov.published.base import BaseRelease, noise_of
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import remarks_on
 from dpcov.published.estimate.entry_noise import (
@@ -25,9 +25,6 @@ from dpcov.published.estimate.entry_noise import (
 )
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, group_numbers
-
-if TYPE_CHECKING:
-    from dpcov.published.release import Release
 
 Verdict = Literal["suspicious", "lost", "weak", "good", "unknown"]
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
@@ -193,13 +190,13 @@ _UNIT = (
 )
 
 
-def diagnose(release: "Release", numbers: GroupNumbers | None = None) -> Diagnosis:
+def diagnose(release: BaseRelease, numbers: GroupNumbers | None = None) -> Diagnosis:
     """Judge every column of a release; ``numbers`` are its own where they are known."""
     numbers = numbers or group_numbers(0, "", release)
     return replace(_diagnosed(release, numbers), remarks=remarks_on(release))
 
 
-def _diagnosed(release: "Release", numbers: GroupNumbers) -> Diagnosis:
+def _diagnosed(release: BaseRelease, numbers: GroupNumbers) -> Diagnosis:
     made, columns, law = numbers.estimates, release.features, noise_of(release)
     if made is None:
         hidden = _Said("lost", numbers.problem or "Nothing can be estimated.", _MORE)
@@ -227,7 +224,7 @@ class _Doctor:
     """Judges the columns of a release whose noise is known."""
 
     def __init__(
-        self, release: "Release", made: Estimates, within: Array, law: MomentNoise
+        self, release: BaseRelease, made: Estimates, within: Array, law: MomentNoise
     ) -> None:
         self.release, self.made, self.law, self.columns = release, made, law, release.features
         # Pairs within one column of the table say nothing: its levels exclude each other.

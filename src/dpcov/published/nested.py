@@ -6,20 +6,18 @@ docs/several.md.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import msgspec
 import numpy as np
 
 from dpcov.errors import UsageError
+from dpcov.published.base import BaseRelease
 from dpcov.published.combined import check_unit, joint_guarantee, same_coordinates
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import Manifest, StatisticsRecord, guarantee_record
 from dpcov.published.statistics import NoiseLaw
-
-if TYPE_CHECKING:
-    from dpcov.published.release import Release
 
 # Fine enough that rounding to the lattice is nothing beside the noise.
 _LATTICE_BITS = 30
@@ -38,7 +36,7 @@ class Sums:
     count_variance: float
 
     @classmethod
-    def of(cls, group: "Release") -> Self:
+    def of(cls, group: BaseRelease) -> Self:
         """Those of a group that is read as a release."""
         unit, n = group.unit, group.n_rows
         assert unit.off_diagonal_variance is not None
@@ -89,7 +87,7 @@ def _shared(
 
 
 def nested_facts(
-    children: "Release", parents: "Release", inside: Mapping[str, str]
+    children: BaseRelease, parents: BaseRelease, inside: Mapping[str, str]
 ) -> tuple[dict[str, tuple[Manifest, Arrays]], dict[str, tuple[Manifest, Arrays]]]:
     """Manifest and arrays of every group of both releases, by name.
 
@@ -120,7 +118,7 @@ def nested_facts(
     return {name: found[name] for name in children.group_names}, above
 
 
-def _check(members: tuple["Release", "Release"]) -> None:
+def _check(members: tuple[BaseRelease, BaseRelease]) -> None:
     for member in members:
         noise = member.statistics.noise
         if not member.group_names or member.members or noise is None:
@@ -140,7 +138,9 @@ def _check(members: tuple["Release", "Release"]) -> None:
         raise UsageError("They are of different tables. Release one table twice.")
 
 
-def _facts(group: "Release", sums: Sums, members: Sequence["Release"]) -> tuple[Manifest, Arrays]:
+def _facts(
+    group: BaseRelease, sums: Sums, members: Sequence[BaseRelease]
+) -> tuple[Manifest, Arrays]:
     """A matrix with a known law of noise, as a release of its own."""
     statistics, n = group.statistics, sums.count
     step = statistics.radius**2 * 4.0**-_LATTICE_BITS

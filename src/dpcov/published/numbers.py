@@ -6,12 +6,12 @@ that says why.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.published.base import noise_of
+from dpcov.published.base import BaseRelease, noise_of
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     clear_of_noise,
@@ -25,9 +25,6 @@ from dpcov.published.estimate.entry_noise import (
 )
 from dpcov.published.estimate.scaled_down import MOST_LOST, PULLED
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
-
-if TYPE_CHECKING:
-    from dpcov.published.release import Release
 
 # Standard deviations of the noise in which 95 of 100 errors lie.
 WITHIN = 1.96
@@ -81,19 +78,19 @@ class GroupNumbers:
 
     index: int
     name: str
-    release: "Release"
+    release: BaseRelease
     estimates: Estimates | None
     problem: str | None
 
 
-def numbers_by_group(release: "Release") -> Iterator[GroupNumbers]:
+def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
     """Numbers of all rows, then those of every group."""
     yield group_numbers(0, "all rows", release)
     for place, name in enumerate(release.group_names, start=1):
         yield group_numbers(place, name, release.group(name))
 
 
-def group_numbers(index: int, name: str, release: "Release") -> GroupNumbers:
+def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
     """Compute what a page shows of a release, or of a group of it."""
     estimates, problem = None, None
     try:
@@ -106,7 +103,7 @@ def group_numbers(index: int, name: str, release: "Release") -> GroupNumbers:
     )
 
 
-def _estimates(release: "Release") -> Estimates:
+def _estimates(release: BaseRelease) -> Estimates:
     # In encoded units first: that is where the law of the noise is known.
     half_ranges, p = release.half_ranges, len(release.features)
     means, encoded = None, np.zeros(len(half_ranges))

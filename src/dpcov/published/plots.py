@@ -3,17 +3,15 @@
 Contract: public numbers only.  Names are text, never formulas.  matplotlib is imported when used.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.markup import shorten
+from dpcov.published.base import BaseRelease
 from dpcov.published.numbers import group_numbers
-from dpcov.published.pooled import most_distinct
-
-if TYPE_CHECKING:
-    from dpcov.published.release import Release
+from dpcov.published.pooled import PooledGroups, most_distinct
 
 NAME_LENGTH = 24
 # Groups that are drawn beside all rows.
@@ -34,9 +32,8 @@ def new_axes(width: float, height: float, grid: tuple[int, int] = (1, 1)) -> Any
     return pyplot.subplots(*grid, figsize=(width, height), layout="constrained")[1]
 
 
-def plot_groups(release: "Release") -> Any:
+def plot_groups(release: BaseRelease, found: PooledGroups) -> Any:
     """Draw all rows and the groups that differ most from them; see :meth:`dpcov.Release.plot`."""
-    found = release.pooled
     whole = np.nan_to_num(release.correlation_matrix())
     places = most_distinct(found, whole, _MAPS)
     shown = [("all rows", whole), *((found.names[g], found.correlations[g]) for g in places)]
@@ -58,7 +55,7 @@ def plot_groups(release: "Release") -> Any:
     return first
 
 
-def plot_correlations(release: "Release", axes: Any = None) -> Any:
+def plot_correlations(release: BaseRelease, axes: Any = None) -> Any:
     """Draw the heat map; see :meth:`dpcov.Release.plot`."""
     found = group_numbers(0, "", release)
     if found.estimates is None:

@@ -6,12 +6,12 @@ Contract: reads a release only and costs nothing.  Derived and measured in docs/
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
+from dpcov.published.base import BaseRelease
 from dpcov.published.estimate.entry_noise import Places, inhabited
 from dpcov.published.estimate.levels import positive
 from dpcov.published.estimate.pooling import GroupMoments, Reading, pool_moments
@@ -19,9 +19,6 @@ from dpcov.published.estimate.present import moment_of
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.manifest import Manifest, StatisticsRecord
-
-if TYPE_CHECKING:
-    from dpcov.published.release import Release
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.
 _CLEAR_COUNT = 2.0
@@ -67,7 +64,7 @@ def most_distinct(found: PooledGroups, correlation: Array, most: int) -> list[in
     return sorted(farthest.tolist())
 
 
-def pool_groups(release: "Release") -> PooledGroups:
+def pool_groups(release: BaseRelease) -> PooledGroups:
     """Estimate all groups of a release together; UsageError where there is nothing to pool."""
     if len(release.group_names) < 2 or not release.has_intercept:
         raise UsageError(
@@ -100,7 +97,7 @@ def pool_groups(release: "Release") -> PooledGroups:
     )
 
 
-def _places(release: "Release") -> Places:
+def _places(release: BaseRelease) -> Places:
     """Places in a row of what is pooled: not of indicators that noise alone may have made."""
     kept = np.array([column.kind != "missing" for column in release.manifest.columns])
     if release.presence is not None:
@@ -112,7 +109,7 @@ def _places(release: "Release") -> Places:
     return np.flatnonzero(kept)
 
 
-def _covariance_of_rows(release: "Release", places: Places, back: Array) -> Array:
+def _covariance_of_rows(release: BaseRelease, places: Places, back: Array) -> Array:
     """Where noise was added; missing values are zeros, as they are encoded."""
     units = np.array([column.half_range for column in release.encoded_features])
     found = release.covariance_matrix(indicators=True) / np.outer(units, units)
@@ -129,7 +126,7 @@ def _covariance_of_rows(release: "Release", places: Places, back: Array) -> Arra
     return np.asarray(undo @ found[np.ix_(features, features)] @ undo.T)
 
 
-def _reading(release: "Release", places: Places, back: Array) -> Reading:
+def _reading(release: BaseRelease, places: Places, back: Array) -> Reading:
     """How features are read from rows at ``places``, to which ``back`` leads."""
     kinds = np.array([column.kind for column in release.encoded_features])
     shown = np.flatnonzero(kinds != "missing")
@@ -148,7 +145,7 @@ def _reading(release: "Release", places: Places, back: Array) -> Reading:
     )
 
 
-def _with_own(group: "Release", pooled: Array, kept: float) -> Array:
+def _with_own(group: BaseRelease, pooled: Array, kept: float) -> Array:
     # A group that keeps all of its distance from the others is best read alone: its own estimate
     # knows how noise spreads over directions, which entry by entry nothing tells.
     try:
@@ -171,7 +168,7 @@ def _relative_to(errors: Array, covariance: Array) -> Array:
     return found
 
 
-def _moments(group: "Release", places: Places) -> GroupMoments:
+def _moments(group: BaseRelease, places: Places) -> GroupMoments:
     """Those of one group, divided by a number of rows that is clear of its noise."""
     unit, whole = inhabited(group.unit), group.unit.n_rows
     if unit.off_diagonal_variance is None:
@@ -194,7 +191,7 @@ def _moments(group: "Release", places: Places) -> GroupMoments:
     )
 
 
-def pooled_facts(release: "Release", name: str, made: PooledGroups) -> tuple[Manifest, Arrays]:
+def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of one group's pooled estimate, as a finished matrix."""
     place, group = made.names.index(name), release.group(name).manifest
     units, bound = release.half_ranges, release.manifest.norm_bound

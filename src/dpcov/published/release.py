@@ -5,22 +5,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
 import pyarrow as pa
 
-from dpcov.errors import UsageError
+from dpcov.errors import DpcovError
 from dpcov.files import write_file
 from dpcov.published.base import BaseRelease, on_one_thread
 from dpcov.published.card import release_card
 from dpcov.published.combined import combined_facts
 from dpcov.published.diagnosis import Diagnosis, diagnose
 from dpcov.published.estimate.present import MissingAs
-from dpcov.published.file import member_record, pack, unpack
+from dpcov.published.file import pack, unpack
 from dpcov.published.labelled import labelled
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.nested import nested_facts
 from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts
-from dpcov.published.statistics import Post, PublishedArray
+from dpcov.published.statistics import Post
 from dpcov.published.summary import summarize
 from dpcov.published.synthetic import sample
 
@@ -38,7 +37,12 @@ class Release(BaseRelease):
         return f"Release({told}: {self.diagnose().headline.rstrip('.')})"
 
     def _repr_html_(self) -> str:
-        return release_card(self, self.diagnose())
+        try:
+            groups = self.pooled
+        # No groups, a law of noise that is not published, or rows that it hides.
+        except DpcovError:
+            groups = None
+        return release_card(self, self.diagnose(), groups)
 
     def to_bytes(self) -> bytes:
         """Content of the release file."""
@@ -112,32 +116,8 @@ class Release(BaseRelease):
 
         ``pooled``: estimated together with the other groups (:attr:`pooled`), as a finished matrix.
         """
-        if name not in self.group_names:
-            known = ", ".join(self.group_names) or "none; release again with by=COLUMN"
-            raise UsageError(f"This release has no group of that name. Its groups: {known}.")
-        if pooled:
-            return type(self)(*pooled_facts(self, name, self.pooled))
-        if self.members:
-            parts = [member.group(name) for member in self.members]
-            return type(self)(*combined_facts(parts, disjoint=self.manifest.disjoint))
-        index, arrays = self.group_names.index(name), self.statistics.arrays
-        chosen = arrays["group"] == index
-        kept = {"sscp", "outermost_shell", "first_shell", "last_shell"} & set(arrays)
-        part: dict[str, PublishedArray] = {key: arrays[key][chosen] for key in kept}
-        # All groups share one geometry.
-        part |= {key: arrays[key] for key in {"linear"} & set(arrays)}
-        # All groups share one noise law.
-        part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
-        part["row_count"] = arrays["row_count"][index : index + 1]
-        # The number of rows of a group is private even where that of the table is public.
-        manifest = msgspec.structs.replace(
-            self.manifest,
-            title=f"{self.manifest.title or 'untitled table'}: {name}",
-            groups=(),
-            n_rows=None,
-            members={key: member_record(array) for key, array in part.items()},
-        )
-        return type(self)(manifest, part)
+        alone = super().group(name)
+        return type(self)(*pooled_facts(self, name, self.pooled)) if pooled else alone
 
     def mean(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Any:
         """Estimated means of the features, in original units, within the public bounds.
@@ -195,7 +175,7 @@ class Release(BaseRelease):
         from dpcov.published.plots import plot_correlations, plot_groups
 
         if axes is None and len(self.group_names) > 1 and self.has_intercept:
-            return plot_groups(self)
+            return plot_groups(self, self.pooled)
         return plot_correlations(self, axes)
 
     def sample(self, n_rows: int, *, seed: int | None = None) -> pa.Table:
