@@ -284,7 +284,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         entropy: Entropy,
     ) -> Shortening:
         std = entry_std(rest, problem)
-        return find_lengths(ask, geometry, cost, problem, entropy, std, self._n_features)
+        levels = sum(column.kind == "category" for column in self.declared)
+        return find_lengths(ask, geometry, cost, problem, entropy, std, self._n_features, levels)
 
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.

@@ -27,7 +27,15 @@ from dpcov.published.estimate.entry_noise import (
     moment_noise,
     read_with,
 )
-from dpcov.published.estimate.levels import between, has_blocks, positive, relations, with_known
+from dpcov.published.estimate.levels import (
+    between,
+    has_blocks,
+    levels_of,
+    positive,
+    relations,
+    shortening,
+    with_known,
+)
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
 from dpcov.published.estimate.unit import STEP, UnitEstimate, centered, probes, with_noise
@@ -243,11 +251,15 @@ class BaseRelease(ReleaseRecord):
         """Shrunk, block by block, with what everybody knows of levels."""
         kept = read_with(unit, "shrink")
         found = frame.covariance(find_post("shrink").apply(self._covariance_of(unit)))
-        mean = frame.mean(self._centered_of(unit)[1])
-        found = with_known(found, mean, columns)
+        mean, lost = frame.mean(self._centered_of(unit)[1]), self.statistics.lost
+        noisy = frame.covariance(self._centered_of(kept)[2])
         law = moment_noise(kept, self.manifest, frame)
+        if law is not None and lost and not frame.mixes(levels_of(columns)):
+            shorter = shortening(mean, noisy, law, columns, lost)
+            found, noisy = shorter.restored(found), shorter.restored(noisy)
+            mean, law = mean / shorter.of_means, law.mapped(np.diag(1 / shorter.of_rows))
+        found = with_known(found, mean, columns)
         if law is not None and has_blocks(columns):
-            noisy, lost = frame.covariance(self._centered_of(kept)[2]), self.statistics.lost
             related = relations(noisy, mean, law, columns, found, lost)
             found = np.where(between(columns), related, found)
         return positive(found)

@@ -53,6 +53,13 @@ class Frame:
             return matrix
         return symmetrize(self.back[1:, 1:] @ matrix @ self.back[1:, 1:].T)
 
+    def mixes(self, places: NDArray[np.intp]) -> bool:
+        """Whether encoded features at ``places`` are not those that noise was added to."""
+        if self.back is None:
+            return False
+        rows = places + 1
+        return not np.array_equal(self.back[rows], np.eye(len(self.back))[rows])
+
     def stretch(self, intercept_is_public: bool) -> float:
         """Mean squared norm of isotropic noise in encoded units, relative to that where added."""
         if self.back is None:

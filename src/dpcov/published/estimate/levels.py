@@ -4,7 +4,9 @@ Contract: public numbers only, deterministic.  Derived and measured in docs/shri
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations, groupby
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from dpcov.published.estimate.entry_noise import (
     covariance_noise,
     mean_noise,
     total,
+    variance_noise,
 )
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array
@@ -27,6 +30,12 @@ _FEW = 3
 
 # Spreads that correlations in a block may have, from none to strong.
 _SPREADS = np.append(1e-4, 0.005 * 2.0 ** np.arange(8))
+
+# A smaller part is not believed to be left of rows that were scaled down.
+_LEAST_LEFT = 0.1
+
+# Variance of the factors of levels that noise is added to where levels are weighed by it.
+_SURE = 0.05**2
 
 # What all blocks together weigh beside the numbers of one block, and passes to find the shares.
 _DRAWN, _ROUNDS = 5.0, 30
@@ -51,6 +60,77 @@ def between(columns: Sequence[EncodedColumn]) -> NDArray[np.bool_]:
 def has_blocks(columns: Sequence[EncodedColumn]) -> bool:
     """Whether some column of the table has levels enough to tell its noise from."""
     return bool(between(columns).any())
+
+
+@dataclass(frozen=True, eq=False)
+class Shortening:
+    """What scaling rows down did to encoded features, (p,).
+
+    Means are smaller by ``of_means``, second moments around ``centers`` by products of ``of_rows``.
+    """
+
+    of_means: Array
+    of_rows: Array
+    centers: Array
+
+    def restored(self, covariance: Array) -> Array:
+        """The covariance of rows as they were."""
+        own = self.centers / self.of_means
+        moment = covariance + np.outer(self.centers, self.centers)
+        return np.asarray(moment / np.outer(self.of_rows, self.of_rows) - np.outer(own, own))
+
+
+def shortening(
+    mean: Array, covariance: Array, law: MomentNoise, columns: Sequence[EncodedColumn], lost: float
+) -> Shortening:
+    """What levels tell of how much shorter rows are.
+
+    A level is its own square and levels of a column add up to one, so that the ratio of a level's
+    second moment to its mean is the usual factor of its rows.
+
+    Parameters
+    ----------
+    mean : (p,) float64
+        Of the encoded features.
+    covariance : (p, p) float64
+        With noise, in encoded units.
+    law : MomentNoise
+        Of the noise.
+    columns : sequence of EncodedColumn
+    lost : float
+        Part of all squared lengths that scaling rows down took.
+    """
+    groups, found = _exhaustive(columns), np.ones(len(mean))
+    if not groups:
+        return Shortening(found, found, mean)
+    least = sqrt(max(1.0 - 2 * lost, _LEAST_LEFT))
+    places = np.concatenate(groups)
+    scales = np.array([column.half_range for column in columns])
+    sums = [float(scales[group] @ mean[group]) for group in groups]
+    usual = float(np.clip(np.mean(sums), least, 1.0))
+    means = np.maximum(mean[places], np.finfo(np.float64).tiny)
+    variances = np.diagonal(covariance)
+    squares = variances[places] + means**2
+    # A factor's mean square is more than its mean's square.
+    square = float(squares @ scales[places] ** 2) / len(groups)
+    square = float(np.clip(square, usual**2, 1.0))
+    own = squares * scales[places] / means
+    noise = (variance_noise(mean, variances, law)[places] * scales[places] / means) ** 2
+    # Levels differ by so much beyond noise; each weighs by what noise leaves.
+    weights = 1 / (noise + _SURE)
+    differ = max(0.0, float(weights @ ((own - usual) ** 2 - noise) / weights.sum()))
+    moved = usual + differ / (differ + noise) * (own - usual)
+    found = found * usual
+    found[places] = np.clip(moved, least, 1.0)
+    centers = np.zeros(len(mean))
+    centers[places] = mean[places]
+    # Rows that have two levels are as much shorter than usual as both say.
+    return Shortening(found, (found / usual) ** 2 * sqrt(square), centers)
+
+
+def levels_of(columns: Sequence[EncodedColumn]) -> Places:
+    """Places of the encoded features that are levels of categories."""
+    return np.flatnonzero([column.kind == "category" for column in columns])
 
 
 def with_known(covariance: Array, mean: Array, columns: Sequence[EncodedColumn]) -> Array:
