@@ -28,6 +28,7 @@ from dpcov.published.estimate.entry_noise import (
     read_with,
 )
 from dpcov.published.estimate.levels import (
+    Shortening,
     between,
     has_blocks,
     levels_of,
@@ -126,6 +127,16 @@ class BaseRelease(ReleaseRecord):
         except ReleaseError:
             return False
 
+    @cached_property
+    def shortening(self) -> Shortening | None:
+        """What scaling rows down did to levels; None where it did nothing, or they do not tell."""
+        lost, columns = self.statistics.lost, self.encoded_features
+        law = moment_noise(self.unit, self.manifest, self.frame) if lost else None
+        if law is None or not self._knows_means or self.frame.mixes(levels_of(columns)):
+            return None
+        mean, covariance = self.frame.mean(self._centered[1]), self._centered[2]
+        return shortening(mean, self.frame.covariance(covariance), law, columns, lost)
+
     def _of(self, values: Array, indicators: bool) -> Array:
         return values if indicators else values[np.ix_(*[self._shown] * values.ndim)]
 
@@ -223,14 +234,15 @@ class BaseRelease(ReleaseRecord):
 
     def _covariance_of_rows(self, post: PostProcessing) -> Array:
         """Of all rows, where missing values are zeros; indicators as they are."""
-        places, features = self._values, self.encoded_features
+        places, features, shorter = self._values, self.encoded_features, self.shortening
         if places is None:
-            return self._improved(post, self.unit, self.frame, features)
+            return self._improved(post, self.unit, self.frame, features, shorter)
         found = self.frame.covariance(self._centered[2]).copy()
         unit, frame = restricted(self.unit, places, self._marks), self.frame.on(places)
         columns = [features[place - 1] for place in places[1:]]
         own = np.ix_(places[1:] - 1, places[1:] - 1)
-        found[own] = self._improved(post, unit, frame, columns)
+        shorter = shorter and shorter.on(places[1:] - 1)
+        found[own] = self._improved(post, unit, frame, columns, shorter)
         return found
 
     def _improved(
@@ -239,14 +251,19 @@ class BaseRelease(ReleaseRecord):
         unit: UnitEstimate,
         frame: Frame,
         columns: Sequence[EncodedColumn],
+        shorter: Shortening | None,
     ) -> Array:
         has_levels = any(column.kind in ("category", "missing") for column in columns)
         if has_levels and post.drops_empty:
-            return self._covariance_of_levels(unit, frame, columns)
+            return self._covariance_of_levels(unit, frame, columns, shorter)
         return frame.covariance(post.apply(self._covariance_of(unit)))
 
     def _covariance_of_levels(
-        self, unit: UnitEstimate, frame: Frame, columns: Sequence[EncodedColumn]
+        self,
+        unit: UnitEstimate,
+        frame: Frame,
+        columns: Sequence[EncodedColumn],
+        shorter: Shortening | None,
     ) -> Array:
         """Shrunk, block by block, with what everybody knows of levels."""
         kept = read_with(unit, "shrink")
@@ -254,10 +271,10 @@ class BaseRelease(ReleaseRecord):
         mean, lost = frame.mean(self._centered_of(unit)[1]), self.statistics.lost
         noisy = frame.covariance(self._centered_of(kept)[2])
         law = moment_noise(kept, self.manifest, frame)
-        if law is not None and lost and not frame.mixes(levels_of(columns)):
-            shorter = shortening(mean, noisy, law, columns, lost)
+        if shorter is not None:
             found, noisy = shorter.restored(found), shorter.restored(noisy)
-            mean, law = mean / shorter.of_means, law.mapped(np.diag(1 / shorter.of_rows))
+            mean = mean / shorter.of_means
+            law = law and law.mapped(np.diag(1 / shorter.of_rows))
         found = with_known(found, mean, columns)
         if law is not None and has_blocks(columns):
             related = relations(noisy, mean, law, columns, found, lost)
@@ -327,6 +344,8 @@ class BaseRelease(ReleaseRecord):
             moment = moment_of(self.frame.mean(self._centered[1]), found)
             present = self.filled(self.presence.moments(moment), missing)
         encoded = self.frame.mean(self._centered[1]) if present is None else present.mean
+        if self.shortening is not None:
+            encoded = encoded / self.shortening.of_means
         original = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
         lower, upper = np.array([column.bounds for column in columns]).T
         return self._of(np.clip(original, lower, upper), indicators)

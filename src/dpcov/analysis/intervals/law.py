@@ -131,6 +131,8 @@ class MomentLaw:
     unsure: Array | None = None
     # Length of the encoded features of a row, or of the mapped ones, that none exceeds.
     longest: float = inf
+    # What means are divided by because rows are shorter, (d,); None: one.
+    shorter: Array | None = None
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
     is_normal: bool = True

@@ -39,6 +39,8 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
             # A row varies by (t - lower)(upper - t) about a candidate mean t (Wilson 1927).
             sampling = -lower * upper * rows, -(lower + upper) / 2 * rows, -rows
         line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
+        if law.shorter is not None:
+            line = line.scaled(1 / law.shorter[place])
         lines.append(line.clipped(lower, upper).scaled(column.half_range, column.center))
     return lines
 

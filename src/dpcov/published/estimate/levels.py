@@ -66,12 +66,17 @@ def has_blocks(columns: Sequence[EncodedColumn]) -> bool:
 class Shortening:
     """What scaling rows down did to encoded features, (p,).
 
-    Means are smaller by ``of_means``, second moments around ``centers`` by products of ``of_rows``.
+    Means of levels are smaller by ``of_means``, second moments around ``centers`` by products of
+    ``of_rows``; numbers have centers of their own.
     """
 
     of_means: Array
     of_rows: Array
     centers: Array
+
+    def on(self, places: Places) -> "Shortening":
+        """That of the features at ``places`` alone."""
+        return Shortening(self.of_means[places], self.of_rows[places], self.centers[places])
 
     def restored(self, covariance: Array) -> Array:
         """The covariance of rows as they were."""
@@ -82,11 +87,12 @@ class Shortening:
 
 def shortening(
     mean: Array, covariance: Array, law: MomentNoise, columns: Sequence[EncodedColumn], lost: float
-) -> Shortening:
+) -> Shortening | None:
     """What levels tell of how much shorter rows are.
 
     A level is its own square and levels of a column add up to one, so that the ratio of a level's
-    second moment to its mean is the usual factor of its rows.
+    second moment to its mean is the usual factor of its rows.  None where no column has all its
+    rows in levels.
 
     Parameters
     ----------
@@ -100,9 +106,9 @@ def shortening(
     lost : float
         Part of all squared lengths that scaling rows down took.
     """
-    groups, found = _exhaustive(columns), np.ones(len(mean))
+    groups = _exhaustive(columns)
     if not groups:
-        return Shortening(found, found, mean)
+        return None
     least = sqrt(max(1.0 - 2 * lost, _LEAST_LEFT))
     places = np.concatenate(groups)
     scales = np.array([column.half_range for column in columns])
@@ -120,12 +126,13 @@ def shortening(
     weights = 1 / (noise + _SURE)
     differ = max(0.0, float(weights @ ((own - usual) ** 2 - noise) / weights.sum()))
     moved = usual + differ / (differ + noise) * (own - usual)
-    found = found * usual
-    found[places] = np.clip(moved, least, 1.0)
+    of_means, of_rows = np.ones(len(mean)), np.full(len(mean), sqrt(square))
+    of_means[places] = np.clip(moved, least, 1.0)
+    # Rows that have two levels are as much shorter than usual as both say.
+    of_rows[places] *= (of_means[places] / usual) ** 2
     centers = np.zeros(len(mean))
     centers[places] = mean[places]
-    # Rows that have two levels are as much shorter than usual as both say.
-    return Shortening(found, (found / usual) ** 2 * sqrt(square), centers)
+    return Shortening(of_means, of_rows, centers)
 
 
 def levels_of(columns: Sequence[EncodedColumn]) -> Places:
