@@ -8,6 +8,7 @@ import pytest
 
 import dpcov
 from dpcov import Budget, Categorical, Numeric, Schema
+from dpcov.analysis import mean_intervals
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.published import base
 from dpcov.published.columns import EncodedColumn
@@ -16,6 +17,7 @@ from dpcov.published.estimate.levels import (
     between,
     positive,
     relations,
+    shortening,
     sources_of,
     with_known,
     within_counts,
@@ -230,3 +232,86 @@ def test_reading_twice_gives_the_same_numbers():
     )
     again = dpcov.Release(release.manifest, release.statistics.arrays)
     assert np.array_equal(release.covariance(), again.covariance())
+
+
+def shortened(n=20_000, seed=0):
+    """Shares and correlations of rows of levels, rare ones longer, that are scaled down."""
+    rng = np.random.default_rng(seed)
+    names = {"a": (0.6, 0.3, 0.1), "b": (0.5, 0.5), "c": (0.9, 0.1)}
+    hot, columns = [], []
+    common = rng.random(n) < 0.3
+    for name, shares in names.items():
+        code = np.where(common, 0, rng.choice(len(shares), n, p=shares))
+        for place, share in enumerate(shares):
+            scale = np.sqrt(share * (1 - share))
+            hot.append((code == place) / scale)
+            columns.append(level(name, f"v{place}", scale))
+    rows = np.column_stack([*hot, rng.normal(size=n) + common])
+    columns.append(number("x"))
+    squares = np.sum(rows**2, axis=1)
+    bound = 0.7 * np.quantile(squares, 0.2)
+    shorter = rows * np.sqrt(np.minimum(1, bound / squares))[:, None]
+    lost = 1 - np.minimum(squares, bound).sum() / squares.sum()
+    return rows, shorter, columns, lost
+
+
+def test_levels_tell_how_much_shorter_rows_are():
+    rows, shorter, columns, lost = shortened()
+    found = shortening(shorter.mean(axis=0), np.cov(shorter.T, ddof=0), law_of(1e-9), columns, lost)
+    means = shorter.mean(axis=0) / found.of_means
+    assert lost > 0.1
+    # As they are, shares are a tenth too small or more.
+    assert (shorter.mean(axis=0)[:-1] < 0.9 * rows.mean(axis=0)[:-1]).all()
+    assert means[:-1] == pytest.approx(rows.mean(axis=0)[:-1], rel=0.01)
+    assert found.of_means[-1] == 1.0
+
+    def apart(covariance, mean):
+        known = with_known(covariance, mean, columns)
+        deviations = np.sqrt(np.diagonal(known))
+        return (known / np.outer(deviations, deviations))[between(columns)]
+
+    truth = apart(np.cov(rows.T, ddof=0), rows.mean(axis=0))
+    raw = apart(np.cov(shorter.T, ddof=0), shorter.mean(axis=0))
+    better = apart(found.restored(np.cov(shorter.T, ddof=0)), means)
+    assert np.linalg.norm(better - truth) < 0.5 * np.linalg.norm(raw - truth)
+
+
+def test_noise_on_a_level_does_not_tell_how_long_its_rows_are():
+    _, shorter, columns, lost = shortened()
+    covariance = np.cov(shorter.T, ddof=0)
+    covariance[2, 2] += 0.4
+    sure, unsure = (
+        shortening(shorter.mean(axis=0), covariance, law_of(v), columns, lost).of_means
+        for v in (1e-9, 0.3)
+    )
+    assert sure[2] == 1.0
+    assert unsure[2] < 0.95
+
+
+def test_columns_that_miss_values_or_numbers_alone_tell_nothing():
+    mean, covariance = np.full(len(COLUMNS), 0.2), np.eye(len(COLUMNS))
+    assert shortening(mean, covariance, law_of(1e-9), COLUMNS, 0.2) is None
+    one = [number("x")]
+    assert shortening(np.zeros(1), np.eye(1), law_of(1e-9), one, 0.2) is None
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1, "delta": Fraction(1, 10**6)}, {"epsilon": 2}])
+def test_shares_of_levels_in_a_release_are_those_of_the_table(budget):
+    rng, n = np.random.default_rng(3), 5_000
+    answers = rng.choice(3, (n, 12), p=(0.6, 0.3, 0.1))
+    # Some gave no answer at all: their rows are long.
+    answers[rng.random(n) < 0.15] = 2
+    names, labels = [f"q{place}" for place in range(12)], np.array(["yes", "no", "unknown"])
+    schema = Schema(
+        columns={name: Categorical(categories=tuple(labels)) for name in names}, missing="never"
+    )
+    table = pa.table({name: labels[code] for name, code in zip(names, answers.T, strict=True)})
+    release = dpcov.release(table, schema=schema, budget=Budget(**budget), entropy=SeededEntropy(1))
+    assert release.statistics.lost > 0.05
+    sums = release.mean_vector().reshape(12, 3).sum(axis=1)
+    assert sums.mean() == pytest.approx(1.0, abs=0.02)
+    true = np.array([[np.mean(code == place) for place in range(3)] for code in answers.T])
+    rows = {row.name: row for row in mean_intervals(release, sampling=False).rows}
+    lines = [rows[f"{name}={label}"] for name in names for label in labels]
+    held = [line.lower <= x <= line.upper for line, x in zip(lines, true.ravel(), strict=True)]
+    assert np.mean(held) > 0.9
