@@ -26,14 +26,15 @@ TABLES = {
 COSTS = {"zcdp": ZCDP(rho=Fraction("0.007")), "pure": PureDP(epsilon=Fraction("0.16"))}
 
 
-def chosen(energies, cost, seed):
+def chosen(energies, cost, seed, levels=0):
     """What is found of rows of these squared lengths per column."""
     counts = np.zeros(MISSING + 1 + CELLS)
     cells = np.minimum((energies / (1 + energies) * CELLS).astype(int), CELLS - 1)
     np.add.at(counts, MISSING + 1 + cells, 1)
     problem = Problem(n_features=D + 1, neighbors="replace-one", n_rows=N, rows_per_person=1)
     ask = lambda question: SimpleNamespace(counts=[counts.astype(int)])  # noqa: E731
-    return find_lengths(ask, Geometry(columns={}), cost, problem, SeededEntropy(seed), 1.5, D)
+    entropy = SeededEntropy(seed)
+    return find_lengths(ask, Geometry(columns={}), cost, problem, entropy, 1.5, D, levels)
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -58,3 +59,13 @@ def test_a_column_whose_scale_is_far_too_small_does_not_drown_the_others(cost, s
     energies = ((NORMAL[:, 1:] ** 2).sum(axis=1) + giant * NORMAL[:, 0] ** 2) / D
     for seed in range(20):
         assert chosen(energies, COSTS[cost], seed).energy <= 3
+
+
+@pytest.mark.parametrize("cost", COSTS)
+def test_less_is_lost_where_columns_are_levels(cost):
+    energies = TABLES["a long tail"]
+    numbers, levels = (
+        [chosen(energies, COSTS[cost], seed, count) for seed in range(20)] for count in (0, D)
+    )
+    assert all(b.energy >= a.energy for a, b in zip(numbers, levels, strict=True))
+    assert np.mean([each.lost for each in levels]) < 0.8 * np.mean([each.lost for each in numbers])
