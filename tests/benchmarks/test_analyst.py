@@ -88,9 +88,16 @@ def test_another_table_keeps_complete_rows_of_numbers():
     frame = pd.DataFrame(rng.normal(size=(2_000, 5)), columns=list("abcde"))
     frame["id"], frame["name"], frame["same"] = range(2_000), "x", 1.0
     frame.loc[:9, "a"], frame.loc[:1_000, "b"] = np.nan, np.nan
-    found = r_tables.usable(frame)
-    assert found is not None and list(found) == ["a", "c", "d", "e"] and len(found) == 1_990
-    assert r_tables.usable(frame[["a", "c", "d", "id"]]) is None
+    found = r_tables.usable(frame, levels=False)
+    assert found is not None and list(found[0]) == ["a", "c", "d", "e"] and not found[1]
+    assert len(found[0]) == 1_990
+    assert r_tables.usable(frame[["a", "c", "d", "id"]], levels=False) is None
+    # A name that is always the same is no column of levels.
+    assert r_tables.usable(frame, levels=True) is None
+    frame["kind"] = np.where(frame["c"] > 0, "x", "y")
+    with_levels = r_tables.usable(frame, levels=True)
+    assert with_levels is not None and with_levels[1] == {"kind": ("x", "y")}
+    assert list(with_levels[0]) == ["a", "c", "d", "e", "kind"]
 
 
 def test_a_summary_of_other_tables_has_geometric_means():
