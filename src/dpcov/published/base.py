@@ -28,13 +28,13 @@ from dpcov.published.estimate.entry_noise import (
     read_with,
 )
 from dpcov.published.estimate.levels import (
-    Shortening,
+    RowFactors,
     between,
     has_blocks,
     levels_of,
     positive,
     relations,
-    shortening,
+    row_factors,
     with_known,
 )
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
@@ -128,14 +128,14 @@ class BaseRelease(ReleaseRecord):
             return False
 
     @cached_property
-    def shortening(self) -> Shortening | None:
+    def row_factors(self) -> RowFactors | None:
         """What scaling rows down did to levels; None where it did nothing, or they do not tell."""
         lost, columns = self.statistics.lost, self.encoded_features
         law = moment_noise(self.unit, self.manifest, self.frame) if lost else None
         if law is None or not self._knows_means or self.frame.mixes(levels_of(columns)):
             return None
         mean, covariance = self.frame.mean(self._centered[1]), self._centered[2]
-        return shortening(mean, self.frame.covariance(covariance), law, columns, lost)
+        return row_factors(mean, self.frame.covariance(covariance), law, columns, lost)
 
     def _of(self, values: Array, indicators: bool) -> Array:
         return values if indicators else values[np.ix_(*[self._shown] * values.ndim)]
@@ -234,15 +234,15 @@ class BaseRelease(ReleaseRecord):
 
     def _covariance_of_rows(self, post: PostProcessing) -> Array:
         """Of all rows, where missing values are zeros; indicators as they are."""
-        places, features, shorter = self._values, self.encoded_features, self.shortening
+        places, features, factors = self._values, self.encoded_features, self.row_factors
         if places is None:
-            return self._improved(post, self.unit, self.frame, features, shorter)
+            return self._improved(post, self.unit, self.frame, features, factors)
         found = self.frame.covariance(self._centered[2]).copy()
         unit, frame = restricted(self.unit, places, self._marks), self.frame.on(places)
         columns = [features[place - 1] for place in places[1:]]
         own = np.ix_(places[1:] - 1, places[1:] - 1)
-        shorter = shorter and shorter.on(places[1:] - 1)
-        found[own] = self._improved(post, unit, frame, columns, shorter)
+        factors = factors and factors.on(places[1:] - 1)
+        found[own] = self._improved(post, unit, frame, columns, factors)
         return found
 
     def _improved(
@@ -251,11 +251,11 @@ class BaseRelease(ReleaseRecord):
         unit: UnitEstimate,
         frame: Frame,
         columns: Sequence[EncodedColumn],
-        shorter: Shortening | None,
+        factors: RowFactors | None,
     ) -> Array:
         has_levels = any(column.kind in ("category", "missing") for column in columns)
         if has_levels and post.drops_empty:
-            return self._covariance_of_levels(unit, frame, columns, shorter)
+            return self._covariance_of_levels(unit, frame, columns, factors)
         return frame.covariance(post.apply(self._covariance_of(unit)))
 
     def _covariance_of_levels(
@@ -263,7 +263,7 @@ class BaseRelease(ReleaseRecord):
         unit: UnitEstimate,
         frame: Frame,
         columns: Sequence[EncodedColumn],
-        shorter: Shortening | None,
+        factors: RowFactors | None,
     ) -> Array:
         """Shrunk, block by block, with what everybody knows of levels."""
         kept = read_with(unit, "shrink")
@@ -271,10 +271,10 @@ class BaseRelease(ReleaseRecord):
         mean, lost = frame.mean(self._centered_of(unit)[1]), self.statistics.lost
         noisy = frame.covariance(self._centered_of(kept)[2])
         law = moment_noise(kept, self.manifest, frame)
-        if shorter is not None:
-            found, noisy = shorter.restored(found), shorter.restored(noisy)
-            mean = mean / shorter.of_means
-            law = law and law.mapped(np.diag(1 / shorter.of_rows))
+        if factors is not None:
+            found, noisy = factors.restored(found), factors.restored(noisy)
+            mean = mean / factors.of_means
+            law = law and law.mapped(np.diag(1 / factors.of_rows))
         found = with_known(found, mean, columns)
         if law is not None and has_blocks(columns):
             related = relations(noisy, mean, law, columns, found, lost)
@@ -344,8 +344,8 @@ class BaseRelease(ReleaseRecord):
             moment = moment_of(self.frame.mean(self._centered[1]), found)
             present = self.filled(self.presence.moments(moment), missing)
         encoded = self.frame.mean(self._centered[1]) if present is None else present.mean
-        if self.shortening is not None:
-            encoded = encoded / self.shortening.of_means
+        if self.row_factors is not None:
+            encoded = encoded / self.row_factors.of_means
         original = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
         lower, upper = np.array([column.bounds for column in columns]).T
         return self._of(np.clip(original, lower, upper), indicators)
@@ -445,4 +445,6 @@ def noise_of(
     """
     kept = read_with(release.unit, post or release.statistics.post)
     law = moment_noise(kept, release.manifest, release.frame)
+    if law is not None and release.row_factors is not None:
+        law = law.mapped(np.diag(1 / release.row_factors.of_rows))
     return law if law is None else release.over_present(law, indicators)

@@ -17,7 +17,7 @@ from dpcov.published.estimate.levels import (
     between,
     positive,
     relations,
-    shortening,
+    row_factors,
     sources_of,
     with_known,
     within_counts,
@@ -257,7 +257,9 @@ def shortened(n=20_000, seed=0):
 
 def test_levels_tell_how_much_shorter_rows_are():
     rows, shorter, columns, lost = shortened()
-    found = shortening(shorter.mean(axis=0), np.cov(shorter.T, ddof=0), law_of(1e-9), columns, lost)
+    found = row_factors(
+        shorter.mean(axis=0), np.cov(shorter.T, ddof=0), law_of(1e-9), columns, lost
+    )
     means = shorter.mean(axis=0) / found.of_means
     assert lost > 0.1
     # As they are, shares are a tenth too small or more.
@@ -281,18 +283,37 @@ def test_noise_on_a_level_does_not_tell_how_long_its_rows_are():
     covariance = np.cov(shorter.T, ddof=0)
     covariance[2, 2] += 0.4
     sure, unsure = (
-        shortening(shorter.mean(axis=0), covariance, law_of(v), columns, lost).of_means
+        row_factors(shorter.mean(axis=0), covariance, law_of(v), columns, lost).of_means
         for v in (1e-9, 0.3)
     )
     assert sure[2] == 1.0
     assert unsure[2] < 0.95
 
 
+def test_labels_that_are_not_listed_do_not_pass_for_shorter_rows():
+    rows, _, columns, _ = shortened()
+    # A fifth of the rows have none of the levels of the first column.
+    rows[:4_000, :3] = 0.0
+    mean, covariance = rows.mean(axis=0), np.cov(rows.T, ddof=0)
+    found = row_factors(mean, covariance, law_of(1e-9), columns, 0.2)
+    assert found.of_means[:-1] == pytest.approx(np.ones(7))
+    # Alone it could be taken for one of shorter rows, but its levels' squares say otherwise.
+    alone = np.array([0, 1, 2, 7])
+    own = row_factors(
+        mean[alone],
+        covariance[np.ix_(alone, alone)],
+        law_of(1e-9),
+        [columns[place] for place in alone],
+        0.2,
+    )
+    assert (own.of_means[:-1] >= 0.9).all()
+
+
 def test_columns_that_miss_values_or_numbers_alone_tell_nothing():
     mean, covariance = np.full(len(COLUMNS), 0.2), np.eye(len(COLUMNS))
-    assert shortening(mean, covariance, law_of(1e-9), COLUMNS, 0.2) is None
+    assert row_factors(mean, covariance, law_of(1e-9), COLUMNS, 0.2) is None
     one = [number("x")]
-    assert shortening(np.zeros(1), np.eye(1), law_of(1e-9), one, 0.2) is None
+    assert row_factors(np.zeros(1), np.eye(1), law_of(1e-9), one, 0.2) is None
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 1, "delta": Fraction(1, 10**6)}, {"epsilon": 2}])

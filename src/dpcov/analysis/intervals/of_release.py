@@ -115,7 +115,7 @@ def moment_law(
         design = design_of(release)
         design_effect = design.largest_effect if tails == "bounded" else design.effect
         notes = design.sentences(design_effect)
-    shorter = release.shortening
+    factors = release.row_factors
     raw = MomentLaw(
         **facts,
         off_diagonal=noise.off_diagonal + noise.bias,
@@ -123,7 +123,7 @@ def moment_law(
         back=back,
         others=tuple(others),
         lost=release.statistics.lost,
-        shorter=None if shorter is None else np.append(1.0, shorter.of_means),
+        shorter=None if factors is None else np.append(1.0, factors.of_means),
         bias=noise.bias,
         intercept_is_public=intercept_is_known,
         longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),

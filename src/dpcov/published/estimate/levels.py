@@ -34,6 +34,9 @@ _SPREADS = np.append(1e-4, 0.005 * 2.0 ** np.arange(8))
 # A smaller part is not believed to be left of rows that were scaled down.
 _LEAST_LEFT = 0.1
 
+# A mean factor is at least this part of its mean square over its mean.
+_ALIKE = 0.9
+
 # Variance of the factors of levels that noise is added to where levels are weighed by it.
 _SURE = 0.05**2
 
@@ -63,7 +66,7 @@ def has_blocks(columns: Sequence[EncodedColumn]) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Shortening:
+class RowFactors:
     """What scaling rows down did to encoded features, (p,).
 
     Means of levels are smaller by ``of_means``, second moments around ``centers`` by products of
@@ -74,9 +77,9 @@ class Shortening:
     of_rows: Array
     centers: Array
 
-    def on(self, places: Places) -> "Shortening":
+    def on(self, places: Places) -> "RowFactors":
         """That of the features at ``places`` alone."""
-        return Shortening(self.of_means[places], self.of_rows[places], self.centers[places])
+        return RowFactors(self.of_means[places], self.of_rows[places], self.centers[places])
 
     def restored(self, covariance: Array) -> Array:
         """The covariance of rows as they were."""
@@ -85,9 +88,9 @@ class Shortening:
         return np.asarray(moment / np.outer(self.of_rows, self.of_rows) - np.outer(own, own))
 
 
-def shortening(
+def row_factors(
     mean: Array, covariance: Array, law: MomentNoise, columns: Sequence[EncodedColumn], lost: float
-) -> Shortening | None:
+) -> RowFactors | None:
     """What levels tell of how much shorter rows are.
 
     A level is its own square and levels of a column add up to one, so that the ratio of a level's
@@ -112,16 +115,20 @@ def shortening(
     least = sqrt(max(1.0 - 2 * lost, _LEAST_LEFT))
     places = np.concatenate(groups)
     scales = np.array([column.half_range for column in columns])
-    sums = [float(scales[group] @ mean[group]) for group in groups]
-    usual = float(np.clip(np.mean(sums), least, 1.0))
+    starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
     means = np.maximum(mean[places], np.finfo(np.float64).tiny)
     variances = np.diagonal(covariance)
-    squares = variances[places] + means**2
+    squares, unsure = variances[places] + means**2, variance_noise(mean, variances, law)[places]
+    sums = np.add.reduceat(means * scales[places], starts)
+    traces = np.add.reduceat(squares * scales[places] ** 2, starts)
+    # Rows without a listed level make a sum smaller, but not this ratio, which is hardly larger
+    # than the factors.
+    ratio = (traces.sum() - 2 * np.linalg.norm(unsure * scales[places] ** 2)) / sums.sum()
+    usual = float(np.clip(np.median(sums), max(least, min(1.0, _ALIKE * ratio)), 1.0))
     # A factor's mean square is more than its mean's square.
-    square = float(squares @ scales[places] ** 2) / len(groups)
-    square = float(np.clip(square, usual**2, 1.0))
+    square = float(np.clip(np.median(traces), usual**2, 1.0))
     own = squares * scales[places] / means
-    noise = (variance_noise(mean, variances, law)[places] * scales[places] / means) ** 2
+    noise = (unsure * scales[places] / means) ** 2
     # Levels differ by so much beyond noise; each weighs by what noise leaves.
     weights = 1 / (noise + _SURE)
     differ = max(0.0, float(weights @ ((own - usual) ** 2 - noise) / weights.sum()))
@@ -132,7 +139,7 @@ def shortening(
     of_rows[places] *= (of_means[places] / usual) ** 2
     centers = np.zeros(len(mean))
     centers[places] = mean[places]
-    return Shortening(of_means, of_rows, centers)
+    return RowFactors(of_means, of_rows, centers)
 
 
 def levels_of(columns: Sequence[EncodedColumn]) -> Places:
