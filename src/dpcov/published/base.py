@@ -36,6 +36,7 @@ from dpcov.published.estimate.levels import (
     relations,
     row_factors,
     with_known,
+    within_counts,
 )
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
@@ -279,7 +280,7 @@ class BaseRelease(ReleaseRecord):
         if law is not None and has_blocks(columns):
             related = relations(noisy, mean, law, columns, found, lost)
             found = np.where(between(columns), related, found)
-        return positive(found)
+        return positive(within_counts(found, mean, columns))
 
     @on_one_thread
     def second_moment(self, post: Post | None = None) -> Array:

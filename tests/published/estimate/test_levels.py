@@ -336,3 +336,12 @@ def test_shares_of_levels_in_a_release_are_those_of_the_table(budget):
     lines = [rows[f"{name}={label}"] for name in names for label in labels]
     held = [line.lower <= x <= line.upper for line, x in zip(lines, true.ravel(), strict=True)]
     assert np.mean(held) > 0.9
+
+
+def test_a_share_that_noise_makes_zero_leaves_other_correlations_alone():
+    truth = np.full((4, 4), 0.2) + 0.8 * np.eye(4)
+    noisy = truth.copy()
+    noisy[3, 3], noisy[3, :3], noisy[:3, 3] = 0.0, 0.9, 0.9
+    found = positive(noisy)
+    assert found[:3, :3] == pytest.approx(truth[:3, :3])
+    assert found[3] == pytest.approx(np.zeros(4))

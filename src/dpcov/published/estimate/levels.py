@@ -307,10 +307,14 @@ def _adding_up(groups: list[Places], scales: Array, metric: Array) -> Array:
 
 
 def positive(covariance: Array) -> Array:
-    """The nearest positive semidefinite correlations at the same variances."""
+    """The nearest positive semidefinite correlations at the same variances.
+
+    None is beyond one: a share that noise makes zero has no covariance with anything.
+    """
     deviations = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    units = np.where(deviations > 0, deviations, 1.0)
-    nearest = project_psd(covariance / np.outer(units, units))
+    units = np.outer(deviations, deviations)
+    found = np.divide(covariance, units, out=np.zeros_like(units), where=units > 0)
+    nearest = project_psd(np.clip(found, -1.0, 1.0))
     own = np.sqrt(np.diagonal(nearest))
     scale = deviations / np.where(own > 0, own, 1.0)
     return np.asarray(nearest * np.outer(scale, scale))
