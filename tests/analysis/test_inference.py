@@ -367,7 +367,7 @@ def test_fourth_moments_of_pairs_are_exact_for_normal_and_for_yes_or_no_columns(
 def test_noise_that_is_not_gaussian_gets_the_longer_reach():
     law = moment_law(released(small_rows(), 0, mechanism="gaussian"))
     assert law.reaches(0.95)[1] == 1.0
-    z, factor = replace(law, is_normal=False).reaches(0.95)
+    z, factor = replace(law, laplace_part=1.0).reaches(0.95)
     # A Laplace number of variance 1 exceeds this with probability 5 %.
     assert np.exp(-np.sqrt(2) * z * np.sqrt(factor)) == pytest.approx(0.05)
 

@@ -236,7 +236,7 @@ class _Doctor:
         self.within = self._typical(self.shows & (self.within <= USABLE))
         # Two checks of a column at most.
         chance = FALSE_ALARMS / max(1, 2 * len(self.columns))
-        self.z = exceeded(chance, is_normal=law.is_normal)
+        self.z = exceeded(chance, law.laplace_part)
         self.missing = release.missing()
 
     def _typical(self, usable: Places) -> Array:

@@ -130,7 +130,7 @@ def _estimates(release: BaseRelease) -> Estimates:
         correlation=correlation,
         correlation_noise=std,
         within=None if std is None else np.minimum(1.0, np.hypot(WITHIN * std, moved)),
-        clear=clear_of_pairs(p, is_normal=law is not None and law.is_normal),
+        clear=clear_of_pairs(p, 1.0 if law is None else law.laplace_part),
         means=means,
         mean_noise=None
         if mean_law is None

@@ -3,8 +3,10 @@ import numpy as np
 import pytest
 
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.noise.nuclear import symmetric_nuclear_spectrum
+from dpcov.noise.nuclear import symmetric_nuclear_noise, symmetric_nuclear_spectrum
 from dpcov.published.estimate import nuclear_law as ullman
+from dpcov.published.estimate.entry_noise import exceeded
+from dpcov.published.estimate.nuclear_law import laplace_part
 
 
 def naive_excess(values, scale):
@@ -49,3 +51,17 @@ def test_a_faint_direction_becomes_visible_at_the_stated_strength():
         noisy[0, 0] += factor * ullman.weakest_visible(d)
         overlaps.append(np.linalg.eigh(noisy)[1][0, -1] ** 2)
     assert overlaps[0] < 0.3 < 0.7 < overlaps[1]
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 12])
+def test_quantiles_of_entries_lie_between_those_of_a_normal_and_a_laplace_law(d):
+    entropy, draws = SeededEntropy(d), 20_000 // d
+    noise = [symmetric_nuclear_noise(d, 1.0, entropy, "nuclear") for _ in range(draws)]
+    entries = np.array([np.diagonal(each) for each in noise]).ravel()
+    entries /= np.sqrt(np.mean(entries**2))
+    for level, slack in ((0.9, 0.03), (0.95, 0.04), (0.99, 0.12)):
+        stated = exceeded((1 - level) / 2, laplace_part(d))
+        # A normal quantile is below it, that of a Laplace law above it from two columns on.
+        assert np.quantile(np.abs(entries), level) == pytest.approx(stated, abs=slack)
+    if d >= 5:
+        assert exceeded(0.005, 1.0) > np.quantile(np.abs(entries), 0.99) + 0.2

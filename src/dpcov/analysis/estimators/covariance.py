@@ -90,8 +90,8 @@ class PrivateCorrelation(ReleaseEstimator):
         self.correlation_ = correlation_of(reading.encoded_covariance, undefined=0.0, least=hidden)
         self.partial_correlation_ = partial_correlation_of(reading.encoded_precision())
         self.noise_std_ = reading.correlation_noise
-        is_normal = reading.noise is not None and reading.noise.is_normal
-        self._clear = clear_of_pairs(len(self._places), is_normal=is_normal)
+        laplace_part = 1.0 if reading.noise is None else reading.noise.laplace_part
+        self._clear = clear_of_pairs(len(self._places), laplace_part)
         self.noise_edge_ = reading.noise_levels()[0]
 
     def _intervals(self, **options: Any) -> Any:

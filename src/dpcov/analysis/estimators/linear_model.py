@@ -310,7 +310,8 @@ class PrivateRidge(LinearModel):
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         noise = noise_of(self.release_, indicators=True)
-        is_mapped = noise is not None and noise.is_normal and self.release_.frame.back is not None
+        is_normal = noise is not None and noise.laplace_part == 0.0
+        is_mapped = is_normal and self.release_.frame.back is not None
         self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
         half_ranges = np.array([goal.half_range for goal in self._goals])
         risks = self._risks(problems, self.alphas_)

@@ -9,8 +9,7 @@ are known.  docs/inference.md derives and measures the rules.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, log, sqrt
-from statistics import NormalDist
+from math import inf, sqrt
 from typing import Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from dpcov.analysis.features import Places
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.estimate.entry_noise import exceeded
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array
 
@@ -135,7 +135,8 @@ class MomentLaw:
     shorter: Array | None = None
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
-    is_normal: bool = True
+    # Tails of the noise, from 0, normal, to 1, those of a Laplace law.
+    laplace_part: float = 0.0
     intercept_is_public: bool = False
     # Whether rows are a sample; otherwise the table itself is what is estimated.
     sampling: bool = True
@@ -340,7 +341,6 @@ class MomentLaw:
 
     def reaches(self, level: float | None = None) -> tuple[float, float]:
         """Two-sided normal quantile, and the factor for noise variances."""
-        level = level or self.level
-        z = NormalDist().inv_cdf(0.5 + level / 2)
-        # Noise that is not Gaussian is treated as wide as Laplace noise of its variance.
-        return z, 1.0 if self.is_normal else max(1.0, (-log(1 - level) / sqrt(2) / z) ** 2)
+        chance = (1 - (level or self.level)) / 2
+        z = exceeded(chance, 0.0)
+        return z, (exceeded(chance, self.laplace_part) / z) ** 2

@@ -105,7 +105,7 @@ def moment_law(
     own, *rest = (_diagonal(each, len(moment), intercept_is_known) for each in noise.alone())
     back, *backs = release.row_maps
     facts: dict[str, Any] = {"moment": moment, "n_rows": unit.n_rows}
-    facts |= {"columns": tuple(release.manifest.columns), "is_normal": noise.is_normal}
+    facts |= {"columns": tuple(release.manifest.columns), "laplace_part": noise.laplace_part}
     others = list[MomentLaw]()
     for diagonal, other, map_ in zip(rest, noise.others, backs, strict=True):
         law = {"off_diagonal": other.off_diagonal, "diagonal": diagonal, "back": map_}

@@ -40,15 +40,18 @@ CLEAR_TRACE = 3.0
 NUCLEAR_EDGE = sqrt(1.5)
 
 
-def exceeded(chance: float, *, is_normal: bool) -> float:
-    """Deviations that noise exceeds, in one direction, with at most this chance."""
-    # Noise of other laws has tails no heavier than those of Laplace noise.
-    return NormalDist().inv_cdf(1 - chance) if is_normal else log(1 / (2 * chance)) / sqrt(2)
+def exceeded(chance: float, laplace_part: float) -> float:
+    """Deviations that noise exceeds, in one direction, with at most this chance.
+
+    ``laplace_part`` is how heavy its tails are, from 0, a normal law's, to 1, a Laplace law's.
+    """
+    normal, laplace = NormalDist().inv_cdf(1 - chance), log(1 / (2 * chance)) / sqrt(2)
+    return normal + laplace_part * max(0.0, laplace - normal)
 
 
-def clear_of_pairs(p: int, *, is_normal: bool) -> float:
+def clear_of_pairs(p: int, laplace_part: float) -> float:
     """Noise stds that noise alone exceeds at any pair of p columns in one of twenty releases."""
-    return exceeded(FALSE_PAIRS / max(2, p * (p - 1)), is_normal=is_normal)
+    return exceeded(FALSE_PAIRS / max(2, p * (p - 1)), laplace_part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +69,8 @@ class MomentNoise:
     count_variance: float = 0.0
     # Mean square of what scaling long rows down did to an entry, no noise: for means, correlations.
     bias: float = 0.0
-    is_normal: bool = True
+    # How heavy the tails are, from 0, normal, to 1, those of a Laplace law.
+    laplace_part: float = 0.0
     has_intercept: bool = True
     # Edge of the eigenvalues relative to Gaussian noise of the same variance.
     edge_factor: float = 1.0
@@ -175,7 +179,7 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
         intercept_is_noisy=is_noisy,
         count_variance=0.0 if is_noisy else unit.count_variance,
         bias=float(correlation_error(manifest.statistics.lost) * _mean_square(unit, manifest)) ** 2,
-        is_normal=unit.noise_is_normal,
+        laplace_part=unit.laplace_part,
         has_intercept=has_intercept,
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
         features=None if frame.back is None else frame.back[int(has_intercept) :],

@@ -82,7 +82,7 @@ def merged(members: Sequence[Weighted]) -> UnitEstimate:
         noise_variance=variance("noise_variance"),
         off_diagonal_variance=variance("off_diagonal_variance"),
         diagonal_covariance=variance("diagonal_covariance") or 0.0,
-        noise_is_normal=all(unit.noise_is_normal for unit in units),
+        laplace_part=max(unit.laplace_part for unit in units),
         noise_is_nuclear=any(unit.noise_is_nuclear for unit in units),
         parts=_parts(members) if all(unit.parts for unit in units) else (),
         joint_trace=None if moved else _joint_trace(members),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpcov.errors import ReleaseError
+from dpcov.published.estimate.nuclear_law import laplace_part
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
@@ -82,7 +83,8 @@ class UnitEstimate:
     noise_variance: float | None = None
     off_diagonal_variance: float | None = None
     diagonal_covariance: float = 0.0
-    noise_is_normal: bool = False
+    # Tails of the noise, from 0, those of a normal law, to 1, those of a Laplace law.
+    laplace_part: float = 1.0
     noise_is_nuclear: bool = False
     parts: tuple[Part, ...] = ()
     joint_trace: float | None = None
@@ -90,6 +92,11 @@ class UnitEstimate:
     trace_bound: float = 1.0
     count_variance: float = 0.0
     sources: tuple[Source, ...] = ()
+
+    @property
+    def noise_is_normal(self) -> bool:
+        """Whether all of the noise is Gaussian."""
+        return self.laplace_part == 0.0
 
 
 def unit_estimate(statistics: NoisyStatistics, n_rows: float | None) -> UnitEstimate:
@@ -139,21 +146,22 @@ def _finished(statistics: NoisyStatistics, rows: float, step: float) -> UnitEsti
     matrix = np.asarray(statistics.arrays["second_moment"], dtype=np.float64)
     if statistics.noise is None:
         return UnitEstimate(matrix=matrix, n_rows=rows)
-    law = _law(statistics.noise, step)
+    law = _law(statistics.noise, step, len(matrix))
     whole = Part(
         matrix=matrix, diagonal_variance=law["noise_variance"], largest_trace=statistics.radius**2
     )
     return UnitEstimate(
-        matrix=matrix, n_rows=rows, **law, parts=(whole,) if law["noise_is_normal"] else ()
+        matrix=matrix, n_rows=rows, **law, parts=(whole,) if law["laplace_part"] == 0 else ()
     )
 
 
 def _whole(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimate:
     arrays, noise = statistics.arrays, statistics.noise
     assert noise is not None
-    unit, law = step * 2.0**statistics.dropped_bits, _law(noise, step)
+    unit, d = step * 2.0**statistics.dropped_bits, arrays["sscp"].shape[-1]
+    law = _law(noise, step, d)
     matrix: Array = arrays["sscp"].astype(np.float64) * unit
-    variance, d = law["noise_variance"], len(matrix)
+    variance = law["noise_variance"]
     part = Part(matrix=matrix, diagonal_variance=variance, largest_trace=statistics.radius**2)
     if "trace" in arrays:
         trace = float(arrays["trace"][0]) * unit
@@ -171,7 +179,7 @@ def _whole(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimat
         matrix=matrix,
         n_rows=rows,
         **law,
-        parts=(part,) if is_isotropic and law["noise_is_normal"] else (),
+        parts=(part,) if is_isotropic and law["laplace_part"] == 0 else (),
         trace_bound=_trace_bound(float(np.trace(matrix)), d * variance, statistics),
     )
 
@@ -211,7 +219,7 @@ def _strata(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstima
     return UnitEstimate(
         matrix=sum((part.matrix for part in parts), start=np.zeros((d, d))),
         n_rows=rows,
-        **_law(law, step * sqrt(float(np.sum(16.0**-firsts)))),
+        **_law(law, step * sqrt(float(np.sum(16.0**-firsts))), d),
         parts=tuple(parts),
         parts_may_be_empty=True,
         joint_trace=joint[0] if joint else None,
@@ -219,17 +227,18 @@ def _strata(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstima
     )
 
 
-def _law(law: NoiseLaw, step: float) -> dict[str, Any]:
-    # What is known of the noise on a matrix whose lattice has this step.
+def _law(law: NoiseLaw, step: float, dimension: int) -> dict[str, Any]:
+    # What is known of the noise on a (d, d) matrix whose lattice has this step.
     diagonal = float(law.diagonal_variance) * step**2
     off_diagonal = float(law.off_diagonal_variance) * step**2
-    is_nuclear = "nuclear norm" in law.family
+    is_nuclear, is_normal = "nuclear norm" in law.family, "gaussian" in law.family
+    tails = laplace_part(dimension) if is_nuclear else float(not is_normal)
     return {
         "noise_variance": diagonal,
         "off_diagonal_variance": off_diagonal,
         # That of every law that no rotation changes.
         "diagonal_covariance": diagonal - 2 * off_diagonal if is_nuclear else 0.0,
-        "noise_is_normal": "gaussian" in law.family,
+        "laplace_part": tails,
         "noise_is_nuclear": is_nuclear,
     }
 
