@@ -250,6 +250,26 @@ class ExactLengths(PrivateGeometry):
         return super()._lengths(ask, geometry, part_of(cost, Fraction(EXACT)), *others)
 
 
+class PrivateLosses(PrivateGeometry):
+    """Sound: what columns lose is asked, too."""
+
+    name = "private-losses"
+
+    def __init__(self):
+        super().__init__()
+        self.keeps_intercept = True
+
+
+class ExactLosses(PrivateLosses):
+    """What scaling rows down takes of columns is published with next to no noise."""
+
+    name = "planted-exact-losses"
+
+    def draw(self, ask, calibration, problem, entropy):
+        exact = replace(calibration, losses=ZCDP(rho=EXACT * calibration.losses.rho))
+        return super().draw(ask, exact, problem, entropy)
+
+
 class Plant(NamedTuple):
     """How much it takes to catch one."""
 
@@ -280,4 +300,5 @@ PLANTS = [
     Plant(ExactMap, Budget(rho="0.25"), 400, neighbors="add-remove-one", candidates=1),
     Plant(ExactScales, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
     Plant(ExactLengths, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
+    Plant(ExactLosses, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
 ]

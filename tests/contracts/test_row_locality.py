@@ -27,6 +27,7 @@ from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.histograms import FineWindow, HistogramQuestion, Histograms, Rings, Shared, Window
 from dpcov.data.linear import LinearMap
+from dpcov.data.losses import LossQuestion
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.data.sources import databases, delimited, frames, jsonlines
@@ -175,7 +176,7 @@ class Gatherer:
     def __init__(self, opens, folder, encoding=ENCODING, engine=None):
         self.folder, self.encoding, self.spec = folder, encoding, SPEC
         self.linear, self.watched, self.windows, self.geometry = None, True, None, None
-        self.shared = None
+        self.shared, self.losses = None, None
         self._opens, self._where = opens, Gathering(engine=engine, threads=1)
         self.alone = cache(lambda place: self([self.pool[place]]))
         self.pool = []
@@ -191,7 +192,11 @@ class Gatherer:
                 shared=self.shared,
             )
         return MomentsQuestion(
-            spec=self.spec, linear=self.linear, watched=self.watched, geometry=self.geometry
+            spec=self.spec,
+            linear=self.linear,
+            watched=self.watched,
+            geometry=self.geometry,
+            losses=self.losses,
         )
 
     @property
@@ -213,7 +218,9 @@ class Gatherer:
         total = (
             Histograms(self.question)
             if self.windows
-            else Moments(self.encoding.n_features, self.spec, norm_bound=self.norm_bound)
+            else Moments(
+                self.encoding.n_features, self.spec, norm_bound=self.norm_bound, losses=self.losses
+            )
         )
         for place in places:
             part = self.alone(place)
@@ -315,6 +322,7 @@ def test_in_a_geometry_that_scales_rows_down(name, lengths, folder):
     scales = {"n": Scale(center=1.5, scale=0.7), "c=a": Scale(center=0.0, scale=0.2)}
     made.geometry = Geometry(columns=scales, norm_bound=None if lengths else 3.0)
     made.windows = (Window(0, 1, 64),) if lengths else None
+    made.losses = None if lengths else LossQuestion((1,), (0.25,), 5.0, in_l2=True)
     check(made, 5)
 
 
@@ -327,6 +335,7 @@ def test_in_a_geometry_that_mixes_columns(name, lengths, folder):
     linear = LinearMap.nearest(matrix)
     made.geometry = Geometry(columns=scales, norm_bound=3.0, linear=linear)
     made.windows = (Window(0, 1, 64),) if lengths else None
+    made.losses = None if lengths else LossQuestion((1,), (0.25,), 5.0, in_l2=False)
     check(made, 5)
 
 

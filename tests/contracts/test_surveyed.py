@@ -203,6 +203,7 @@ def spent(monkeypatch):
 
     recorded(surveyed, "survey", lambda given: given[2])
     recorded(surveyed, "find_lengths", lambda given: given[2])
+    recorded(surveyed.AskedInside, "publish", lambda given: given[2].cost)
     for mechanism in (Gaussian, Nuclear, Stratified, StratifiedNuclear):
         recorded(mechanism, "draw", lambda given: given[2].promise)
     return costs
@@ -215,8 +216,8 @@ def test_all_that_is_drawn_adds_up_to_the_promise(neighbors, kind, seen, spent, 
         # As if the survey had shown less than half of the columns.
         monkeypatch.setattr(surveyed, "_SEEN", 2.0)
     promise = release(neighbors, kind).guarantee.promise
-    # Columns, lengths where little was seen, a first matrix, lengths, and the second matrix.
-    assert len(spent) == (4 if seen else 5)
+    # Columns, lengths where little was seen, a first matrix, lengths, the second matrix, losses.
+    assert len(spent) == (5 if seen else 6)
     if kind is PureDP:
         assert sum(cost.epsilon for cost in spent) == promise.epsilon
     elif kind is ZCDP:

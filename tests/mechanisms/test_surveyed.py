@@ -21,7 +21,7 @@ from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
 from dpcov.mechanisms.survey import SurveyColumn
 from dpcov.mechanisms.survey_counts import CountNoise
-from dpcov.mechanisms.surveyed import LENGTHS, SHARE, SHARE_PURE, Surveyed
+from dpcov.mechanisms.surveyed import LENGTHS, LOSSES, SHARE, SHARE_PURE, Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
@@ -328,6 +328,7 @@ def test_columns_and_lengths_together_cost_what_the_survey_may(monkeypatch):
 
     monkeypatch.setattr(CountNoise, "draw", draw)
     release(budget=Budget(rho="0.5"), wide=1000.0)
+    assert drawn.pop() == LOSSES / 2
     assert SHARE / 4 < sum(drawn) <= SHARE / 2
     # The survey saw the columns, so that no look at lengths comes before the first matrix.
     assert LENGTHS * SHARE / 2 in drawn

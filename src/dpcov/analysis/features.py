@@ -28,7 +28,7 @@ NEARLY_ALL = 0.9
 
 def feature_columns(release: Release) -> tuple[EncodedColumn, ...]:
     """Return the encoded columns of a release without the intercept."""
-    return tuple(column for column in release.manifest.columns if column.kind != "intercept")
+    return release.restored_features
 
 
 def require_intercept(release: Release) -> None:

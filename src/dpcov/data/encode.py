@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from dpcov.data import values
 from dpcov.data.geometry import Geometry, longest_row, reach
 from dpcov.data.library import NUMPY, Array, Library, ordered_norms
-from dpcov.data.linear import ROW_BITS, LinearMap
+from dpcov.data.linear import ROW_BITS
+from dpcov.data.losses import Losses
 from dpcov.data.moments import Places
 from dpcov.data.readers import Reader, reader_of
 from dpcov.data.room import Room
@@ -102,13 +103,17 @@ class Encoder:
         return {reader.name: reader.wanted for reader in readers}
 
     def encode(
-        self, block: Block, room: Room | None = None, seen: Seen | None = None
+        self,
+        block: Block,
+        room: Room | None = None,
+        seen: Seen | None = None,
+        losses: Losses | None = None,
     ) -> FloatMatrix:
         """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1.
 
         What is encoded in a room is overwritten by the next block there.
         """
-        encoded, places = self.inhabited(block, room, seen)
+        encoded, places = self.inhabited(block, room, seen, losses)
         if len(places) == len(self.columns):
             return encoded
         whole = np.zeros((len(self.columns), len(block))).T
@@ -117,15 +122,27 @@ class Encoder:
         return whole
 
     def inhabited(
-        self, block: Block, room: Room | None = None, seen: Seen | None = None
+        self,
+        block: Block,
+        room: Room | None = None,
+        seen: Seen | None = None,
+        losses: Losses | None = None,
     ) -> tuple[FloatMatrix, Places]:
         """The encoded columns, and which they are; others are zero in all rows of the block.
 
-        Those are indicators of values of which none is missing.
+        Those are indicators of values of which none is missing.  ``losses`` is told the rows that
+        are scaled down beside their intercept.
         """
-        encoded, places = self._at_full_length(block, room or Room(), seen)
+        room = room or Room()
+        written, columns, longest = self._written(block, room, seen)
+        encoded, places = self._mapped(written, columns, longest, room)
         if self.shortens and self._spares_intercept:
-            _shorten(encoded[:, 1:], 1.0 - self.norm_bound**-2.0)
+            long, divisors = _long_rows(encoded[:, 1:], 1.0 - self.norm_bound**-2.0)
+            if losses is not None and len(long):
+                at = np.searchsorted(columns, losses.question.columns)
+                values = np.column_stack([written[long, place] / self._unit for place in at])
+                losses.add(values, divisors)
+            _divide(encoded[:, 1:], long, divisors)
         if self._weight is not None:
             reader, upper = self._weight
             encoded *= _root_weights(reader.of(block), upper)[:, None]
@@ -140,15 +157,17 @@ class Encoder:
 
         Indicators of missing values are part of the sum, but not counted.
         """
-        encoded, _ = self._at_full_length(block, room or Room(), seen)
+        room = room or Room()
+        encoded, _ = self._mapped(*self._written(block, room, seen), room)
         features = encoded[:, int(self._intercept) :]
         mean_square = _energies(features) * (self.norm_bound**2 / max(1, self._n_values))
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
 
-    def _at_full_length(
+    def _written(
         self, block: Block, room: Room, seen: Seen | None
-    ) -> tuple[FloatMatrix, Places]:
+    ) -> tuple[FloatMatrix, Places, float]:
+        # Rows at full length before a map, their columns, and a bound on their squared norms.
         # Column by column, as the table is stored: the product that follows takes either order.
         # Indicators lie behind the others, and are written where a value is missing.
         encoded = room.matrix("encoded", len(block), len(self.columns))
@@ -176,15 +195,15 @@ class Encoder:
             rows = room.matrix("rows", len(block), len(inhabited))
             for column, slot in zip(rows.T, self._slots[inhabited], strict=True):
                 column[:] = encoded[:, slot]
-        if self._linear is None:
-            return rows, inhabited
-        return self._mapped(self._linear, rows, inhabited, longest, room)
+        return rows, inhabited, longest
 
     def _mapped(
-        self, linear: LinearMap, rows: FloatMatrix, places: Places, longest: float, room: Room
+        self, rows: FloatMatrix, places: Places, longest: float, room: Room
     ) -> tuple[FloatMatrix, Places]:
         # Features under the linear map beside the intercept, all divided by the norm bound.
-        start = int(self._intercept)
+        start, linear = int(self._intercept), self._linear
+        if linear is None:
+            return rows, places
         if longest > (largest := 4.0**ROW_BITS - start * self._unit**2) / 2:
             _shorten(rows[:, start:], largest)
         outputs = linear.inhabited(places)
@@ -338,13 +357,22 @@ def _clip(column: FloatMatrix, lower: float, upper: float) -> float:
 
 def _shorten(encoded: FloatMatrix, largest: float) -> None:
     # Scale rows of larger squared norm down to it, in place.
+    _divide(encoded, *_long_rows(encoded, largest))
+
+
+def _long_rows(encoded: FloatMatrix, largest: float) -> tuple[Places, FloatMatrix]:
+    # Which rows may have a larger squared norm, and what brings their norms down to it, or 1.
     # Sums in any order differ by less than this; those of the rows in question are ordered.
     maybe = np.flatnonzero(NUMPY.norms(encoded) > largest * (1 - 1e-9))
-    if len(maybe):
-        energies = _energies(encoded[maybe])
-        divisors = np.sqrt(np.maximum(energies / largest, 1.0))
+    energies = _energies(encoded[maybe])
+    return maybe, np.sqrt(np.maximum(energies / largest, 1.0))
+
+
+def _divide(encoded: FloatMatrix, rows: Places, divisors: FloatMatrix) -> None:
+    # In place.
+    if len(rows):
         for column in encoded.T:
-            column[maybe] /= divisors
+            column[rows] /= divisors
 
 
 def _energies(encoded: FloatMatrix) -> FloatMatrix:

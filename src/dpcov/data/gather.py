@@ -118,6 +118,7 @@ class Gathering:
                 spec=question.spec,
                 linear=question.linear,
                 watched=question.watched,
+                losses=question.losses,
                 **where,
             )
         )

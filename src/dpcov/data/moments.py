@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
 from dpcov.data.library import NUMPY, Array, Library
+from dpcov.data.losses import Losses, LossQuestion
 from dpcov.errors import DataError, NumericError
 from dpcov.privacy.options import Between, make_plain
 
@@ -122,7 +123,12 @@ class Moments:
     """
 
     def __init__(
-        self, n_features: int, spec: MomentsSpec | None = None, *, norm_bound: float = 1.0
+        self,
+        n_features: int,
+        spec: MomentsSpec | None = None,
+        *,
+        norm_bound: float = 1.0,
+        losses: LossQuestion | None = None,
     ) -> None:
         if n_features < 1:
             raise DataError("There is no usable column; the schema must leave at least one.")
@@ -131,6 +137,8 @@ class Moments:
         self.norm_bound = norm_bound
         # Sum of the digests of all rows modulo 2**64, where a question asks for it.
         self.digest = 0
+        # What scaling rows down takes of columns, where a question asks for it.
+        self.losses = None if losses is None else Losses(losses)
         normalized, strata = self.spec.normalized, range(self.spec.n_strata)
         self.strata = [StratumMoments(n_features, normalized=normalized) for _ in strata]
 
@@ -192,12 +200,17 @@ class Moments:
 
     def merge(self, other: "Moments") -> None:
         """Add another table's moments; both must have been gathered in the same way."""
-        mine, theirs = ((m.n_features, m.spec, m.norm_bound) for m in (self, other))
+        mine, theirs = (
+            (m.n_features, m.spec, m.norm_bound, m.losses and m.losses.question)
+            for m in (self, other)
+        )
         if mine != theirs:
             raise DataError("These moments differ in their columns, strata, bits or norm bounds.")
         self.watch(other.digest)
         for stratum, added in zip(self.strata, other.strata, strict=True):
             stratum.merge(added)
+        if self.losses is not None and other.losses is not None:
+            self.losses.merge(other.losses)
 
     def second_moment(self) -> FloatBlock:
         """**Sensitive** (d, d) matrix of E[x x'] in float64, in the original units."""

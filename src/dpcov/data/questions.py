@@ -15,6 +15,7 @@ import numpy as np
 from dpcov.data.geometry import Geometry
 from dpcov.data.histograms import HistogramQuestion, Histograms
 from dpcov.data.linear import FloatMatrix, LinearMap
+from dpcov.data.losses import LossQuestion
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import DataError, UsageError
 
@@ -37,12 +38,15 @@ class MomentsQuestion:
         Applied to every encoded row before it is clipped.
     watched : bool
         Whether to sum up a digest of the rows: a table that changes meanwhile is noticed.
+    losses : LossQuestion, optional
+        Answered by the same pass, about rows that the geometry scales down.
     """
 
     spec: MomentsSpec = field(default_factory=MomentsSpec)
     linear: LinearMap | None = None
     watched: bool = False
     geometry: Geometry | None = None
+    losses: LossQuestion | None = None
 
 
 class Ask:

@@ -42,6 +42,11 @@ _TAIL = sqrt(0.6)
 # A normal number that is positive although its mean is so many deviations below zero is small.
 _FAR = -30.0
 _MOST_LOST = 0.95
+# The norm of what a row loses in its columns, over what it loses of its squared length: 1 where it
+# is long in one column alone.
+_ALONG = 0.7
+# Part of all losses from which nothing more is given back for those beyond the limit.
+_LEAST_COUNTED = 0.3
 # Half powers of two from which squared lengths are told apart: scales that the survey does not see
 # are far too wide.
 _SHORTEST = -15
@@ -49,10 +54,16 @@ _SHORTEST = -15
 
 @dataclass(frozen=True)
 class Shortening:
-    """Squared length per column to which rows are scaled down, and the part that is lost."""
+    """Squared length per column to which rows are scaled down, and the part that is lost.
+
+    ``limit`` is the largest loss of a row, in squared encoded units, that sums of losses count, and
+    ``counted`` the part of all losses that they count for it.
+    """
 
     energy: float
     lost: float
+    limit: float = 1.0
+    counted: float = 1.0
 
 
 def find_lengths(
@@ -64,6 +75,7 @@ def find_lengths(
     entry_std: float,
     n_values: int,
     n_levels: int = 0,
+    loss_std: float = 0.0,
 ) -> Shortening:
     """Choose the length at which noise and what is lost cost least together.
 
@@ -79,6 +91,8 @@ def find_lengths(
         Encoded columns but for the intercept and indicators of missing values.
     n_levels : int
         Those of them that are levels of categories.
+    loss_std : float
+        Standard deviation of the noise on sums of losses, in units of their limit.
     """
     window = Window(0.0, 1.0, CELLS)
     answer = ask(HistogramQuestion(windows=(window,), watched=True, geometry=geometry))
@@ -90,7 +104,7 @@ def find_lengths(
     std = noise.std(disjoint=True)
     last = last_ring(counts, std, noise.evidence(std, _FALSE_BINS / (len(RUNS) * len(counts))))
     if last is None:
-        return Shortening(USUAL, 0.0)
+        return Shortening(USUAL, 0.0, USUAL * n_values)
     # Bins are open above only where rows are as long as can be told.
     middle, ends = (edges[:-1] + np.minimum(edges[1:], 2 * edges[-2])) / 2, edges[1:]
     seen, variances = _expected(counts, std, last, middle)
@@ -107,7 +121,23 @@ def find_lengths(
     best = int(np.argmin(spread**2 + taken**2))
     # It is rarely stated far too small: a standard deviation is added.
     doubt = sqrt(float(beyond[best] ** 2 @ variances)) / whole
-    return Shortening(float(ends[best]), float(min(lost[best] + doubt, _MOST_LOST)))
+    limits = _limit(_ALONG * n_values * beyond[best], seen, loss_std, n_values)
+    return Shortening(float(ends[best]), float(min(lost[best] + doubt, _MOST_LOST)), *limits)
+
+
+def _limit(losses: Floats, rows: Floats, std: float, n_columns: int) -> tuple[float, float]:
+    """The limit at which noise, and what is beyond it, cost sums of losses least together.
+
+    And the part of the losses that are counted with it.
+    """
+    # What is beyond is taken to be one column's, and the noise is in all of them.
+    limits = losses[losses > 0]
+    if not len(limits):
+        return 1.0, 1.0
+    beyond = np.maximum(losses - limits[:, None], 0.0) @ rows
+    best = int(np.argmin(beyond**2 / n_columns + (std * limits) ** 2))
+    whole = max(float(losses @ rows), float(limits[0]))
+    return float(limits[best]), max(_LEAST_COUNTED, 1.0 - float(beyond[best]) / whole)
 
 
 def _expected(counts: Floats, std: float, last: int, squares: Floats) -> tuple[Floats, Floats]:

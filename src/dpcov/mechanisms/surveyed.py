@@ -5,7 +5,7 @@ Privacy
 Guarantee : the budget, split between the survey and the mechanism.  Neighbors, unit : as in
     the mechanism.
 Private input : histograms of all columns, a first matrix, a histogram of lengths, then the
-    mechanism's moments in the geometry.
+    mechanism's moments in the geometry, and what scaling rows down takes of every column.
 Numerics : the mechanism's; the survey is exact.  Proof : survey.md.
 
 Sensitivity
@@ -34,9 +34,10 @@ from dpcov.mechanisms.base import Calibration, Mechanism, Problem, check_budget
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
+from dpcov.mechanisms.losses import AskedInside, loss_noise, numbers
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey
-from dpcov.mechanisms.survey_counts import Spread
+from dpcov.mechanisms.survey_counts import CountNoise, Spread
 from dpcov.mechanisms.whitening import RESOLVED, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -60,6 +61,9 @@ LENGTHS = Fraction(1, 5)
 # in the last: with half of it intervals of a release with little noise covered too seldom.
 FIRST_LOOK = Fraction(1, 5)
 
+# Part of the budget for what scaling rows down takes of columns: it costs 3 % of error.
+LOSSES, LOSSES_PURE = Fraction(1, 16), Fraction(1, 32)
+
 # Mean squared length of rows in the first matrix at most, over what the survey saw on average,
 # where it saw at least that part of the columns; otherwise a look says how long they are.
 _FIRST_LENGTH, _SEEN = 2.0, 0.5
@@ -77,10 +81,14 @@ _INDICATOR = 0.7
 
 @dataclass(frozen=True, kw_only=True)
 class SurveyedCalibration(Calibration):
-    """What the survey costs, and calibrations of a first matrix and of the rest; None: not made."""
+    """What the survey costs, and calibrations of a first matrix and of the rest; None: not made.
+
+    ``losses`` is the cost of what scaling rows down takes of columns.
+    """
 
     survey: Cost | None
     first: Calibration | None = None
+    losses: Cost | None = None
     inner: Calibration
 
 
@@ -151,6 +159,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             assert made.survey is not None
             of_columns = part_of(made.survey, 1 - LENGTHS)
             check_cost(of_columns, self.columns, problem)
+            if made.losses is not None:
+                loss_noise(made.losses, problem)
             if pays(of_columns, self.columns, problem):
                 return made
         return SurveyedCalibration(
@@ -192,6 +202,9 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     ) -> SurveyedCalibration:
         promise = budget.promise
         whole_table = replace(problem, n_groups=1)
+        losses = LOSSES_PURE if isinstance(promise, PureDP) else LOSSES
+        losses *= self._asks_losses(problem)
+        rest = 1 - share - first - losses
 
         def calibrated(**part: Fraction) -> Calibration:
             found: Calibration = self.inner.calibrate(problem, Budget(**part))
@@ -203,7 +216,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                 promise=promise,
                 survey=PureDP(epsilon=epsilon * share),
                 first=_first(whole_table, Budget(epsilon=epsilon * first)) if first else None,
-                inner=calibrated(epsilon=epsilon * (1 - share - first)),
+                losses=PureDP(epsilon=epsilon * losses) if losses else None,
+                inner=calibrated(epsilon=epsilon * rest),
             )
         if isinstance(promise, ZCDP):
             whole = promise.rho
@@ -211,17 +225,22 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             # One Gaussian mechanism of this multiplier keeps the promise, and so do several.
             multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta)
             whole = 1 / (2 * multiplier**2)
-        inner = calibrated(rho=whole * (1 - share - first))
+        inner = calibrated(rho=whole * rest)
         if inner.noise_multiplier is None:
             whole = budget.zcdp_rho()
-            inner = calibrated(rho=whole * (1 - share - first))
+            inner = calibrated(rho=whole * rest)
         return SurveyedCalibration(
             promise=promise,
-            noise_multiplier=_together(inner, whole * (share + first), promise),
+            noise_multiplier=_together(inner, whole * (1 - rest), promise),
             survey=ZCDP(rho=whole * share),
             first=_first(whole_table, Budget(rho=whole * first)) if first else None,
+            losses=ZCDP(rho=whole * losses) if losses else None,
             inner=inner,
         )
+
+    def _asks_losses(self, problem: Problem) -> bool:
+        """Whether it is asked what columns lose: levels tell by themselves, groups would share."""
+        return problem.n_groups == 1 and self.keeps_intercept and bool(numbers(self.declared))
 
     def draw(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
@@ -229,11 +248,16 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         """Survey, then ask and draw in the geometry that it gives."""
         if calibration.survey is None:
             return self.inner.draw(ask.under(None), calibration.inner, problem, entropy)
-        geometry, notes = self.find(ask, calibration, problem, entropy)
+        geometry, lengths, notes = self.find(ask, calibration, problem, entropy)
         columns = geometry.apply(self.declared)
-        made = self.inner.draw(ask.under(geometry), calibration.inner, problem, entropy)
+        asked = AskedInside(ask, geometry, self.declared, calibration.losses, lengths.limit)
+        made = self.inner.draw(Ask(asked), calibration.inner, problem, entropy)
+        made = made if geometry.linear is None else with_map(made, geometry.linear)
+        if calibration.losses is not None:
+            noise = loss_noise(calibration.losses, problem)
+            made = asked.publish(made, noise, lengths.counted, entropy)
         return replace(
-            made if geometry.linear is None else with_map(made, geometry.linear),
+            made,
             columns=columns,
             norm_bound=geometry.bound(columns),
             lost=geometry.lost,
@@ -242,8 +266,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
 
     def find(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
-    ) -> tuple[Geometry, list[str]]:
-        """The geometry of a survey, and how it was found."""
+    ) -> tuple[Geometry, Shortening, list[str]]:
+        """The geometry of a survey, the lengths that it has of rows, and how it was found."""
         assert calibration.survey is not None
         costs = part_of(calibration.survey, 1 - LENGTHS), part_of(calibration.survey, LENGTHS)
         spreads = survey(ask, self.columns, costs[0], problem, entropy)
@@ -258,7 +282,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             else:
                 first_look = FIRST_LOOK
                 look = part_of(costs[1], first_look)
-                usual = self._lengths(ask, full, look, calibration.first, problem, entropy)
+                usual = self._lengths(ask, full, look, calibration.first, problem, entropy, 0.0)
             shortened = self._shortened(full, usual)
             linear = self._linear(ask, shortened, calibration.first, problem, entropy)
             # No row is scaled down before lengths are measured.
@@ -271,8 +295,10 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                 f"{calibration.first.promise}"
             )
         look = part_of(costs[1], 1 - first_look)
-        lengths = self._lengths(ask, full, look, calibration.inner, problem, entropy)
-        return self._shortened(full, lengths), notes
+        losses = calibration.losses
+        loss_std = 0.0 if losses is None else CountNoise(losses, problem).std(disjoint=True)
+        lengths = self._lengths(ask, full, look, calibration.inner, problem, entropy, loss_std)
+        return self._shortened(full, lengths), lengths, notes
 
     def _lengths(
         self,
@@ -282,10 +308,12 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         rest: Calibration,
         problem: Problem,
         entropy: Entropy,
+        loss_std: float,
     ) -> Shortening:
         std = entry_std(rest, problem)
         levels = sum(column.kind == "category" for column in self.declared)
-        return find_lengths(ask, geometry, cost, problem, entropy, std, self._n_features, levels)
+        features = self._n_features
+        return find_lengths(ask, geometry, cost, problem, entropy, std, features, levels, loss_std)
 
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.

@@ -40,6 +40,7 @@ from dpcov.published.estimate.levels import (
 )
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
+from dpcov.published.estimate.stretch import Stretch, average, restored, stretch_of
 from dpcov.published.estimate.unit import STEP, UnitEstimate, centered, probes, with_noise
 from dpcov.published.file import member_record
 from dpcov.published.frame import Frame
@@ -101,7 +102,7 @@ class BaseRelease(ReleaseRecord):
             matrix=raw,
             trace_bound=self.manifest.norm_bound**2 * max(1.0, self._moment.trace_bound),
             intercept=intercept,
-            is_centered=any(column.lower is not None for column in self.features),
+            is_centered=any(column.lower is not None for column in self.encoded_features),
         )
 
     @cached_property
@@ -138,8 +139,61 @@ class BaseRelease(ReleaseRecord):
         mean, covariance = self.frame.mean(self._centered[1]), self._centered[2]
         return row_factors(mean, self.frame.covariance(covariance), law, columns, lost)
 
+    @cached_property
+    def stretch(self) -> Stretch | None:
+        """What gives deviations back that scaling rows down took; None where nothing tells."""
+        if self.members:
+            return average([each.stretch for each in self.members if each.stretch is not None])
+        return self._own_stretch()
+
+    @on_one_thread
+    def _own_stretch(self) -> Stretch | None:
+        law, losses = moment_noise(self.unit, self.manifest, self.frame), self.statistics.losses
+        if losses is None or law is None or not self._knows_means:
+            return None
+        intercept, mean, raw = self._centered
+        # Squared encoded units, a row; an intercept that is not whole stands for fewer rows.
+        unit = losses.unit / (self.unit.n_rows * intercept * self.manifest.norm_bound**2)
+        shrunk = self._covariance_of_rows(find_post(self.statistics.post))
+        return stretch_of(
+            self.encoded_features,
+            self.statistics.arrays["losses"] * unit,
+            sqrt(float(losses.variance)) * unit,
+            losses.counted,
+            np.diagonal(self.frame.covariance(raw)),
+            hidden_variance(self.frame.mean(mean), law),
+            np.asarray(np.nan_to_num(correlation_of(shrunk))),
+        )
+
+    @cached_property
+    def restored_features(self) -> tuple[EncodedColumn, ...]:
+        """The encoded features, with units that give back what scaling rows down took."""
+        if self.stretch is None:
+            return self.encoded_features
+        means = self.frame.mean(self._centered[1]) if self.pairwise is None else self.pairwise.mean
+        return restored(self.encoded_features, means, self.stretch)
+
+    @cached_property
+    def features(self) -> tuple[EncodedColumn, ...]:
+        """The restored features without the indicators of missing values.
+
+        Without an intercept nothing is known of the rows in which a value is present, and
+        indicators are features like others.
+        """
+        return tuple(self.restored_features[place] for place in self.shown)
+
+    @property
+    def centers(self) -> Array:
+        """What the features are encoded around, shape (p,)."""
+        return np.array([column.center for column in self.features])
+
+    @property
+    def half_ranges(self) -> Array:
+        """Units of the encoded features, shape (p,)."""
+        return np.array([column.half_range for column in self.features])
+
     def _of(self, values: Array, indicators: bool) -> Array:
-        return values if indicators else values[np.ix_(*[self._shown] * values.ndim)]
+        return values if indicators else values[np.ix_(*[self.shown] * values.ndim)]
 
     @cached_property
     def pairwise(self) -> PresentMoments | None:
@@ -154,9 +208,9 @@ class BaseRelease(ReleaseRecord):
         if self.presence is None:
             return law
         if not self._knows_means or self.pairwise is None:
-            return law if indicators else law.on(self._shown)
+            return law if indicators else law.on(self.shown)
         law = law.over_present(self.presence, self.pairwise)
-        return law if indicators else law.on(self._shown)
+        return law if indicators else law.on(self.shown)
 
     @property
     def row_maps(self) -> tuple[Array | None, ...]:
@@ -197,7 +251,7 @@ class BaseRelease(ReleaseRecord):
 
     def _positive(self, covariance: Array) -> Array:
         # Of values alone: noise on a rare indicator is many times its spread.
-        found, own = covariance.copy(), np.ix_(self._shown, self._shown)
+        found, own = covariance.copy(), np.ix_(self.shown, self.shown)
         found[own] = positive(covariance[own])
         return found
 
@@ -339,7 +393,7 @@ class BaseRelease(ReleaseRecord):
 
     def mean_vector(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Array:
         """Estimated means of the features, (p,), in original units, within the public bounds."""
-        columns, present = self.encoded_features, self.pairwise
+        columns, present = self.restored_features, self.pairwise
         if present is not None and self.presence is not None and missing != "pairwise":
             found = self._covariance_of_rows(find_post(self.statistics.post))
             moment = moment_of(self.frame.mean(self._centered[1]), found)
@@ -358,7 +412,7 @@ class BaseRelease(ReleaseRecord):
         """Estimated covariance, (p, p), in original units."""
         # Post-processing happens in encoded units, where bounded columns have comparable scale.
         encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
-        units = np.array([column.half_range for column in self.encoded_features])
+        units = np.array([column.half_range for column in self.restored_features])
         return self._of(encoded * np.outer(units, units), indicators)
 
     def correlation_matrix(
@@ -367,7 +421,7 @@ class BaseRelease(ReleaseRecord):
         """Estimated correlations, (p, p); NaN where a variance is zero and its noise unknown."""
         encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
         noise = noise_of(self, post or self.statistics.post, indicators=True)
-        pairs = zip(self.mean_vector(indicators=True), self.encoded_features, strict=True)
+        pairs = zip(self.mean_vector(indicators=True), self.restored_features, strict=True)
         shifts = np.array([(mean - each.center) / each.half_range for mean, each in pairs])
         found = correlation_of(encoded, least=hidden_variance(shifts, noise))
         return self._of(found, indicators)
@@ -410,7 +464,7 @@ class BaseRelease(ReleaseRecord):
         if self.presence is None:
             return {}
         law, shares = noise_of(self, indicators=True), self.mean_vector(indicators=True)
-        columns = self.encoded_features
+        columns = self.restored_features
         units = np.array([column.half_range for column in columns])
         noise = np.full(len(columns), np.nan)
         if law is not None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dpcov.published.columns import count_numbers
 from dpcov.published.manifest import Manifest
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics, PublishedArray
 
@@ -29,6 +30,8 @@ def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
         whole = records == manifest.members and set(arrays) == set(records)
         return len(manifest.combined) > 1 and whole and not nested
     if manifest.combined or not _map_fits(manifest, statistics):
+        return False
+    if not _losses_fit(manifest, statistics):
         return False
     if statistics.layout == "estimate":
         moment = arrays.get("second_moment")
@@ -58,6 +61,16 @@ def _map_fits(manifest: Manifest, statistics: NoisyStatistics) -> bool:
         return False
     features = linear[:, d - p :].astype(np.float64)
     return bool(np.abs(linear).max() < 2**53 and np.linalg.matrix_rank(features) == p)
+
+
+def _losses_fit(manifest: Manifest, statistics: NoisyStatistics) -> bool:
+    # A sum for every column of numbers, beside an intercept.
+    losses, numbers = statistics.arrays.get("losses"), count_numbers(manifest.columns)
+    if losses is None or statistics.losses is None:
+        return losses is None and statistics.losses is None
+    fits = losses.shape == (numbers,) and losses.dtype == np.int64
+    has_intercept = manifest.columns[0].kind == "intercept"
+    return fits and has_intercept and np.isfinite(statistics.losses.unit)
 
 
 def _types_fit(arrays: Arrays, noise: NoiseLaw) -> bool:

@@ -23,6 +23,11 @@ def count_values(columns: Iterable["EncodedColumn"]) -> int:
     return sum(column.kind not in ("intercept", "missing") for column in columns)
 
 
+def count_numbers(columns: Iterable["EncodedColumn"]) -> int:
+    """Encoded columns of numbers."""
+    return sum(column.kind == "numeric" for column in columns)
+
+
 def count_indicators(columns: Iterable["EncodedColumn"]) -> int:
     """Encoded columns that say what is missing."""
     return sum(column.kind == "missing" for column in columns)

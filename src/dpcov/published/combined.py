@@ -178,7 +178,7 @@ def reference_of(members: Sequence["ReleaseRecord"]) -> "ReleaseRecord":
     return min(
         members,
         key=lambda member: (
-            all(column.lower is None for column in member.features),
+            all(column.lower is None for column in member.encoded_features),
             _base(member) * member.manifest.norm_bound**4,
         ),
     )

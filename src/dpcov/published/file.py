@@ -66,7 +66,7 @@ def _said(record: dict[str, Any]) -> dict[str, Any]:
         if column.get("lower") is None:
             column.pop("lower", None)
             column.pop("upper", None)
-    for name, nothing in (("lost", 0.0), ("linear_exponent", None)):
+    for name, nothing in (("lost", 0.0), ("linear_exponent", None), ("losses", None)):
         if record["statistics"][name] == nothing:
             del record["statistics"][name]
     if not record["disjoint"]:

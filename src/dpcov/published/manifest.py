@@ -14,7 +14,7 @@ import msgspec
 from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Guarantee, Neighbors, Numerics, Promise, PureDP
 from dpcov.published.columns import EncodedColumn, Scale
-from dpcov.published.statistics import Layout, NoiseLaw, Post, PostOptions
+from dpcov.published.statistics import Layout, LossLaw, NoiseLaw, Post, PostOptions
 
 FORMAT_NAME: Final = "dpcov-release"
 FORMAT_VERSION: Final = 1
@@ -84,6 +84,7 @@ class StatisticsRecord(_Record, frozen=True, kw_only=True):
     post_options: PostOptions = PostOptions()
     lost: float = 0.0
     linear_exponent: int | None = None
+    losses: LossLaw | None = None
 
 
 class Manifest(_Record, frozen=True, kw_only=True):

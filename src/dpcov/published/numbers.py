@@ -124,6 +124,10 @@ def _estimates(release: BaseRelease) -> Estimates:
     # Scaling rows down takes this part of all squared lengths, and so of an average variance.
     lost = min(release.statistics.lost, MOST_LOST)
     taken = np.sqrt(spreads) * (1 / np.sqrt(1 - lost) - 1)
+    if release.stretch is not None:
+        # Numbers have it back, as far as noise lets it be known.
+        unsure = np.sqrt(spreads) * release.stretch.unsure[release.shown] / 2
+        taken = np.where([c.kind == "numeric" for c in release.features], unsure, taken)
     pulled = PULLED * lost * np.sqrt(spreads / (1 - lost))
     moved = correlation - correlation_of(noisy, least=hidden)
     return Estimates(

@@ -18,7 +18,6 @@ from dpcov.published.estimate.entry_noise import Places
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 from dpcov.published.file import Arrays, fingerprint
 from dpcov.published.frame import Frame
-from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import Manifest, read_guarantee
 from dpcov.published.statistics import NoisyStatistics
 
@@ -64,30 +63,10 @@ class ReleaseRecord:
         """The encoded columns without the intercept, indicators of missing values included."""
         return tuple(column for column in self.manifest.columns if column.kind != "intercept")
 
-    @cached_property
-    def features(self) -> tuple[EncodedColumn, ...]:
-        """The encoded columns without the intercept and without indicators of missing values.
-
-        Without an intercept nothing is known of the rows in which a value is present, and
-        indicators are features like others.
-        """
-        encoded = self.encoded_features
-        return tuple(encoded[place] for place in self._shown)
-
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, without the intercept and indicators of missing values."""
-        return tuple(column.name for column in self.features)
-
-    @property
-    def centers(self) -> Array:
-        """Centers of the features' public bounds, shape (p,)."""
-        return np.array([column.center for column in self.features])
-
-    @property
-    def half_ranges(self) -> Array:
-        """Half widths of the features' public bounds, shape (p,)."""
-        return np.array([column.half_range for column in self.features])
+        return tuple(self.encoded_features[place].name for place in self.shown)
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -122,6 +101,7 @@ class ReleaseRecord:
         return self.manifest.norm_bound**-2.0 if self.manifest.intercept_is_public else None
 
     @cached_property
-    def _shown(self) -> Places:
+    def shown(self) -> Places:
+        """Places of the features among all encoded ones."""
         kept = [c.kind != "missing" or not self.has_intercept for c in self.encoded_features]
         return np.flatnonzero(kept)

@@ -51,6 +51,20 @@ class NoiseLaw:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LossLaw:
+    """Noisy sums of what scaling rows down took of the columns of numbers.
+
+    ``unit`` is that of the sums, in squared encoded units, ``variance`` that of their noise, in
+    squared units of the sums.  The longest rows add less than they lost: ``counted`` is the part
+    of all losses that is in the sums, as far as is known.
+    """
+
+    unit: Annotated[float, msgspec.Meta(gt=0)]
+    variance: Variance
+    counted: Annotated[float, msgspec.Meta(gt=0, le=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class PostOptions:
     """Choices within a post-processing: ``trace`` for ``projection``, the others for ``threshold``.
 
@@ -102,3 +116,5 @@ class NoisyStatistics:
     linear_exponent: int | None = None
     # Part of all squared lengths that scaling long rows down took, as found privately.
     lost: float = 0.0
+    # Of ``arrays["losses"]``, one for every column of numbers; None where nobody asked.
+    losses: LossLaw | None = None

@@ -133,6 +133,9 @@ class MomentLaw:
     longest: float = inf
     # What means are divided by because rows are shorter, (d,); None: one.
     shorter: Array | None = None
+    # Deviations of the variances' units, over those units, where the release says what scaling rows
+    # down took of every column, (d,); None: it does not.
+    stretch_stds: Array | None = None
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
     # Tails of the noise, from 0, normal, to 1, those of a Laplace law.
@@ -220,7 +223,12 @@ class MomentLaw:
         """The same with the common factor, which variances and penalties feel."""
         if not self.lost:
             return self.taken
-        return np.asarray(self.taken + self.lost / (1 - self.lost) * self.shortened)
+        part = self.lost / (1 - self.lost)
+        if self.stretch_stds is not None:
+            # Columns have it back, as far as is known.
+            known = self.stretch_stds[self.stretch_stds > 0]
+            part = float(np.sqrt(np.mean(known**2))) if len(known) else part
+        return np.asarray(self.taken + part * self.shortened)
 
     @cached_property
     def restored(self) -> "MomentLaw":

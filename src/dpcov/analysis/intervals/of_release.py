@@ -15,6 +15,7 @@ import numpy as np
 from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.problems import UnknownNoiseError
+from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.estimate.present import MissingAs
@@ -105,7 +106,7 @@ def moment_law(
     own, *rest = (_diagonal(each, len(moment), intercept_is_known) for each in noise.alone())
     back, *backs = release.row_maps
     facts: dict[str, Any] = {"moment": moment, "n_rows": unit.n_rows}
-    facts |= {"columns": tuple(release.manifest.columns), "laplace_part": noise.laplace_part}
+    facts |= {"columns": _columns(release), "laplace_part": noise.laplace_part}
     others = list[MomentLaw]()
     for diagonal, other, map_ in zip(rest, noise.others, backs, strict=True):
         law = {"off_diagonal": other.off_diagonal, "diagonal": diagonal, "back": map_}
@@ -115,7 +116,7 @@ def moment_law(
         design = design_of(release)
         design_effect = design.largest_effect if tails == "bounded" else design.effect
         notes = design.sentences(design_effect)
-    factors = release.row_factors
+    factors, stretch = release.row_factors, release.stretch
     raw = MomentLaw(
         **facts,
         off_diagonal=noise.off_diagonal + noise.bias,
@@ -124,6 +125,7 @@ def moment_law(
         others=tuple(others),
         lost=release.statistics.lost,
         shorter=None if factors is None else np.append(1.0, factors.of_means),
+        stretch_stds=None if stretch is None else np.append(0.0, stretch.unsure),
         bias=noise.bias,
         intercept_is_public=intercept_is_known,
         longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
@@ -134,6 +136,12 @@ def moment_law(
         notes=notes,
     )
     return _over_present(release, raw) if missing == "pairwise" else _of_all_rows(release, raw)
+
+
+def _columns(release: Release) -> tuple[EncodedColumn, ...]:
+    # With the intercept first, where there is one.
+    start = release.manifest.columns[: int(release.has_intercept)]
+    return (*start, *release.restored_features)
 
 
 def _over_present(release: Release, raw: MomentLaw) -> MomentLaw:

@@ -85,7 +85,7 @@ class DeviceMoments:
     def add_host(self, block: Any) -> None:
         """Encode a block here and add it there."""
         with watching(self._moments, self.task.watched) as seen:
-            rows, groups = self.task.encoding.encode(block, seen)
+            rows, groups = self.task.encoding.encode(block, seen, self._moments.losses)
         self.add(self.on.from_host(np.ascontiguousarray(rows)), groups)
 
     def add(self, rows: Array, groups: NDArray[np.intp] | None) -> None:

@@ -24,6 +24,7 @@ from dpcov.data.groups import Grouping
 from dpcov.data.histograms import HistogramQuestion, Histograms
 from dpcov.data.layout import FileLayout
 from dpcov.data.linear import LinearMap
+from dpcov.data.losses import Losses, LossQuestion
 from dpcov.data.memory import allowed_bytes, gib
 from dpcov.data.moments import Moments, MomentsSpec, Places
 from dpcov.data.questions import watching
@@ -97,13 +98,20 @@ class TableEncoding:
         """The columns that the schema names, and the grouping column."""
         return {**self.encoder.wanted, **(self.grouping.wanted if self.grouping else {})}
 
-    def encode(self, block: Block, seen: Seen | None = None) -> EncodedBlock:
-        """Encode a block of the wanted columns; the next block in this thread overwrites it."""
-        return self.encoder.encode(block, self._room, seen), self._groups(block)
+    def encode(
+        self, block: Block, seen: Seen | None = None, losses: Losses | None = None
+    ) -> EncodedBlock:
+        """Encode a block of the wanted columns; the next block in this thread overwrites it.
 
-    def inhabited(self, block: Block, seen: Seen | None = None) -> InhabitedBlock:
+        ``losses`` is told the rows that are scaled down.
+        """
+        return self.encoder.encode(block, self._room, seen, losses), self._groups(block)
+
+    def inhabited(
+        self, block: Block, seen: Seen | None = None, losses: Losses | None = None
+    ) -> InhabitedBlock:
         """The same, and the columns that rows have; others are zero."""
-        rows, places = self.encoder.inhabited(block, self._room, seen)
+        rows, places = self.encoder.inhabited(block, self._room, seen, losses)
         return rows, self._groups(block), places
 
     def _groups(self, block: Block) -> NDArray[np.intp] | None:
@@ -132,11 +140,15 @@ class BallEncoding:
     wanted: None = None
     layout: None = None
 
-    def encode(self, block: Block, seen: Seen | None = None) -> EncodedBlock:
-        """Encode a block."""
+    def encode(
+        self, block: Block, seen: Seen | None = None, losses: Losses | None = None
+    ) -> EncodedBlock:
+        """Encode a block; nobody asks what numbers without a schema lose."""
         return encode_array(self._rows(block, seen), self.norm_bound), None
 
-    def inhabited(self, block: Block, seen: Seen | None = None) -> InhabitedBlock:
+    def inhabited(
+        self, block: Block, seen: Seen | None = None, losses: Losses | None = None
+    ) -> InhabitedBlock:
         """The same, with all columns."""
         return *self.encode(block, seen), None
 
@@ -213,6 +225,7 @@ class MomentsTask(Task):
     spec: MomentsSpec
     linear: LinearMap | None = None
     watched: bool = False
+    losses: LossQuestion | None = None
 
     @property
     def n_matrices(self) -> int:
@@ -226,12 +239,17 @@ class MomentsTask(Task):
 
     def empty(self) -> Moments:
         """Moments of no rows."""
-        return Moments(self.encoding.n_features, self.spec, norm_bound=self.encoding.norm_bound)
+        return Moments(
+            self.encoding.n_features,
+            self.spec,
+            norm_bound=self.encoding.norm_bound,
+            losses=self.losses,
+        )
 
     def add(self, answer: Moments, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Encode, map and add."""
         with watching(answer, self.watched) as seen:
-            rows, codes, places = self.encoding.inhabited(block, seen)
+            rows, codes, places = self.encoding.inhabited(block, seen, answer.losses)
         if self.linear is not None:
             rows, places = self.linear.apply(rows, places), None
         answer.add(rows, groups if codes is None else codes, places=places, overwrite=True)

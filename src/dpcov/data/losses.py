@@ -1,0 +1,108 @@
+"""Add up exactly what scaling long rows down takes of the spread of every column.
+
+Contract: what a row adds depends on that row and on public numbers alone: integers, none negative,
+of an l2 norm, or l1 norm, of at most :data:`UNIT`.  Sums do not depend on blocks, order, threads or
+engine.  **Sensitive** throughout.
+"""
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.errors import DataError, NumericError
+
+FloatMatrix = NDArray[np.float64]
+
+UNIT = 2**20
+"""What a row adds at most, in integers."""
+
+# Far more than a limit, and finite when squared.
+_MOST = 2.0**60
+# Sums beyond this, of about four thousand billion rows, are refused.
+_LARGEST = 2**62
+
+
+@dataclass(frozen=True)
+class LossQuestion:
+    """The sum of (x_j - m_j)² (1 - s²) over the rows that are scaled down by s < 1, by column j.
+
+    One person with k rows moves the vector of all sums by at most ``sqrt(2) k`` (replace-one) or
+    ``k`` (add-remove-one), times :data:`UNIT`, in the l2 norm where ``in_l2``; else by ``2 k`` or
+    ``k`` in the l1 norm: a row whose vector is longer than ``limit`` is scaled down to it.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Places among the encoded columns.
+    middles : tuple of float
+        The encoded values that rows are scaled down around.
+    limit : float
+        The norm that is counted as one :data:`UNIT`, in squared encoded units.
+    in_l2 : bool
+    """
+
+    columns: tuple[int, ...]
+    middles: tuple[float, ...]
+    limit: float
+    in_l2: bool
+
+    def of_rows(self, values: FloatMatrix, divisors: FloatMatrix) -> NDArray[np.int64]:
+        """What (n, k) encoded rows add that are divided by (n,) divisors of at least one."""
+        # Every step is one correctly rounded operation on a row's own numbers, in a fixed order.
+        norms, parts = np.zeros(len(values)), []
+        with np.errstate(over="ignore"):
+            taken = 1.0 - 1.0 / (divisors * divisors)
+            for column, middle in zip(values.T, self.middles, strict=True):
+                distances = column - middle
+                part = np.minimum(distances * distances * taken, _MOST * self.limit)
+                parts.append(part)
+                norms += part * part if self.in_l2 else part
+        norms = np.maximum(np.sqrt(norms) if self.in_l2 else norms, self.limit)
+        # A hair less than the unit: rounding cannot make a row longer, and whole numbers are less.
+        factors = (UNIT * (1 - 2.0**-30)) / norms
+        sums = [int(np.floor(part * factors).astype(np.int64).sum()) for part in parts]
+        return np.array(sums, dtype=np.int64)
+
+
+class Losses:
+    """Sums that answer a `LossQuestion`; several threads may :meth:`add` at a time."""
+
+    def __init__(self, question: LossQuestion) -> None:
+        self.question = question
+        self.sums = np.zeros(len(question.columns), dtype=np.int64)
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return "Losses(<sensitive>)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Losses):
+            return NotImplemented
+        return self.question == other.question and np.array_equal(self.sums, other.sums)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getstate__(self) -> tuple[LossQuestion, NDArray[np.int64]]:
+        return self.question, self.sums
+
+    def __setstate__(self, state: tuple[LossQuestion, NDArray[np.int64]]) -> None:
+        self.question, self.sums = state
+        self._lock = threading.Lock()
+
+    def add(self, values: FloatMatrix, divisors: FloatMatrix) -> None:
+        """Add rows that are scaled down."""
+        self._plus(self.question.of_rows(values, divisors))
+
+    def merge(self, other: "Losses") -> None:
+        """Add the sums of other rows."""
+        if self.question != other.question:
+            raise DataError("These sums answer different questions.")
+        self._plus(other.sums)
+
+    def _plus(self, sums: NDArray[np.int64]) -> None:
+        with self._lock:
+            self.sums = self.sums + sums
+            if self.sums.size and int(self.sums.max()) > _LARGEST:
+                raise NumericError("There are more rows than sums can hold.")

@@ -1,0 +1,110 @@
+"""Publish what scaling long rows down takes of every column of numbers.
+
+Privacy
+-------
+Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Neighbors, unit : as in the survey.
+Private input : sums over the rows that a public geometry scales down.  Numerics : exact.
+Proof : survey.md, Theorem 6.
+
+Sensitivity
+-----------
+That of one vector a row, of norm one in units of the limit: survey.md, Lemma 6.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpcov.data.geometry import Geometry
+from dpcov.data.losses import UNIT, LossQuestion
+from dpcov.data.moments import Moments
+from dpcov.data.questions import Ask, MomentsQuestion
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.finished import Cost
+from dpcov.mechanisms.survey_counts import CountNoise
+from dpcov.noise.entropy import Entropy
+from dpcov.privacy.guarantee import ZCDP
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.statistics import LossLaw, NoisyStatistics
+
+
+def numbers(columns: Sequence[EncodedColumn]) -> tuple[int, ...]:
+    """Places of the numbers among encoded columns: of them alone losses are asked."""
+    return tuple(place for place, column in enumerate(columns) if column.kind == "numeric")
+
+
+def loss_noise(cost: Cost, problem: Problem) -> CountNoise:
+    """Noise on the sums; BudgetError where so much cannot be drawn."""
+    noise = CountNoise(cost, problem, UNIT)
+    noise.std(disjoint=True)
+    return noise
+
+
+class AskedInside:
+    """Answers the questions of a mechanism in a geometry, and asks for losses in the same pass.
+
+    Parameters
+    ----------
+    columns : sequence of EncodedColumn
+        With an intercept first.
+    cost : Cost, optional
+        Of the losses; None: they are not asked.
+    limit : float
+        What a row loses at most, in squared encoded units.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        geometry: Geometry,
+        columns: Sequence[EncodedColumn],
+        cost: Cost | None,
+        limit: float,
+    ) -> None:
+        self._ask, self._geometry = ask, geometry
+        self._losses = None if cost is None else _question(geometry, columns, cost, limit)
+        self._moments: Moments | None = None
+
+    def __repr__(self) -> str:
+        return "AskedInside(<sensitive>)"
+
+    def __call__(self, question: Any) -> Any:
+        """The answer, exact and sensitive."""
+        question = replace(question, geometry=self._geometry, watched=True)
+        if not isinstance(question, MomentsQuestion):
+            return self._ask(question)
+        self._moments = self._ask(replace(question, losses=self._losses))
+        return self._moments
+
+    def publish(
+        self, made: NoisyStatistics, noise: CountNoise, counted: float, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Statistics with noisy losses, of which ``counted`` is the part below the limit."""
+        assert self._moments is not None and self._moments.losses is not None
+        losses = self._moments.losses
+        noisy = losses.sums + noise.draw(len(losses.sums), entropy, disjoint=True)
+        law = LossLaw(
+            unit=losses.question.limit / UNIT,
+            variance=str(round(noise.std(disjoint=True) ** 2)),
+            counted=counted,
+        )
+        return replace(made, arrays={**made.arrays, "losses": noisy}, losses=law)
+
+
+def _question(
+    geometry: Geometry, columns: Sequence[EncodedColumn], cost: Cost, limit: float
+) -> LossQuestion:
+    middles = np.zeros(len(columns))
+    if geometry.linear is not None:
+        # Rows are scaled down toward what is mapped to zero.
+        matrix = geometry.linear.matrix
+        middles[1:] = -np.linalg.solve(matrix[:, 1:], matrix[:, 0])
+    places = numbers(columns)
+    return LossQuestion(
+        columns=places,
+        middles=tuple(float(middles[place]) for place in places),
+        limit=limit,
+        in_l2=isinstance(cost, ZCDP),
+    )

@@ -1,0 +1,124 @@
+"""Give columns back the spread that scaling long rows down took, from noisy sums of what it was.
+
+Contract: reads noisy numbers only, deterministically.  Derived in docs/shrinkage.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.linalg.symmetric import Array
+
+# Deviations that losses may have between columns, relative to variances; their likelihoods weigh.
+_SPREADS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+
+
+# Deviation of what is not counted of a column's loss, over the average (measured).
+_UNEVEN = 1.5
+
+
+class Stretch(NamedTuple):
+    """What deviations of the features are multiplied by, (p,), at least one.
+
+    ``unsure`` are standard deviations of the squares of the factors, over those squares.
+    """
+
+    factors: Array
+    unsure: Array
+
+
+def stretch(
+    losses: Array, stds: Array, variances: Array, correlation: Array, counted: float = 1.0
+) -> Stretch:
+    """Estimate factors from noisy losses.
+
+    Parameters
+    ----------
+    losses, stds : (p,)
+        What the mean squared deviation of columns lost, and the deviation of its noise.
+    variances : (p,)
+        Positive, of the columns as rows were scaled down.
+    correlation : (p, p)
+        Correlated columns lose alike: where two columns differ by a factor alone, equally much.
+    counted : float
+        Part of all losses that is in ``losses``; which columns the rest is in is not known.
+    """
+    seen, noise = losses / variances, np.diag((stds / variances) ** 2)
+    # Before noise, losses relative to variances follow a normal law of one mean, with covariances
+    # in proportion to squared correlations.
+    alike, ones = np.clip(correlation, -1.0, 1.0) ** 2, np.ones(len(seen))
+    found = []
+    for spread in _SPREADS:
+        own = spread**2 * alike
+        inverse = np.linalg.inv(own + noise)
+        weight = float(ones @ inverse @ ones)
+        mean = max(0.0, float(ones @ inverse @ seen) / weight)
+        rest = seen - mean
+        surprise = rest @ inverse @ rest - np.linalg.slogdet(inverse)[1] + np.log(weight)
+        gain = own @ inverse
+        # The mean has a variance of its own.
+        left = np.diagonal(own - gain @ own) + (ones - gain @ ones) ** 2 / weight
+        found.append((float(surprise), mean + gain @ rest, left))
+    surprises, means, variances_left = (np.array(each) for each in zip(*found, strict=True))
+    likely = np.exp((surprises.min() - surprises) / 2)
+    likely /= likely.sum()
+    estimate = likely @ means
+    left = likely @ (variances_left + (means - estimate) ** 2)
+    estimate = np.maximum(estimate, 0.0)
+    # Some columns lost none of what is not counted, others several times the average.
+    uncounted = estimate * (1 / counted - 1)
+    squares = 1.0 + estimate + uncounted / 2
+    doubt = np.maximum(left, 0.0) + (_UNEVEN * uncounted) ** 2
+    return Stretch(np.sqrt(squares), np.sqrt(doubt) / squares)
+
+
+def stretch_of(
+    columns: Sequence[EncodedColumn],
+    losses: Array,
+    std: float,
+    counted: float,
+    variances: Array,
+    hidden: Array,
+    correlation: Array,
+) -> Stretch:
+    """That of all encoded features; ``losses`` are those of numbers, with noise of ``std``.
+
+    A variance that noise may hide, below ``hidden``, (p,), is nothing to compare with.
+    """
+    places = np.flatnonzero([column.kind == "numeric" for column in columns])
+    shows = variances[places] > hidden[places]
+    factors, unsure, known = np.ones(len(columns)), np.zeros(len(columns)), places[shows]
+    if len(known):
+        alike, stds = correlation[np.ix_(known, known)], np.full(len(known), std)
+        found = stretch(losses[shows], stds, variances[known], alike, counted)
+        factors[known], unsure[known] = found
+    return Stretch(factors, unsure)
+
+
+def average(stretches: Sequence[Stretch]) -> Stretch | None:
+    """What several releases tell together; those that tell nothing have another's geometry."""
+    if not stretches:
+        return None
+    squares = np.mean([each.factors**2 for each in stretches], axis=0)
+    doubts = np.mean([each.unsure**2 for each in stretches], axis=0) / len(stretches)
+    return Stretch(np.sqrt(squares), np.sqrt(doubts))
+
+
+def restored(
+    columns: Sequence[EncodedColumn], means: Array, stretched: Stretch
+) -> tuple[EncodedColumn, ...]:
+    """Encoded columns in larger units, about their encoded means, (p,), which do not change."""
+    triples = zip(columns, means.tolist(), stretched.factors.tolist(), strict=True)
+    return tuple(_restored(*each) for each in triples)
+
+
+def _restored(column: EncodedColumn, mean: float, factor: float) -> EncodedColumn:
+    if factor == 1.0:
+        return column
+    lower, upper = column.bounds
+    center = column.center + column.half_range * mean * (1 - factor)
+    unit = column.half_range * factor
+    return replace(column, center=center, half_range=unit, lower=lower, upper=upper)

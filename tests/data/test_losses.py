@@ -1,0 +1,129 @@
+"""Sums of what scaling rows down takes: exact, of bounded sensitivity, row by row."""
+
+import pickle
+from fractions import Fraction
+from math import isqrt
+
+import dask.dataframe as dask
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import dpcov
+from dpcov.data.engines import TableEncoding
+from dpcov.data.gather import Gathering
+from dpcov.data.geometry import Geometry, Scale
+from dpcov.data.linear import LinearMap
+from dpcov.data.losses import UNIT, Losses, LossQuestion
+from dpcov.data.moments import MomentsSpec
+from dpcov.data.questions import MomentsQuestion
+from dpcov.errors import DataError
+
+LIMIT = 4.0
+NUMBERS = st.floats(-1e150, 1e150) | st.floats(-10, 10)
+ROWS = st.tuples(st.lists(NUMBERS, min_size=3, max_size=3), st.floats(1, 1e150) | st.just(1.0))
+
+
+def question(in_l2, columns=(1, 2, 3), middles=(0.0, 0.5, -1.0), limit=LIMIT):
+    return LossQuestion(columns=columns, middles=middles, limit=limit, in_l2=in_l2)
+
+
+def alone(row, divisor, in_l2):
+    return question(in_l2).of_rows(np.array([row]), np.array([divisor]))
+
+
+@pytest.mark.parametrize("in_l2", [True, False])
+@given(ROWS)
+@example(([1e150, 1e150, 1e150], 1e150))
+@example(([2.0, 0.5, -1.0], 1e9))
+@example(([-1e6, 0.5, -1.0], 1e150))
+def test_no_row_adds_more_than_one_unit(in_l2, row):
+    found = [int(each) for each in alone(*row, in_l2)]
+    assert min(found) >= 0
+    norm = sum(each**2 for each in found) if in_l2 else sum(found)
+    assert norm <= (UNIT**2 if in_l2 else UNIT)
+
+
+@pytest.mark.parametrize("in_l2", [True, False])
+def test_the_sensitivity_is_attained(in_l2):
+    """One row far out in one column, in place of one far out in another; or of none."""
+    first, second = alone([1e9, 0.5, -1.0], 1e6, in_l2), alone([0.0, 1e9, -1.0], 1e6, in_l2)
+    none = alone([3.0, 3.0, 3.0], 1.0, in_l2)
+    change = [int(each) for each in first - second]
+    if in_l2:
+        assert isqrt(sum(each**2 for each in change)) == pytest.approx(2**0.5 * UNIT, rel=1e-5)
+    else:
+        assert sum(map(abs, change)) == pytest.approx(2 * UNIT, rel=1e-5)
+    assert none.tolist() == [0, 0, 0]
+    assert (first - none).sum() == pytest.approx(UNIT, rel=1e-5)
+
+
+@pytest.mark.parametrize("in_l2", [True, False])
+def test_rows_add_what_the_definition_says(in_l2):
+    """Against exact fractions, for rows within the limit; those beyond it keep their direction."""
+    rng = np.random.default_rng(0)
+    values, divisors = rng.normal(size=(50, 3)), 1 + rng.exponential(size=50)
+    middles = [Fraction(m) for m in (0.0, 0.5, -1.0)]
+    for row, divisor in zip(values, divisors, strict=True):
+        taken = 1 - 1 / Fraction(divisor) ** 2
+        losses = [(Fraction(x) - m) ** 2 * taken for x, m in zip(row, middles, strict=True)]
+        norm = float(sum(each**2 for each in losses)) ** 0.5 if in_l2 else float(sum(losses))
+        scale = UNIT / max(norm, LIMIT)
+        expected = [float(each) * scale for each in losses]
+        found = alone(row.tolist(), divisor, in_l2)
+        assert np.all(found <= np.array(expected)) and np.all(found > np.array(expected) - 1.01)
+
+
+def test_sums_do_not_depend_on_blocks_and_can_be_sent_away():
+    rng = np.random.default_rng(1)
+    values, divisors = 5 * rng.normal(size=(200, 3)), 1 + rng.exponential(size=200)
+    whole, parts = Losses(question(True)), Losses(question(True))
+    whole.add(values, divisors)
+    order = rng.permutation(200)
+    for block in np.array_split(order, 7):
+        part = Losses(question(True))
+        part.add(values[block], divisors[block])
+        parts.merge(pickle.loads(pickle.dumps(part)))
+    assert parts == whole and whole.sums.sum() > 0
+    assert "sensitive" in repr(whole) and str(whole.sums[0]) not in repr(whole)
+    with pytest.raises(DataError):
+        whole.merge(Losses(question(False)))
+
+
+def table(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.standard_t(3, size=(n, 3)) @ rng.normal(size=(3, 3)), columns=[*"abc"])
+    frame["d"] = np.where(rng.random(n) < 0.5, "x", "y")
+    return frame
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_the_losses_of_a_table_are_those_of_its_encoded_rows(mapped):
+    frame, bound = table(), 2.5
+    columns = {name: dpcov.Numeric(lower=-30, upper=30) for name in "abc"}
+    columns["d"] = dpcov.Categorical(categories=("x", "y"))
+    encoding = TableEncoding(schema=dpcov.Schema(columns=columns, missing="never"))
+    scales = {name: Scale(center=0.3, scale=1.5) for name in "abc"}
+    matrix = np.random.default_rng(2).normal(size=(5, 6)) if mapped else None
+    linear = None if matrix is None else LinearMap.nearest(matrix)
+    geometry = Geometry(columns=scales, norm_bound=bound, linear=linear)
+    z = (frame[[*"abc"]].to_numpy() - 0.3) / 1.5
+    rows = np.column_stack([z, frame["d"] == "x", frame["d"] == "y"])
+    middles = np.zeros(5)
+    if linear is not None:
+        middles = -np.linalg.solve(linear.matrix[:, 1:], linear.matrix[:, 0])
+        lengths = np.square((rows - middles) @ linear.matrix[:, 1:].T).sum(axis=1)
+    else:
+        lengths = np.square(rows).sum(axis=1)
+    taken = np.maximum(1 - (bound**2 - 1) / lengths, 0.0)
+    limit = 1e3
+    expected = (np.square(z - middles[:3]) * taken[:, None]).sum(axis=0)
+    losses = question(True, (1, 2, 3), tuple(middles[:3].tolist()), limit)
+    asked = MomentsQuestion(spec=MomentsSpec(), geometry=geometry, losses=losses)
+    found = Gathering(threads=1).answer(frame, encoding, asked)
+    assert taken.max() > 0.5
+    np.testing.assert_allclose(found.losses.sums * (limit / UNIT), expected, rtol=1e-3, atol=1.0)
+    parts = dask.from_pandas(frame, npartitions=3)
+    assert Gathering(engine="dask").answer(parts, encoding, asked) == found

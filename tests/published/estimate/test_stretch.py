@@ -1,0 +1,177 @@
+"""What scaling long rows down took of columns is given back."""
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpcov
+from dpcov import SeededEntropy
+from dpcov.analysis import PrivateRidge, correlation_intervals, mean_intervals, variance_intervals
+from dpcov.errors import ReleaseError
+from dpcov.published.estimate.stretch import stretch
+from dpcov.published.release import Release
+
+N = 30_000
+COLUMNS = ("normal", "tail", "sibling", "count")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """A normal column, two with long tails that go together, one that is mostly zero."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=N)
+    tail = np.exp(1.2 * (0.9 * common + 0.4 * rng.normal(size=N)))
+    sibling = tail * np.exp(0.2 * rng.normal(size=N))
+    count = np.where(rng.random(N) < 0.1, rng.exponential(size=N) ** 2, 0.0)
+    normal = 0.5 * common + rng.normal(size=N)
+    frame = pd.DataFrame(np.column_stack([normal, tail, sibling, count]), columns=COLUMNS)
+    frame["kind"] = np.where(common > 0, "a", "b")
+    return frame
+
+
+def schema():
+    columns = {name: dpcov.Numeric(lower=-1000, upper=1000) for name in COLUMNS}
+    columns["kind"] = dpcov.Categorical(categories=("a", "b"))
+    return dpcov.Schema(columns=columns, missing="never")
+
+
+def released(table, seed=0, budget=None, **more):
+    budget = budget or dpcov.Budget(epsilon=2, delta="1e-6")
+    terms = {"schema": schema(), "budget": budget, "entropy": SeededEntropy(seed)}
+    return dpcov.release(table, **terms | more)
+
+
+def as_made_before(release):
+    """The same release without what columns lost."""
+    statistics = release.manifest.statistics
+
+    manifest = msgspec.structs.replace(
+        release.manifest,
+        statistics=msgspec.structs.replace(statistics, losses=None),
+        members={k: v for k, v in release.manifest.members.items() if k != "losses"},
+    )
+    arrays = {k: v for k, v in release.statistics.arrays.items() if k != "losses"}
+    return Release(manifest, arrays)
+
+
+def deviation_errors(release, table):
+    found = np.sqrt(np.diag(release.covariance_matrix()))[: len(COLUMNS)]
+    return found / table[list(COLUMNS)].std(ddof=0).to_numpy() - 1
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [dpcov.Budget(epsilon=2, delta="1e-6"), dpcov.Budget(rho="0.1"), dpcov.Budget(epsilon=3)],
+)
+def test_deviations_of_long_tails_come_out_right(table, budget):
+    errors = [deviation_errors(released(table, seed, budget), table) for seed in range(4)]
+    before = [
+        deviation_errors(as_made_before(released(table, seed, budget)), table) for seed in range(4)
+    ]
+    # Tails lose a sixth and more of their deviations.
+    assert np.mean(before, axis=0)[1:].min() < -0.15
+    assert np.sqrt(np.mean(np.square(errors))) < 0.75 * np.sqrt(np.mean(np.square(before)))
+
+
+def test_means_and_correlations_stay_as_they_are(table):
+    made = released(table)
+    before = as_made_before(made)
+    np.testing.assert_allclose(made.mean_vector(), before.mean_vector(), rtol=1e-9)
+    np.testing.assert_allclose(
+        made.correlation_matrix(), before.correlation_matrix(), rtol=1e-6, atol=1e-9
+    )
+    pairs = [correlation_intervals(each, sampling=False) for each in (made, before)]
+    np.testing.assert_allclose(pairs[0].lower, pairs[1].lower, atol=1e-6)
+    assert made.stretch.factors[3] > 1.1 and np.all(made.stretch.factors >= 1)
+    # Levels tell by themselves what they lost.
+    assert made.stretch.factors[4:].tolist() == [1.0, 1.0]
+
+
+def test_intervals_for_variances_hold(table):
+    truth = table[list(COLUMNS)].var(ddof=0).to_numpy()
+    held = []
+    for seed in range(8):
+        made = released(table, seed)
+        for release in (made, as_made_before(made)):
+            found = variance_intervals(release, list(COLUMNS), sampling=False)
+            held.append(np.mean((found.lower <= truth) & (truth <= found.upper)))
+    # The column that is mostly zero holds least often; before, it never did.
+    assert np.mean(held[::2]) >= 0.8 > np.mean(held[1::2])
+    means = mean_intervals(made, list(COLUMNS), sampling=False)
+    true = table[list(COLUMNS)].mean().to_numpy()
+    assert np.all((means.lower <= true) & (true <= means.upper))
+
+
+def test_regressions_read_the_same_units(table):
+    """A slope is a correlation times a ratio of deviations."""
+    made = released(table)
+    model = PrivateRidge.from_release(made, target="normal", features=["tail"], alpha=0.0)
+    covariance = made.covariance_matrix("psd")
+    assert model.coef_[0] == pytest.approx(covariance[0, 1] / covariance[1, 1], rel=0.02)
+
+
+def test_releases_are_combined_and_written(table, tmp_path):
+    first = released(table, 1)
+    first.save(tmp_path / "first.dpcov")
+    again = released(table, 2, geometry=tmp_path / "first.dpcov")
+    assert again.statistics.losses is None and again.stretch is None
+    both = first.combine(again)
+    np.testing.assert_allclose(both.stretch.factors, first.stretch.factors)
+    assert np.abs(deviation_errors(both, table)[:3]).max() < 0.1
+    loaded = dpcov.load(tmp_path / "first.dpcov")
+    np.testing.assert_array_equal(loaded.covariance_matrix(), first.covariance_matrix())
+    # The geometry of an earlier release is the one that rows were encoded in.
+    assert again.manifest.columns == first.manifest.columns
+
+
+def test_losses_that_do_not_fit_are_refused(table):
+    made = released(table)
+    arrays = dict(made.statistics.arrays)
+    wrong = [arrays["losses"][:-1], arrays["losses"].astype(float)]
+    for losses in wrong:
+        with pytest.raises(ReleaseError):
+            Release(made.manifest, arrays | {"losses": losses})
+    del arrays["losses"]
+    with pytest.raises(ReleaseError):
+        Release(made.manifest, arrays)
+
+
+def test_groups_and_weights_ask_for_nothing(table):
+    made = released(table, by="kind")
+    assert made.statistics.losses is None and made.stretch is None
+
+
+def test_without_noise_the_factors_are_exact():
+    losses, variances = np.array([0.0, 0.5, 3.0]), np.array([1.0, 0.5, 1.5])
+    found = stretch(losses, np.full(3, 1e-6), variances, np.eye(3))
+    np.testing.assert_allclose(found.factors**2, 1 + losses / variances, rtol=1e-3)
+    assert np.all(found.unsure < 1e-3)
+
+
+def test_noise_is_not_given_back():
+    rng, kept = np.random.default_rng(0), []
+    for _ in range(200):
+        noisy = 0.3 * rng.normal(size=8)
+        kept.append(stretch(noisy, np.full(8, 0.3), np.ones(8), np.eye(8)).factors ** 2 - 1)
+    # Half of normal noise, cut off at zero, has a mean square of 0.3²/2.
+    assert np.mean(np.square(kept)) < 0.25 * 0.3**2 / 2
+
+
+def test_columns_that_are_nearly_one_lose_alike():
+    rng, gaps = np.random.default_rng(1), []
+    r = np.full((4, 4), 0.99) + 0.01 * np.eye(4)
+    for _ in range(100):
+        found = stretch(0.8 + 0.2 * rng.normal(size=4), np.full(4, 0.2), np.ones(4), r)
+        gaps.append(np.ptp(found.factors**2))
+    # The noise alone has a range of 0.4.
+    assert np.mean(gaps) < 0.12
+
+
+def test_what_is_not_counted_is_given_back_by_half_and_doubted():
+    losses, ones = np.array([1.0, 1.0]), np.ones(2)
+    whole = stretch(losses, 1e-6 * ones, ones, np.eye(2), counted=1.0)
+    half = stretch(losses, 1e-6 * ones, ones, np.eye(2), counted=0.5)
+    np.testing.assert_allclose(whole.factors**2, 2.0, rtol=1e-3)
+    np.testing.assert_allclose(half.factors**2, 2.5, rtol=1e-3)
+    assert np.all(half.unsure > 0.4) and np.all(whole.unsure < 0.01)
