@@ -381,3 +381,15 @@ def test_a_skewed_law_has_the_longer_reach_on_its_long_side_and_the_usual_one_on
     assert usual == pytest.approx(INFLATION, rel=0.02) and lower == usual
     # E[max(x - 1, 0)²] = 2 / e.
     assert upper == pytest.approx(INFLATION * np.sqrt(4 / np.e), rel=0.02)
+
+
+@pytest.mark.parametrize("estimate", [2.0, -2.0])
+def test_an_unsure_factor_reaches_farther_away_from_zero(estimate):
+    line = Interval("x", estimate - 0.1, estimate + 0.1, estimate, 0.0, 0.05)
+    found = line.times_unsure(0.2, 2.0)
+    away = max(abs(found.lower), abs(found.upper)) - 2
+    toward = 2 - min(abs(found.lower), abs(found.upper))
+    assert away == pytest.approx(np.hypot(0.1, 2 * (np.exp(0.4) - 1)))
+    assert toward == pytest.approx(np.hypot(0.1, 2 * (1 - np.exp(-0.4))))
+    assert found.privacy_std == pytest.approx(np.hypot(0.05, 0.4))
+    assert line.times_unsure(0.0, 2.0) == line

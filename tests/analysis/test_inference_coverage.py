@@ -81,6 +81,8 @@ def covered(setting, n_rows):
         made = released(rows, "0.05", seed, schema=SCHEMA, **SETTINGS[setting])
         law = moment_law(made)
         parts = {name: getattr(law, name) for name in ("off_diagonal", "diagonal", "lost")}
+        if law.stretch_stds is not None:
+            parts["stretch_stds"] = law.stretch_stds
         for name, share in (("honest", 1), ("naive", 0), ("half", 1 / 9)):
             each = replace(law, **{part: share * value for part, value in parts.items()})
             more = other_intervals(law, made) if name == "honest" else {}

@@ -157,7 +157,7 @@ class BaseRelease(ReleaseRecord):
         shrunk = self._covariance_of_rows(find_post(self.statistics.post))
         return stretch_of(
             self.encoded_features,
-            self.statistics.arrays["losses"] * unit,
+            self.statistics.arrays["losses"].astype(np.float64) * unit,
             sqrt(float(losses.variance)) * unit,
             losses.counted,
             np.diagonal(self.frame.covariance(raw)),

@@ -98,8 +98,8 @@ def test_intervals_for_variances_hold(table):
             held.append(np.mean((found.lower <= truth) & (truth <= found.upper)))
     # The column that is mostly zero holds least often; before, it never did.
     assert np.mean(held[::2]) >= 0.8 > np.mean(held[1::2])
-    means = mean_intervals(made, list(COLUMNS), sampling=False)
-    true = table[list(COLUMNS)].mean().to_numpy()
+    means = mean_intervals(made, list(COLUMNS)[:3], sampling=False)
+    true = table[list(COLUMNS)[:3]].mean().to_numpy()
     assert np.all((means.lower <= true) & (true <= means.upper))
 
 

@@ -121,8 +121,17 @@ def coefficient_lines(
         scale = goal.half_range / columns[place].half_range
         functional = np.append([0.0] * fit_intercept, directions @ contrast) * scale
         factor = error_factor(law, [target, place])
-        lines.append(fit.line(columns[place].name, functional, 0.0, factor))
+        line = fit.line(columns[place].name, functional, 0.0, factor)
+        lines.append(line.times_unsure(_unit_std(law, target, place), law.reaches()[0]))
     return lines
+
+
+def _unit_std(law: MomentLaw, target: int, place: int) -> float:
+    """Deviation of a ratio of the units of two features, over that ratio."""
+    if law.stretch_stds is None:
+        return 0.0
+    # Units are roots of what is uncertain.
+    return float(np.hypot(law.stretch_stds[target + 1], law.stretch_stds[place + 1])) / 2
 
 
 def error_factor(law: MomentLaw, places: list[int]) -> float:

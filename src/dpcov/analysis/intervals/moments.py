@@ -7,7 +7,7 @@ k = sqrt(a / b) is zero at the true correlation and linear in the moments (docs/
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from math import expm1, hypot, isnan, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -81,25 +81,12 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
     privacy = _privacy(law, place, np.outer(pair, pair))
     line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
     if law.stretch_stds is not None and column.kind == "numeric":
-        longer = _with_factor(line, float(law.stretch_stds[place]), law.reaches()[0])
+        longer = line.times_unsure(float(law.stretch_stds[place]), law.reaches()[0])
     else:
         # A column may have lost several times as much as the average one.
         taken = line.upper / (1 - min(MOST_LOST, SEVERAL * law.lost))
         longer = replace(line, upper=max(line.upper, taken))
     return longer.clipped(0.0, max(allowed)).scaled(column.half_range**2)
-
-
-def _with_factor(line: Interval, std: float, z: float) -> Interval:
-    """For the number times a factor whose logarithm has this deviation from zero."""
-    if isnan(line.estimate):
-        return line
-    own = max(line.estimate, 0.0)
-    return replace(
-        line,
-        lower=line.estimate - hypot(line.estimate - line.lower, own * -expm1(-z * std)),
-        upper=line.estimate + hypot(line.upper - line.estimate, own * expm1(z * std)),
-        privacy_std=hypot(line.privacy_std, own * std),
-    )
 
 
 def _privacy(law: MomentLaw, place: int, form: Array) -> Triple:

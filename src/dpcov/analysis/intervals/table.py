@@ -1,7 +1,7 @@
 """Hold intervals in a table, and solve for the ratio of two noisy numbers."""
 
 from dataclasses import dataclass, replace
-from math import inf, nan, sqrt
+from math import expm1, hypot, inf, isnan, nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,20 @@ class Interval:
         lower, upper = offset + factor * self.lower, offset + factor * self.upper
         stds = factor * self.sampling_std, factor * self.privacy_std
         return Interval(self.name, lower, upper, offset + factor * self.estimate, *stds)
+
+    def times_unsure(self, std: float, z: float) -> "Interval":
+        """For the quantity times a factor of about one, whose logarithm has this deviation."""
+        if isnan(self.estimate) or not std:
+            return self
+        # Away from zero, and toward it.
+        away, toward = (abs(self.estimate) * abs(expm1(side * z * std)) for side in (1, -1))
+        down, up = (toward, away) if self.estimate >= 0 else (away, toward)
+        return replace(
+            self,
+            lower=self.estimate - hypot(self.estimate - self.lower, down),
+            upper=self.estimate + hypot(self.upper - self.estimate, up),
+            privacy_std=hypot(self.privacy_std, self.estimate * std),
+        )
 
     def clipped(self, lowest: float, highest: float) -> "Interval":
         """The same within public limits; an estimate beyond them is moved to them."""
