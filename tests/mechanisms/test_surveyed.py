@@ -129,7 +129,7 @@ def test_the_release_states_its_geometry(tmp_path):
     assert columns["region=n"].half_range == pytest.approx(0.43, rel=0.2)
     assert columns["ill"].center == pytest.approx(TABLE["ill"].mean(), abs=0.05)
     notes = made.manifest.statistics.notes
-    assert "found with" in notes[-2] and "scaling rows down takes" in notes[-1]
+    assert "found with" in notes[-2] and "columns lost was found with" in notes[-1]
     assert made.manifest.mechanism.name == "stratified"
     assert str(made.guarantee.promise) == "(1, 1e-6)-DP"
     assert made.mean_vector()[0] == pytest.approx(TABLE["height"].mean(), abs=2)

@@ -140,8 +140,9 @@ class Encoder:
             long, divisors = _long_rows(encoded[:, 1:], 1.0 - self.norm_bound**-2.0)
             if losses is not None and len(long):
                 at = np.searchsorted(columns, losses.question.columns)
-                values = np.column_stack([written[long, place] / self._unit for place in at])
-                losses.add(values, divisors)
+                # Column by column, as they are read.
+                values = np.array([written[long, place] for place in at]) / self._unit
+                losses.add(values.T, divisors)
             _divide(encoded[:, 1:], long, divisors)
         if self._weight is not None:
             reader, upper = self._weight

@@ -256,7 +256,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         if calibration.losses is not None:
             noise = loss_noise(calibration.losses, problem)
             made = asked.publish(made, noise, lengths.counted, entropy)
-            notes.append(f"what scaling rows down takes of columns: {calibration.losses}")
+            notes.append(f"what columns lost was found with {calibration.losses}")
         return replace(
             made,
             columns=columns,
