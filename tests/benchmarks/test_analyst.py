@@ -11,6 +11,7 @@ import dpcov
 from benchmarks.analyst import r_tables
 from benchmarks.analyst.__main__ import GEOMETRIES, Score, run
 from benchmarks.analyst.measure import Truth
+from benchmarks.analyst.spreads import measure
 from benchmarks.analyst.tables import made
 from benchmarks.analyst.within import GEOMETRIES as OF_RELEASES
 from benchmarks.analyst.within import held
@@ -113,3 +114,9 @@ def test_a_line_of_another_table_has_the_errors_of_its_releases():
     assert (line.rows, line.columns, line.epsilon) == (4_000, 4, 4.0)
     assert line.private < line.bounds and line.wide_1000 < line.bounds
     assert 0 < line.floor < line.bounds and 0.5 <= line.held <= 1
+
+
+def test_deviations_err_less_where_a_release_says_what_columns_lost():
+    before, now = measure(made(6, n_rows=20_000, n_columns=8), 1.0, 2)
+    assert now[0] < 0.8 * before[0]
+    assert now[2] >= 0.8
