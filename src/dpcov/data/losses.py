@@ -48,6 +48,11 @@ class LossQuestion:
     limit: float
     in_l2: bool
 
+    def __post_init__(self) -> None:
+        # Squares of what is compared with it neither vanish nor overflow.
+        if not 1e-100 < self.limit < 1e100:
+            raise NumericError("The limit of what rows lose is not a number of a usual size.")
+
     def of_rows(self, values: FloatMatrix, divisors: FloatMatrix) -> NDArray[np.int64]:
         """What (n, k) encoded rows add that are divided by (n,) divisors of at least one."""
         # Every step is one correctly rounded operation on a row's own numbers, in a fixed order.

@@ -26,13 +26,8 @@ from dpcov.mechanisms.blocks.finished import Cost
 from dpcov.mechanisms.survey_counts import CountNoise
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, numbers
 from dpcov.published.statistics import LossLaw, NoisyStatistics
-
-
-def numbers(columns: Sequence[EncodedColumn]) -> tuple[int, ...]:
-    """Places of the numbers among encoded columns: of them alone losses are asked."""
-    return tuple(place for place, column in enumerate(columns) if column.kind == "numeric")
 
 
 def loss_noise(cost: Cost, problem: Problem) -> CountNoise:

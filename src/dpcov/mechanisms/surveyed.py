@@ -34,7 +34,7 @@ from dpcov.mechanisms.base import Calibration, Mechanism, Problem, check_budget
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
-from dpcov.mechanisms.losses import AskedInside, loss_noise, numbers
+from dpcov.mechanisms.losses import AskedInside, loss_noise
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey
 from dpcov.mechanisms.survey_counts import CountNoise, Spread
@@ -44,7 +44,7 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, costs_nothing
-from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn, count_values
+from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn, count_values, numbers
 from dpcov.published.statistics import NoisyStatistics
 
 # Part of the budget for the survey at least: a tenth costs 5 % of error.  In pure epsilon counts of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpcov.published.columns import count_numbers
+from dpcov.published.columns import numbers
 from dpcov.published.manifest import Manifest
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics, PublishedArray
 
@@ -65,10 +65,10 @@ def _map_fits(manifest: Manifest, statistics: NoisyStatistics) -> bool:
 
 def _losses_fit(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     # A sum for every column of numbers, beside an intercept.
-    losses, numbers = statistics.arrays.get("losses"), count_numbers(manifest.columns)
+    losses, size = statistics.arrays.get("losses"), len(numbers(manifest.columns))
     if losses is None or statistics.losses is None:
         return losses is None and statistics.losses is None
-    fits = losses.shape == (numbers,) and losses.dtype == np.int64
+    fits = losses.shape == (size,) and losses.dtype == np.int64
     has_intercept = manifest.columns[0].kind == "intercept"
     return fits and has_intercept and np.isfinite(statistics.losses.unit)
 

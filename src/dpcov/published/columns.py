@@ -23,9 +23,9 @@ def count_values(columns: Iterable["EncodedColumn"]) -> int:
     return sum(column.kind not in ("intercept", "missing") for column in columns)
 
 
-def count_numbers(columns: Iterable["EncodedColumn"]) -> int:
-    """Encoded columns of numbers."""
-    return sum(column.kind == "numeric" for column in columns)
+def numbers(columns: Iterable["EncodedColumn"]) -> tuple[int, ...]:
+    """Places of the encoded columns of numbers: it is told of them alone what they lost."""
+    return tuple(place for place, column in enumerate(columns) if column.kind == "numeric")
 
 
 def count_indicators(columns: Iterable["EncodedColumn"]) -> int:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, numbers
 from dpcov.published.linalg.symmetric import Array
 
 # Deviations that losses may have between columns, relative to variances; their likelihoods weigh.
@@ -88,7 +88,7 @@ def stretch_of(
 
     A variance that noise may hide, below ``hidden``, (p,), is nothing to compare with.
     """
-    places = np.flatnonzero([column.kind == "numeric" for column in columns])
+    places = np.array(numbers(columns), dtype=np.intp)
     shows = variances[places] > hidden[places]
     factors, unsure, known = np.ones(len(columns)), np.zeros(len(columns)), places[shows]
     if len(known):
