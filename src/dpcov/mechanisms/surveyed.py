@@ -61,8 +61,8 @@ LENGTHS = Fraction(1, 5)
 # in the last: with half of it intervals of a release with little noise covered too seldom.
 FIRST_LOOK = Fraction(1, 5)
 
-# Part of the budget for what scaling rows down takes of columns: it costs 3 % of error.
-LOSSES, LOSSES_PURE = Fraction(1, 16), Fraction(1, 32)
+# Part of the budget for what scaling rows down takes of columns: it costs 2 to 3 % of error.
+LOSSES = Fraction(1, 32)
 
 # Mean squared length of rows in the first matrix at most, over what the survey saw on average,
 # where it saw at least that part of the columns; otherwise a look says how long they are.
@@ -202,8 +202,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     ) -> SurveyedCalibration:
         promise = budget.promise
         whole_table = replace(problem, n_groups=1)
-        losses = LOSSES_PURE if isinstance(promise, PureDP) else LOSSES
-        losses *= self._asks_losses(problem)
+        losses = LOSSES * self._asks_losses(problem)
         rest = 1 - share - first - losses
 
         def calibrated(**part: Fraction) -> Calibration:

@@ -40,7 +40,8 @@ from dpcov.published.estimate.levels import (
 )
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
-from dpcov.published.estimate.stretch import Stretch, average, restored, stretch_of
+from dpcov.published.estimate.scaled_down import MOST_LOST
+from dpcov.published.estimate.stretch import Stretch, average, restored, stiffness_of, stretch_of
 from dpcov.published.estimate.unit import STEP, UnitEstimate, centered, probes, with_noise
 from dpcov.published.file import member_record
 from dpcov.published.frame import Frame
@@ -48,6 +49,9 @@ from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.record import ReleaseRecord
 from dpcov.published.statistics import Post, PublishedArray
+
+# Directions of less variance than this part of the columns' own are taken to have that much.
+_LEAST_EDGE = 1e-6
 
 # Noise on a share of missing values from which nothing can be corrected by it.
 _UNKNOWN_SHARE = 0.2
@@ -149,20 +153,29 @@ class BaseRelease(ReleaseRecord):
     @on_one_thread
     def _own_stretch(self) -> Stretch | None:
         law, losses = moment_noise(self.unit, self.manifest, self.frame), self.statistics.losses
-        if losses is None or law is None or not self._knows_means:
+        # Where nearly all was lost, what was counted of it tells nothing (docs/shrinkage.md).
+        tells = losses is not None and self.statistics.lost <= MOST_LOST
+        if losses is None or law is None or not (tells and self._knows_means):
             return None
         intercept, mean, raw = self._centered
         # Squared encoded units, a row; an intercept that is not whole stands for fewer rows.
         unit = losses.unit / (self.unit.n_rows * intercept * self.manifest.norm_bound**2)
-        shrunk = self._covariance_of_rows(find_post(self.statistics.post))
+        variances = np.diagonal(self.frame.covariance(raw))
+        hidden = hidden_variance(self.frame.mean(mean), law)
+        # Where noise alone ends, in units of the columns' own spreads.
+        scales = np.where(variances > hidden, variances, np.inf) ** -0.5
+        shrunk = correlation_of(self._covariance_of_rows(find_post(self.statistics.post)))
+        np.fill_diagonal(shrunk, 1.0)
         return stretch_of(
             self.encoded_features,
             self.statistics.arrays["losses"].astype(np.float64) * unit,
             sqrt(float(losses.variance)) * unit,
             losses.counted,
-            np.diagonal(self.frame.covariance(raw)),
-            hidden_variance(self.frame.mean(mean), law),
-            np.asarray(np.nan_to_num(correlation_of(shrunk))),
+            np.asarray(variances),
+            hidden,
+            stiffness_of(
+                np.asarray(np.nan_to_num(shrunk)), max(bulk_edge(law, scales), _LEAST_EDGE)
+            ),
         )
 
     @cached_property

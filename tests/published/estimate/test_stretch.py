@@ -9,7 +9,7 @@ import dpcov
 from dpcov import SeededEntropy
 from dpcov.analysis import PrivateRidge, correlation_intervals, mean_intervals, variance_intervals
 from dpcov.errors import ReleaseError
-from dpcov.published.estimate.stretch import stretch
+from dpcov.published.estimate.stretch import stiffness_of, stretch
 from dpcov.published.release import Release
 
 N = 30_000
@@ -160,12 +160,35 @@ def test_noise_is_not_given_back():
 
 def test_columns_that_are_nearly_one_lose_alike():
     rng, gaps = np.random.default_rng(1), []
-    r = np.full((4, 4), 0.99) + 0.01 * np.eye(4)
+    stiffness = stiffness_of(np.full((4, 4), 0.99) + 0.01 * np.eye(4), 1e-6)
     for _ in range(100):
-        found = stretch(0.8 + 0.2 * rng.normal(size=4), np.full(4, 0.2), np.ones(4), r)
+        found = stretch(0.8 + 0.2 * rng.normal(size=4), np.full(4, 0.2), np.ones(4), stiffness)
         gaps.append(np.ptp(found.factors**2))
     # The noise alone has a range of 0.4.
     assert np.mean(gaps) < 0.12
+
+
+def test_small_directions_resist_and_common_factors_do_not():
+    """R^-½ D R^½ + its transpose is how far C is from I in units of its own directions."""
+    rng = np.random.default_rng(2)
+    factors = rng.normal(size=(6, 2))
+    covariance = factors @ factors.T + 0.01 * np.eye(6)
+    scale = np.sqrt(np.diagonal(covariance))
+    r, change = covariance / np.outer(scale, scale), rng.normal(size=6)
+    values, vectors = np.linalg.eigh(r)
+    root, inverse = (vectors * values**power @ vectors.T for power in (0.5, -0.5))
+    expected = np.linalg.norm(inverse @ np.diag(change) @ root) ** 2
+    stiffness = stiffness_of(r, 0.0)
+    assert change @ stiffness @ change == pytest.approx(expected)
+    np.testing.assert_allclose(stiffness.sum(axis=1), 1.0)
+    np.testing.assert_allclose(stiffness_of(np.eye(3), 0.1), np.eye(3))
+
+
+def test_nothing_is_given_back_where_nearly_all_was_lost(table):
+    made = released(table)
+    statistics = msgspec.structs.replace(made.manifest.statistics, lost=0.94)
+    manifest = msgspec.structs.replace(made.manifest, statistics=statistics)
+    assert Release(manifest, dict(made.statistics.arrays)).stretch is None
 
 
 def test_what_is_not_counted_is_given_back_by_half_and_doubted():

@@ -16,6 +16,7 @@ from dpcov.published.linalg.symmetric import Array
 _SPREADS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 
+_NOTHING = 1e-300
 # Deviation of what is not counted of a column's loss, over the average (measured).
 _UNEVEN = 1.5
 
@@ -31,7 +32,7 @@ class Stretch(NamedTuple):
 
 
 def stretch(
-    losses: Array, stds: Array, variances: Array, correlation: Array, counted: float = 1.0
+    losses: Array, stds: Array, variances: Array, stiffness: Array, counted: float = 1.0
 ) -> Stretch:
     """Estimate factors from noisy losses.
 
@@ -41,27 +42,26 @@ def stretch(
         What the mean squared deviation of columns lost, and the deviation of its noise.
     variances : (p,)
         Positive, of the columns as rows were scaled down.
-    correlation : (p, p)
-        Correlated columns lose alike: where two columns differ by a factor alone, equally much.
+    stiffness : (p, p)
+        Of :func:`stiffness_of`: what columns determine together is lost alike.
     counted : float
         Part of all losses that is in ``losses``; which columns the rest is in is not known.
     """
     seen, noise = losses / variances, np.diag((stds / variances) ** 2)
-    # Before noise, losses relative to variances follow a normal law of one mean, with covariances
-    # in proportion to squared correlations.
-    alike, ones = np.clip(correlation, -1.0, 1.0) ** 2, np.ones(len(seen))
-    found = []
+    # Before noise, losses relative to variances follow a normal law of one mean.
+    alike = np.linalg.inv(stiffness)
+    shape, found = alike.sum(axis=1), []
     for spread in _SPREADS:
         own = spread**2 * alike
         inverse = np.linalg.inv(own + noise)
-        weight = float(ones @ inverse @ ones)
-        mean = max(0.0, float(ones @ inverse @ seen) / weight)
-        rest = seen - mean
+        weight = max(float(shape @ inverse @ shape), _NOTHING)
+        mean = max(0.0, float(shape @ inverse @ seen) / weight)
+        rest = seen - mean * shape
         surprise = rest @ inverse @ rest - np.linalg.slogdet(inverse)[1] + np.log(weight)
         gain = own @ inverse
         # The mean has a variance of its own.
-        left = np.diagonal(own - gain @ own) + (ones - gain @ ones) ** 2 / weight
-        found.append((float(surprise), mean + gain @ rest, left))
+        left = np.diagonal(own - gain @ own) + (shape - gain @ shape) ** 2 / weight
+        found.append((float(surprise), mean * shape + gain @ rest, left))
     surprises, means, variances_left = (np.array(each) for each in zip(*found, strict=True))
     likely = np.exp((surprises.min() - surprises) / 2)
     likely /= likely.sum()
@@ -75,6 +75,17 @@ def stretch(
     return Stretch(np.sqrt(squares), np.sqrt(doubt) / squares)
 
 
+def stiffness_of(correlation: Array, edge: float) -> Array:
+    """Matrix H, (p, p), of what stretching columns by 1 + δ does to small directions: δ'Hδ.
+
+    With R the correlations and D = diag(δ), ‖R^-½ D R^½‖² = δ'(R ∘ R⁻¹)δ.  It is 1 for columns that
+    nothing relates, and for all columns alike; directions that noise of this ``edge`` hides are not
+    known to be small.
+    """
+    regular = (correlation + edge * np.eye(len(correlation))) / (1 + edge)
+    return np.asarray(regular * np.linalg.inv(regular))
+
+
 def stretch_of(
     columns: Sequence[EncodedColumn],
     losses: Array,
@@ -82,17 +93,18 @@ def stretch_of(
     counted: float,
     variances: Array,
     hidden: Array,
-    correlation: Array,
+    stiffness: Array,
 ) -> Stretch:
     """That of all encoded features; ``losses`` are those of numbers, with noise of ``std``.
 
-    A variance that noise may hide, below ``hidden``, (p,), is nothing to compare with.
+    A variance that noise may hide, below ``hidden``, (p,), is nothing to compare with.  What is not
+    stretched holds back the numbers that it determines.
     """
     places = np.array(numbers(columns), dtype=np.intp)
     shows = variances[places] > hidden[places]
     factors, unsure, known = np.ones(len(columns)), np.zeros(len(columns)), places[shows]
     if len(known):
-        alike, stds = correlation[np.ix_(known, known)], np.full(len(known), std)
+        alike, stds = stiffness[np.ix_(known, known)], np.full(len(known), std)
         found = stretch(losses[shows], stds, variances[known], alike, counted)
         factors[known], unsure[known] = found
     return Stretch(factors, unsure)
