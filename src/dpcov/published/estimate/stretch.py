@@ -18,7 +18,7 @@ _SPREADS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 _NOTHING = 1e-300
 # Deviation of what is not counted of a column's loss, over the average (measured).
-_UNEVEN = 1.5
+_UNEVEN = 2.5
 
 
 class Stretch(NamedTuple):
