@@ -16,7 +16,8 @@ from dpcov.published.linalg.symmetric import Array
 _SPREADS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 
-_NOTHING = 1e-300
+# Squares of what is known beyond need, relative to variances.
+_NOTHING = 1e-12
 # Deviation of what is not counted of a column's loss, over the average (measured).
 _UNEVEN = 2.5
 
@@ -47,14 +48,15 @@ def stretch(
     counted : float
         Part of all losses that is in ``losses``; which columns the rest is in is not known.
     """
-    seen, noise = losses / variances, np.diag((stds / variances) ** 2)
+    seen = losses / variances
+    noise = np.diag(np.clip((stds / variances) ** 2, _NOTHING, 1 / _NOTHING))
     # Before noise, losses relative to variances follow a normal law of one mean.
     alike = np.linalg.inv(stiffness)
     shape, found = alike.sum(axis=1), []
     for spread in _SPREADS:
         own = spread**2 * alike
         inverse = np.linalg.inv(own + noise)
-        weight = max(float(shape @ inverse @ shape), _NOTHING)
+        weight = float(shape @ inverse @ shape) + _NOTHING
         mean = max(0.0, float(shape @ inverse @ seen) / weight)
         rest = seen - mean * shape
         surprise = rest @ inverse @ rest - np.linalg.slogdet(inverse)[1] + np.log(weight)
