@@ -300,5 +300,5 @@ PLANTS = [
     Plant(ExactMap, Budget(rho="0.25"), 400, neighbors="add-remove-one", candidates=1),
     Plant(ExactScales, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
     Plant(ExactLengths, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
-    Plant(ExactLosses, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
+    Plant(ExactLosses, Budget(rho="0.25"), 1000, neighbors="add-remove-one", candidates=1),
 ]

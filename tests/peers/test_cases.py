@@ -330,7 +330,8 @@ def test_explained_variances_are_shares_of_the_whole():
     digits = datasets.load_digits().data
     pca = PrivatePCA(bounds=(0, 16), budget=LOUD, seed=0, post="none").fit(digits)
     ratio = pca.explained_variance_ / pca.explained_variance_ratio_
-    np.testing.assert_allclose(ratio, digits.var(axis=0).sum(), rtol=0.03)
+    # What scaling rows down took is given back, with noise of a tenth in each of 64 columns.
+    np.testing.assert_allclose(ratio, digits.var(axis=0).sum(), rtol=0.1)
     assert (np.diff(pca.explained_variance_) <= 1e-12).all()
 
 

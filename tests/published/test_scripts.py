@@ -82,7 +82,7 @@ def test_the_script_for_r_runs_as_it_is_with_the_coefficients_of_this_package(re
     numbers = [float(x) for x in found.stdout.split("numbers\n")[1].split()[:13]]
     model = PrivateLinearRegression.from_release(release, target="recovery")
     ours = [model.intercept_, *model.coef_]
-    np.testing.assert_allclose(numbers[:6], ours, rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(numbers[:6], ours, rtol=2e-3, atol=4e-3)
     without_noise = model.summary().tables[0].sampling_std
     np.testing.assert_allclose(numbers[6:12], without_noise, rtol=0.35)
 

@@ -51,7 +51,7 @@ from dpcov.published.record import ReleaseRecord
 from dpcov.published.statistics import Post, PublishedArray
 
 # Directions of less variance than this part of the columns' own are taken to have that much.
-_LEAST_EDGE = 1e-6
+_LEAST_EDGE = 1e-4
 
 # Noise on a share of missing values from which nothing can be corrected by it.
 _UNKNOWN_SHARE = 0.2

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcov.published.columns import EncodedColumn, numbers
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, compose, eigh
 
 # Deviations that losses may have between columns, relative to variances; their likelihoods weigh.
 _SPREADS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
@@ -84,7 +84,11 @@ def stiffness_of(correlation: Array, edge: float) -> Array:
     nothing relates, and for all columns alike; directions that noise of this ``edge`` hides are not
     known to be small.
     """
-    regular = (correlation + edge * np.eye(len(correlation))) / (1 + edge)
+    # Of noise a matrix may be indefinite.
+    values, vectors = eigh(correlation)
+    regular = compose(np.maximum(values, 0.0) + edge, vectors)
+    scale = np.sqrt(np.diagonal(regular))
+    regular = regular / np.outer(scale, scale)
     return np.asarray(regular * np.linalg.inv(regular))
 
 
