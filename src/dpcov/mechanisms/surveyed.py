@@ -61,7 +61,7 @@ LENGTHS = Fraction(1, 5)
 # in the last: with half of it intervals of a release with little noise covered too seldom.
 FIRST_LOOK = Fraction(1, 5)
 
-# Part of the budget for what scaling rows down takes of columns: it costs 2 to 3 % of error.
+# Part of the budget for what scaling rows down takes of columns: it costs about 1 % of error.
 LOSSES = Fraction(1, 32)
 
 # Mean squared length of rows in the first matrix at most, over what the survey saw on average,
