@@ -71,7 +71,7 @@ def test_deviations_of_long_tails_come_out_right(table, budget):
     ]
     # Tails lose a sixth and more of their deviations.
     assert np.mean(before, axis=0)[1:].min() < -0.15
-    assert np.sqrt(np.mean(np.square(errors))) < 0.75 * np.sqrt(np.mean(np.square(before)))
+    assert np.sqrt(np.mean(np.square(errors))) < 0.8 * np.sqrt(np.mean(np.square(before)))
 
 
 def test_means_and_correlations_stay_as_they_are(table):
@@ -146,7 +146,7 @@ def test_without_noise_the_factors_are_exact():
     losses, variances = np.array([0.0, 0.5, 3.0]), np.array([1.0, 0.5, 1.5])
     found = stretch(losses, np.full(3, 1e-6), variances, np.eye(3))
     np.testing.assert_allclose(found.factors**2, 1 + losses / variances, rtol=1e-3)
-    assert np.all(found.unsure < 1e-3)
+    assert np.all(found.unsure < 2e-3)
 
 
 def test_noise_is_not_given_back():
@@ -198,3 +198,13 @@ def test_what_is_not_counted_is_given_back_by_half_and_doubted():
     np.testing.assert_allclose(whole.factors**2, 2.0, rtol=1e-3)
     np.testing.assert_allclose(half.factors**2, 2.5, rtol=1e-3)
     assert np.all(half.unsure > 0.4) and np.all(whole.unsure < 0.01)
+
+
+def test_few_columns_that_lose_much_are_told_from_many_that_lose_nothing():
+    """Under one normal law the error was 0.27."""
+    rng, errors = np.random.default_rng(3), []
+    truth = np.append(1.4, np.zeros(7))
+    for _ in range(200):
+        found = stretch(truth + 0.3 * rng.normal(size=8), np.full(8, 0.3), np.ones(8), np.eye(8))
+        errors.append(found.factors**2 - 1 - truth)
+    assert np.sqrt(np.mean(np.square(errors))) < 0.24

@@ -5,17 +5,22 @@ Contract: reads noisy numbers only, deterministically.  Derived in docs/shrinkag
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammainc
 
 from dpcov.published.columns import EncodedColumn, numbers
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 
-# Deviations that losses may have between columns, relative to variances; their likelihoods weigh.
-_SPREADS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-
-
+# Gamma laws that relative losses of columns may follow, by mean and shape; their likelihoods weigh.
+# Of shape 0.3 few columns lose nearly all that is lost; of shape 4 all columns lose about as much.
+_MEANS = np.geomspace(2e-3, 20.0, 30)
+_SHAPES = (0.3, 1.0, 4.0)
+# Relative losses that are told apart, and what half a step between them is of each.
+_LOSSES = np.append(0.0, np.geomspace(1e-4, 1e4, 1000))
+_HALF_STEP = 0.01
 # Squares of what is known beyond need, relative to variances.
 _NOTHING = 1e-12
 # Deviation of what is not counted of a column's loss, over the average (measured).
@@ -48,33 +53,49 @@ def stretch(
     counted : float
         Part of all losses that is in ``losses``; which columns the rest is in is not known.
     """
-    seen = losses / variances
-    noise = np.diag(np.clip((stds / variances) ** 2, _NOTHING, 1 / _NOTHING))
-    # Before noise, losses relative to variances follow a normal law of one mean.
-    alike = np.linalg.inv(stiffness)
-    shape, found = alike.sum(axis=1), []
-    for spread in _SPREADS:
-        own = spread**2 * alike
-        inverse = np.linalg.inv(own + noise)
-        weight = float(shape @ inverse @ shape) + _NOTHING
-        mean = max(0.0, float(shape @ inverse @ seen) / weight)
-        rest = seen - mean * shape
-        surprise = rest @ inverse @ rest - np.linalg.slogdet(inverse)[1] + np.log(weight)
-        gain = own @ inverse
-        # The mean has a variance of its own.
-        left = np.diagonal(own - gain @ own) + (shape - gain @ shape) ** 2 / weight
-        found.append((float(surprise), mean * shape + gain @ rest, left))
-    surprises, means, variances_left = (np.array(each) for each in zip(*found, strict=True))
-    likely = np.exp((surprises.min() - surprises) / 2)
-    likely /= likely.sum()
-    estimate = likely @ means
-    left = likely @ (variances_left + (means - estimate) ** 2)
-    estimate = np.maximum(estimate, 0.0)
+    noise = np.clip((stds / variances) ** 2, _NOTHING, 1 / _NOTHING)
+    means, left, spread = _posterior(losses / variances, noise)
+    # What is left unknown of each column, but small directions do not let columns lose as unlikely.
+    roots = np.sqrt(np.maximum(left, _NOTHING))
+    pull = (stiffness - np.eye(len(means))) * np.outer(roots, roots) / spread
+    inverse = np.linalg.inv(np.eye(len(means)) + pull)
+    estimate = np.maximum(roots * (inverse @ (means / roots)), 0.0)
+    doubt = left * np.diagonal(inverse)
     # Some columns lost none of what is not counted, others several times the average.
     uncounted = estimate * (1 / counted - 1)
     squares = 1.0 + estimate + uncounted / 2
-    doubt = np.maximum(left, 0.0) + (_UNEVEN * uncounted) ** 2
-    return Stretch(np.sqrt(squares), np.sqrt(doubt) / squares)
+    return Stretch(np.sqrt(squares), np.sqrt(doubt + (_UNEVEN * uncounted) ** 2) / squares)
+
+
+def _posterior(seen: Array, noise: Array) -> tuple[Array, Array, float]:
+    """Means and variances of relative losses, (p,), and the variance that they have among columns.
+
+    Given them with normal noise of variances ``noise``, (p,).
+    """
+    masses, spreads = _laws()
+    stds = np.sqrt(noise[:, None] + (_HALF_STEP * _LOSSES) ** 2)
+    logs = -(((seen[:, None] - _LOSSES) / stds) ** 2) / 2 - np.log(stds)
+    likely = np.exp(logs - logs.max(axis=1, keepdims=True))
+    evidence = np.maximum(likely @ masses.T, np.finfo(float).tiny)
+    of_laws = np.log(evidence).sum(axis=0)
+    weights = np.exp(of_laws - of_laws.max())
+    weights /= weights.sum()
+    means = ((likely * _LOSSES) @ masses.T / evidence) @ weights
+    squares = ((likely * _LOSSES**2) @ masses.T / evidence) @ weights
+    # Steps are no noise.
+    left = squares - (1 + _HALF_STEP**2) * means**2
+    return means, np.maximum(left, 0.0), float(spreads @ weights)
+
+
+@cache
+def _laws() -> tuple[Array, Array]:
+    """Masses of all laws at the losses that are told apart, (l, g), and their variances, (l,)."""
+    means, shapes = (each.ravel() for each in np.meshgrid(_MEANS, _SHAPES))
+    inner = np.append(_LOSSES[1] / 2, np.sqrt(_LOSSES[1:-1] * _LOSSES[2:]))
+    below = gammainc(shapes[:, None], (shapes / means)[:, None] * inner)
+    ends = np.zeros((len(means), 1)), np.ones((len(means), 1))
+    masses = np.diff(np.hstack([ends[0], below, ends[1]]), axis=1)
+    return masses, means**2 / shapes
 
 
 def stiffness_of(correlation: Array, edge: float) -> Array:
