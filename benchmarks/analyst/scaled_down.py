@@ -7,7 +7,7 @@ Rows are standardized and mapped as a release maps them, and scaled down to the 
 a given part of all squared lengths. Errors are root mean squares over pairs and columns, in
 standard deviations of columns: of generated tables the usual one (the mean) and the one that one
 table in five exceeds, and of each table of people. Lines with an r are of correlations of that
-size alone.
+size alone, and over l^(3/4), l the root mean square of the parts that both columns lost.
 """
 
 import argparse
@@ -26,10 +26,11 @@ OF_SIZES = (0.0, 0.1), (0.1, 0.3), (0.3, 0.7)
 REGULAR = 0.05
 """What is added to eigenvalues of correlations before their roots are divided by."""
 STEPS = 60
+LEAST_LOST = 1e-4
 
 
 def errors(table: Table, lost: float) -> tuple[float, ...]:
-    """Root mean square errors: of correlations, of means in deviations, and by sizes."""
+    """Root mean square errors: of correlations, of means in deviations, and by sizes over l^3/4."""
     frame = table.encoded.loc[:, table.encoded.std() > 0]
     rows = ((frame - frame.mean()) / frame.std(ddof=0)).to_numpy()
     sources = np.array(
@@ -42,13 +43,15 @@ def errors(table: Table, lost: float) -> tuple[float, ...]:
     squares = np.sum(mapped**2, axis=1)
     shorter = mapped * np.sqrt(np.minimum(1.0, _length(squares, lost) / squares))[:, None]
     back = np.linalg.inv(there)
-    found = np.corrcoef((shorter @ back).T)
+    kept = shorter @ back
     apart = np.triu(sources[:, None] != sources, 1)
-    off, means = (found - truth)[apart], shorter.mean(axis=0) @ back
+    off, means = (np.corrcoef(kept.T) - truth)[apart], kept.mean(axis=0)
+    parts = np.maximum(1 - np.mean(kept**2, axis=0), LEAST_LOST) ** 2
+    both = np.sqrt((parts[:, None] + parts)[apart] / 2) ** 0.75
     sizes = [_in(abs(truth[apart]), size) for size in OF_SIZES]
     return tuple(
         float(np.sqrt(np.mean(each**2))) if each.size else np.nan
-        for each in (off, means, *(off[there] for there in sizes))
+        for each in (off, means, *((off / both)[there] for there in sizes))
     )
 
 
@@ -88,7 +91,7 @@ def main() -> None:
     }
     for place, size in enumerate(OF_SIZES):
         at = f"r from {size[0]:g} to {size[1]:g}"
-        counted = [error_at(sum(size) / 2, lost) for lost in LOST]
+        counted = [error_at(sum(size) / 2, (1.0, 1.0))] * len(LOST)
         lines |= {f"one in five, {at}": high[:, 2 + place], f"counted, {at}": np.array(counted)}
     for name in OF_PEOPLE:
         try:

@@ -65,7 +65,13 @@ def test_errors_depend_on_the_size_of_a_correlation_as_is_assumed(place, correla
     for lost in (0.1, 0.35):
         found = [errors(generated(seed), lost)[place] for seed in range(100, 116)]
         high = np.nanquantile(found, 0.8)
-        assert 0.55 < high / error_at(correlation, lost) < 1.6
+        # Columns that lost all: what is measured is over what they lost.
+        assert 0.6 < high / error_at(correlation, (1.0, 1.0)) < 1.4
+
+
+def test_errors_of_columns_that_lost_nothing_are_small():
+    assert error_at(0.3, (0.0, 0.0)) == 0.0
+    assert error_at(0.3, (0.4, 0.0)) == error_at(0.3, (0.0, 0.4)) < error_at(0.3, (0.4, 0.4))
 
 
 def test_half_of_what_normal_rows_lose_is_given_back():

@@ -82,10 +82,29 @@ def test_means_and_correlations_stay_as_they_are(table):
         made.correlation_matrix(), before.correlation_matrix(), rtol=1e-6, atol=1e-9
     )
     pairs = [correlation_intervals(each, sampling=False) for each in (made, before)]
-    np.testing.assert_allclose(pairs[0].lower, pairs[1].lower, atol=1e-6)
+    np.testing.assert_allclose(pairs[0].estimate, pairs[1].estimate, atol=1e-6)
     assert made.stretch.factors[3] > 1.1 and np.all(made.stretch.factors >= 1)
     # Levels tell by themselves what they lost.
     assert made.stretch.factors[4:].tolist() == [1.0, 1.0]
+
+
+def test_intervals_of_columns_that_lost_little_are_narrower(table):
+    """An error of correlations is by what their own columns lost, and no longer by what all did."""
+    rng, held, ratios = np.random.default_rng(5), [], []
+    frame = table.assign(sibling=table["normal"] + rng.normal(size=N))
+    truth = frame[list(COLUMNS)].corr().loc["normal"]
+    for seed in range(6):
+        made = released(frame, seed)
+        pairs, before = (
+            correlation_intervals(each, list(COLUMNS), sampling=False)
+            for each in (made, as_made_before(made))
+        )
+        widths = [each["normal, sibling"] for each in (pairs, before)]
+        ratios.append(np.divide(*[each.upper - each.lower for each in widths]))
+        held += [pairs[f"normal, {name}"] for name in COLUMNS[1:]]
+    assert np.mean(ratios) < 0.85
+    inside = [each.lower <= truth[each.name.split(", ")[1]] <= each.upper for each in held]
+    assert np.mean(inside) >= 0.8
 
 
 def test_intervals_for_variances_hold(table):

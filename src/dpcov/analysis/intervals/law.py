@@ -136,6 +136,8 @@ class MomentLaw:
     # Deviations of the variances' units, over those units, where the release says what scaling rows
     # down took of every column, (d,); None: it does not.
     stretch_stds: Array | None = None
+    # Parts that columns lost of their variances, (d,), NaN where nothing tells.
+    told: Array | None = None
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
     # Tails of the noise, from 0, normal, to 1, those of a Laplace law.
@@ -229,6 +231,12 @@ class MomentLaw:
             known = self.stretch_stds[self.stretch_stds > 0]
             part = float(np.sqrt(np.mean(known**2))) if len(known) else part
         return np.asarray(self.taken + part * self.shortened)
+
+    @cached_property
+    def lost_parts(self) -> Array:
+        """Parts that columns lost of their variances, (d,): of all together where nothing tells."""
+        told = np.full(len(self.moment), np.nan) if self.told is None else self.told
+        return np.where(np.isnan(told), self.lost, told)
 
     @cached_property
     def restored(self) -> "MomentLaw":

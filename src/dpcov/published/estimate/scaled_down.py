@@ -4,14 +4,16 @@ Errors are in standard deviations of columns, by the part of all squared lengths
 ``benchmarks.analyst.scaled_down`` measures them on tables of all kinds (docs/geometry.md).
 """
 
+from math import sqrt
+
 import numpy as np
 
 from dpcov.published.linalg.symmetric import Array
 
 # A correlation's root mean square error where nearly all is lost: usual, and of one table in five.
 USUAL, SAFE = 0.05, 0.08
-# The same of a correlation r, over the root of |r| (1 - |r|) + NEAR_ZERO.
-SAFE_AT, NEAR_ZERO = 0.19, 0.04
+# The same of a correlation r, over the root of |r| (1 - |r|) + NEAR_ZERO, by what both columns lost.
+SAFE_AT, NEAR_ZERO = 0.18, 0.04
 # Of means where all columns are skewed alike, over the lost part: long rows are pulled to the
 # center from one side.
 PULLED = 0.2
@@ -24,7 +26,11 @@ def correlation_error(lost: float | Array, size: float = SAFE) -> Array:
     return np.asarray(size * np.asarray(lost) ** 0.75)
 
 
-def error_at(correlation: float, lost: float) -> float:
-    """Root mean square error of a correlation of this size, of one table in five."""
+def error_at(correlation: float, lost: tuple[float, float]) -> float:
+    """Root mean square error of a correlation of this size, of one table in five.
+
+    ``lost`` are the parts that its two columns lost of their variances.
+    """
     size = min(1.0, abs(correlation))
-    return float(SAFE_AT * np.sqrt(size * (1 - size) + NEAR_ZERO) * lost**0.75)
+    both = sqrt((lost[0] ** 2 + lost[1] ** 2) / 2)
+    return float(SAFE_AT * sqrt(size * (1 - size) + NEAR_ZERO) * both**0.75)

@@ -30,11 +30,13 @@ _UNEVEN = 2.5
 class Stretch(NamedTuple):
     """What deviations of the features are multiplied by, (p,), at least one.
 
-    ``unsure`` are standard deviations of the squares of the factors, over those squares.
+    ``unsure`` are standard deviations of the squares of the factors, over those squares; ``lost``
+    root mean squares of the parts that features lost of their variances, NaN where nothing tells.
     """
 
     factors: Array
     unsure: Array
+    lost: Array
 
 
 def stretch(
@@ -64,7 +66,8 @@ def stretch(
     # Some columns lost none of what is not counted, others several times the average.
     uncounted = estimate * (1 / counted - 1)
     squares = 1.0 + estimate + uncounted / 2
-    return Stretch(np.sqrt(squares), np.sqrt(doubt + (_UNEVEN * uncounted) ** 2) / squares)
+    unsure = np.sqrt(doubt + (_UNEVEN * uncounted) ** 2) / squares
+    return Stretch(np.sqrt(squares), unsure, np.hypot(1 - 1 / squares, unsure / squares))
 
 
 def _posterior(seen: Array, noise: Array) -> tuple[Array, Array, float]:
@@ -129,12 +132,14 @@ def stretch_of(
     """
     places = np.array(numbers(columns), dtype=np.intp)
     shows = variances[places] > hidden[places]
-    factors, unsure, known = np.ones(len(columns)), np.zeros(len(columns)), places[shows]
+    p, known = len(columns), places[shows]
+    made = Stretch(np.ones(p), np.zeros(p), np.full(p, np.nan))
     if len(known):
         alike, stds = stiffness[np.ix_(known, known)], np.full(len(known), std)
         found = stretch(losses[shows], stds, variances[known], alike, counted)
-        factors[known], unsure[known] = found
-    return Stretch(factors, unsure)
+        for all_features, of_known in zip(made, found, strict=True):
+            all_features[known] = of_known
+    return made
 
 
 def average(stretches: Sequence[Stretch]) -> Stretch | None:
@@ -143,7 +148,8 @@ def average(stretches: Sequence[Stretch]) -> Stretch | None:
         return None
     squares = np.mean([each.factors**2 for each in stretches], axis=0)
     doubts = np.mean([each.unsure**2 for each in stretches], axis=0) / len(stretches)
-    return Stretch(np.sqrt(squares), np.sqrt(doubts))
+    lost = np.sqrt(np.mean([each.lost**2 for each in stretches], axis=0))
+    return Stretch(np.sqrt(squares), np.sqrt(doubts), lost)
 
 
 def restored(
