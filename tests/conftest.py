@@ -4,6 +4,13 @@ A busy machine fails no test: Hypothesis draws as many examples as it should, ho
 takes, and the same ones every time.  ``pytest --hypothesis-profile=search`` draws others.
 """
 
+import os
+
+# Before numpy is loaded, and for the processes that run the tests: threads of one would wait for
+# those of the other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# ruff: noqa: E402
 from hypothesis import HealthCheck, settings
 
 from tests.services.postgres import (

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import dpcov
 from dpcov.analysis import PrivateCorrelation, PrivateCovariance, PrivatePCA, PrivateRidge
-from dpcov.published.linalg.one_thread import SHARED_FROM, WORTH_IT, one_thread
+from dpcov.published.linalg.one_thread import SHARED_FROM, one_thread
 from dpcov.published.linalg.symmetric import Solver, solving_with
 from dpcov.report import render_release
 
@@ -27,13 +27,12 @@ def two_threads():
         assert blas_threads() == {2}
 
 
-@pytest.mark.parametrize("dimension", [WORTH_IT, SHARED_FROM - 1, None])
-def test_matrices_of_middling_size_get_one_thread(dimension):
+@pytest.mark.parametrize("dimension", [1, SHARED_FROM - 1, None])
+def test_matrices_that_are_not_large_get_one_thread(dimension):
     with one_thread(dimension), one_thread(dimension):
         assert blas_threads() == {1}
-    for other in (1, WORTH_IT - 1, SHARED_FROM):
-        with one_thread(other):
-            assert blas_threads() == {2}
+    with one_thread(SHARED_FROM):
+        assert blas_threads() == {2}
     # Threads come back after an error.
     with pytest.raises(ValueError, match="inside"), one_thread(dimension):
         raise ValueError("inside")
@@ -55,6 +54,7 @@ def test_threads_come_back_when_blocks_of_two_threads_overlap():
         other.join(10)
 
 
+LARGE = 64
 SOLVERS = ("eigh", "eigvalsh", "solve", "cholesky", "qr", "inv")
 
 
@@ -65,7 +65,7 @@ def counted(monkeypatch):
 
     def watched(solve):
         def solving(matrix, *args, **kwargs):
-            if np.shape(matrix)[-1] >= WORTH_IT:
+            if np.shape(matrix)[-1] >= LARGE:
                 found.append(blas_threads())
             return solve(matrix, *args, **kwargs)
 

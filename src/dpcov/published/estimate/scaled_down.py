@@ -12,7 +12,7 @@ from dpcov.published.linalg.symmetric import Array
 
 # A correlation's root mean square error where nearly all is lost: usual, and of one table in five.
 USUAL, SAFE = 0.05, 0.08
-# The same of a correlation r, over the root of |r| (1 - |r|) + NEAR_ZERO, by what both columns lost.
+# The same by what two columns lost, over the root of |r| (1 - |r|) + NEAR_ZERO.
 SAFE_AT, NEAR_ZERO = 0.18, 0.04
 # Of means where all columns are skewed alike, over the lost part: long rows are pulled to the
 # center from one side.

@@ -15,8 +15,6 @@ from typing import Any
 # an eigendecomposition at 500 and 60 ms at 1000; with busy ones threads wait for each other in
 # each of many short steps, and it takes 10 to 30 times as long.
 SHARED_FROM = 1000
-# Dimension below which BLAS does not share its work anyway.
-WORTH_IT = 64
 # The limit is the process's, not a thread's: whoever sets it takes it back.
 _TURN = threading.RLock()
 
@@ -25,9 +23,9 @@ _TURN = threading.RLock()
 def one_thread(dimension: int | None = None) -> Iterator[None]:
     """Keep BLAS to one thread inside the block, unless another thread does so already.
 
-    Nothing changes where matrices of this dimension are better shared or too small to matter.
+    Nothing changes where matrices of this dimension are better shared.
     """
-    matters = dimension is None or WORTH_IT <= dimension < SHARED_FROM
+    matters = dimension is None or dimension < SHARED_FROM
     if not matters or not _TURN.acquire(blocking=False):
         yield
         return
