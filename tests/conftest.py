@@ -10,7 +10,6 @@ import os
 # those of the other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# ruff: noqa: E402
 from hypothesis import HealthCheck, settings
 
 from tests.services.postgres import (
