@@ -1,16 +1,18 @@
 """What scaling long rows down takes from correlations and means, without any noise.
 
 Run: python -m benchmarks.analyst.scaled_down [--data DIR] | python -m benchmarks.measured
-     --store scaled-down.csv
+     --store scaled-down.csv scaled-down-rows.csv
 
 Rows are standardized and mapped as a release maps them, and scaled down to the length that loses
 a given part of all squared lengths. Errors are root mean squares over pairs and columns, in
 standard deviations of columns: of generated tables the usual one (the mean) and the one that one
 table in five exceeds, and of each table of people. Lines with an r are of correlations of that
-size alone, and over l^(3/4), l the root mean square of the parts that both columns lost.
+size alone, and over l^(3/4), l the root mean square of the parts that both columns lost. The
+second table is of generated tables by their number of rows, over l^(3/4), l the lost part of all.
 """
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,10 @@ REGULAR = 0.05
 """What is added to eigenvalues of correlations before their roots are divided by."""
 STEPS = 60
 LEAST_LOST = 1e-4
+ROWS = 9_000
+"""Between the sizes of the generated tables."""
+SEEDS_OF_ROWS = range(300, 340)
+FEW = (1_000, 2_000, 4_000, 8_000, 16_000, 40_000)
 
 
 def errors(table: Table, lost: float) -> tuple[float, ...]:
@@ -85,13 +91,13 @@ def main() -> None:
     usual, high = family.mean(axis=0), np.nanquantile(family, 0.8, axis=0)
     lines = {
         "generated tables": usual[:, 0],
-        "assumed where a length is chosen": correlation_error(np.array(LOST), USUAL),
+        "assumed where a length is chosen": correlation_error(np.array(LOST), ROWS, USUAL),
         "generated tables, one in five": high[:, 0],
-        "counted by intervals": correlation_error(np.array(LOST), SAFE),
+        "counted by intervals": correlation_error(np.array(LOST), ROWS, SAFE),
     }
     for place, size in enumerate(OF_SIZES):
         at = f"r from {size[0]:g} to {size[1]:g}"
-        counted = [error_at(sum(size) / 2, (1.0, 1.0))] * len(LOST)
+        counted = [error_at(sum(size) / 2, (1.0, 1.0), ROWS)] * len(LOST)
         lines |= {f"one in five, {at}": high[:, 2 + place], f"counted, {at}": np.array(counted)}
     for name in OF_PEOPLE:
         try:
@@ -99,8 +105,32 @@ def main() -> None:
         except MissingTable:
             continue
     lines |= {"means, generated": usual[:, 1], "means, one in five": high[:, 1]}
-    print("| lost part | " + " | ".join(f"{lost:g}" for lost in LOST) + " |")
-    print("|" + " --- |" * (len(LOST) + 1))
+    show("lost part", LOST, lines)
+    print()
+    show("rows", FEW, of_few_rows())
+
+
+def of_few_rows() -> dict[str, list[float]]:
+    """The usual error, and that of one table in five, by the number of rows."""
+    lines = dict[str, list[float]]()
+    for rows in FEW:
+        tables = [made(seed, rows, COLUMNS[seed % len(COLUMNS)]) for seed in SEEDS_OF_ROWS]
+        found = [errors(table, lost)[0] / lost**0.75 for table in tables for lost in LOST]
+        line = {
+            "generated tables": np.mean(found),
+            "assumed where a length is chosen": correlation_error(1.0, rows, USUAL),
+            "generated tables, one in five": np.quantile(found, 0.8),
+            "counted by intervals": correlation_error(1.0, rows, SAFE),
+        }
+        for name, value in line.items():
+            lines.setdefault(name, []).append(float(value))
+    return lines
+
+
+def show(what: str, head: Sequence[float], lines: Mapping[str, Sequence[float]]) -> None:
+    """Print one table."""
+    print(f"| {what} | " + " | ".join(f"{each:g}" for each in head) + " |")
+    print("|" + " --- |" * (len(head) + 1))
     for name, values in lines.items():
         print(f"| {name} | " + " | ".join(f"{value:.4f}" for value in values) + " |")
 

@@ -56,8 +56,8 @@ def test_normal_rows_lose_no_more_along_components_than_is_counted(name, quantil
 @pytest.mark.parametrize("lost", [0.05, 0.2, 0.5])
 def test_errors_grow_with_the_lost_part_as_is_assumed(lost):
     found = [errors(generated(seed), lost)[0] for seed in range(100, 112)]
-    assert np.mean(found) == pytest.approx(float(correlation_error(lost, USUAL)), rel=0.4)
-    assert np.quantile(found, 0.8) == pytest.approx(float(correlation_error(lost)), rel=0.4)
+    assert np.mean(found) == pytest.approx(float(correlation_error(lost, 9_000, USUAL)), rel=0.4)
+    assert np.quantile(found, 0.8) == pytest.approx(float(correlation_error(lost, 9_000)), rel=0.4)
 
 
 @pytest.mark.parametrize(("place", "correlation"), [(2, 0.05), (3, 0.2), (4, 0.5)])
@@ -66,12 +66,21 @@ def test_errors_depend_on_the_size_of_a_correlation_as_is_assumed(place, correla
         found = [errors(generated(seed), lost)[place] for seed in range(100, 116)]
         high = np.nanquantile(found, 0.8)
         # Columns that lost all: what is measured is over what they lost.
-        assert 0.6 < high / error_at(correlation, (1.0, 1.0)) < 1.4
+        assert 0.6 < high / error_at(correlation, (1.0, 1.0), 9_000) < 1.4
 
 
 def test_errors_of_columns_that_lost_nothing_are_small():
-    assert error_at(0.3, (0.0, 0.0)) == 0.0
-    assert error_at(0.3, (0.4, 0.0)) == error_at(0.3, (0.0, 0.4)) < error_at(0.3, (0.4, 0.4))
+    one, other, both = (error_at(0.3, lost, 9_000) for lost in ((0.4, 0), (0, 0.4), (0.4, 0.4)))
+    assert error_at(0.3, (0.0, 0.0), 9_000) == 0.0 < one == other < both
+
+
+def test_errors_grow_where_rows_are_few_as_is_assumed():
+    found = {
+        n: [errors(made(seed, n, 8), 0.1)[0] for seed in range(300, 316)] for n in (1_000, 16_000)
+    }
+    measured = np.mean(found[1_000]) / np.mean(found[16_000])
+    assumed = correlation_error(0.1, 1_000) / correlation_error(0.1, 16_000)
+    assert 0.75 < measured / assumed < 1.3
 
 
 def test_half_of_what_normal_rows_lose_is_given_back():
@@ -130,10 +139,23 @@ def test_the_page_shows_what_is_assumed():
     shown = {name: np.array(values, dtype=float) for name, *values in lines}
     lost = np.array(head[1:], dtype=float)
     for name, size in (("assumed where a length is chosen", USUAL), ("counted by intervals", SAFE)):
-        assert shown[name] == pytest.approx(correlation_error(lost, size), abs=6e-5)
-    # Lengths are chosen by at most the usual error, and intervals count more.
-    assert (shown["assumed where a length is chosen"] < shown["generated tables"]).all()
-    assert (shown["counted by intervals"] > shown["generated tables"]).all()
+        assert shown[name] == pytest.approx(correlation_error(lost, 9_000, size), abs=6e-5)
+    # Lengths are chosen by the usual error, and intervals count more.
+    usual = shown["generated tables"]
+    assert shown["assumed where a length is chosen"] == pytest.approx(usual, rel=0.15)
+    assert (shown["counted by intervals"] > usual).all()
+
+
+def test_the_page_shows_what_is_assumed_of_few_rows():
+    head, *lines = results("scaled-down-rows.csv")
+    shown = {name: np.array(values, dtype=float) for name, *values in lines}
+    rows = np.array(head[1:], dtype=float)
+    for name, size, found in (
+        ("assumed where a length is chosen", USUAL, "generated tables"),
+        ("counted by intervals", SAFE, "generated tables, one in five"),
+    ):
+        assert shown[name] == pytest.approx(correlation_error(1.0, rows, size), abs=6e-5)
+        assert shown[name] == pytest.approx(shown[found], rel=0.15)
 
 
 def test_intervals_tell_something_where_much_is_lost_and_hold():

@@ -117,7 +117,8 @@ def find_lengths(
     # A correlation's noise is that of an entry over two deviations; kept / rows is a variance.
     spread = entry_std * (ends * n_values + 1) / kept
     # Rows of rare levels are the long ones: where all columns are levels it takes twice as much.
-    taken = correlation_error(lost, USUAL_ERROR * (1 + n_levels / max(1, n_values)))
+    usual = USUAL_ERROR * (1 + n_levels / max(1, n_values))
+    taken = correlation_error(lost, problem.n_rows or float(seen.sum()), usual)
     best = int(np.argmin(spread**2 + taken**2))
     # It is rarely stated far too small: a standard deviation is added.
     doubt = sqrt(float(beyond[best] ** 2 @ variances)) / whole

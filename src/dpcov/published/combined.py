@@ -248,7 +248,8 @@ def _with_public_intercept(member: "ReleaseRecord", unit: UnitEstimate) -> UnitE
 def _variances(members: Sequence["ReleaseRecord"], placed: Sequence[Weighted]) -> list[float]:
     # Of noise, and of what scaling rows down took from one member and not from others, of entries
     # that are about one in units of the reference.
-    errors = correlation_error(np.array([member.statistics.lost for member in members]))
+    facts = [(member.statistics.lost, member.unit.n_rows) for member in members]
+    errors = correlation_error(*np.array(facts).T)
     unit = reference_of(members).manifest.norm_bound ** -2
     return [
         _base(member) * each.scale**2 * each.stretch + (more * unit) ** 2

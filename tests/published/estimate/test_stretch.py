@@ -71,7 +71,7 @@ def test_deviations_of_long_tails_come_out_right(table, budget):
     ]
     # Tails lose a sixth and more of their deviations.
     assert np.mean(before, axis=0)[1:].min() < -0.15
-    assert np.sqrt(np.mean(np.square(errors))) < 0.8 * np.sqrt(np.mean(np.square(before)))
+    assert np.sqrt(np.mean(np.square(errors))) < 0.85 * np.sqrt(np.mean(np.square(before)))
 
 
 def test_means_and_correlations_stay_as_they_are(table):

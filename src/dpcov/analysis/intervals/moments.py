@@ -199,8 +199,9 @@ def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
     noise = (law.unbiased if of_columns else law).privacy_covariance(forms, pair.places)
     privacy = triple(slopes @ noise @ slopes.T / law.count**2)
     if of_columns:
-        first_lost, second_lost = (float(law.lost_parts[i]) for i in pair.columns)
-        taken = error_at(c / sqrt(a * b), (first_lost, second_lost)) ** 2 * a * b
+        i, j = pair.columns
+        lost = float(law.lost_parts[i]), float(law.lost_parts[j])
+        taken = error_at(c / sqrt(a * b), lost, law.n_rows) ** 2 * a * b
         privacy = privacy[0] + taken, *privacy[1:]
     used = law.sampling_factor / pair.rows_used
     scale = sqrt(pair.shapes[0].variance * pair.shapes[1].variance)

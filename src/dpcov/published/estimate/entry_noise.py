@@ -178,7 +178,7 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
         intercept=float(unit.matrix[0, 0]) * scale if is_noisy else 1.0,
         intercept_is_noisy=is_noisy,
         count_variance=0.0 if is_noisy else unit.count_variance,
-        bias=float(correlation_error(manifest.statistics.lost) * _mean_square(unit, manifest)) ** 2,
+        bias=_bias(unit, manifest),
         laplace_part=unit.laplace_part,
         has_intercept=has_intercept,
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
@@ -200,6 +200,11 @@ def _from_source(law: MomentNoise, source: Source, scale: float) -> MomentNoise:
         between_diagonals=source.diagonal_covariance * scale**2,
         features=source.back[int(law.has_intercept) :],
     )
+
+
+def _bias(unit: UnitEstimate, manifest: Manifest) -> float:
+    error = correlation_error(manifest.statistics.lost, unit.n_rows)
+    return float(error * _mean_square(unit, manifest)) ** 2
 
 
 def _mean_square(unit: UnitEstimate, manifest: Manifest) -> float:

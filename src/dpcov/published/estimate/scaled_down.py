@@ -10,10 +10,13 @@ import numpy as np
 
 from dpcov.published.linalg.symmetric import Array
 
-# A correlation's root mean square error where nearly all is lost: usual, and of one table in five.
-USUAL, SAFE = 0.05, 0.08
+# A correlation's root mean square error where nearly all of many rows is lost: usual, and of one
+# table in five.
+USUAL, SAFE = 0.055, 0.07
 # The same by what two columns lost, over the root of |r| (1 - |r|) + NEAR_ZERO.
-SAFE_AT, NEAR_ZERO = 0.18, 0.04
+SAFE_AT, NEAR_ZERO = 0.165, 0.04
+# How many rows have twice the square of these errors: few long rows point where they happen to.
+FEW_ROWS = 1_600
 # Of means where all columns are skewed alike, over the lost part: long rows are pulled to the
 # center from one side.
 PULLED = 0.2
@@ -21,16 +24,22 @@ PULLED = 0.2
 MOST_LOST = 0.9
 
 
-def correlation_error(lost: float | Array, size: float = SAFE) -> Array:
+def correlation_error(lost: float | Array, n_rows: float | Array, size: float = SAFE) -> Array:
     """Root mean square error of a correlation, of the shape of ``lost``."""
-    return np.asarray(size * np.asarray(lost) ** 0.75)
+    return np.asarray(size * of_few(n_rows) * np.asarray(lost) ** 0.75)
 
 
-def error_at(correlation: float, lost: tuple[float, float]) -> float:
+def error_at(correlation: float, lost: tuple[float, float], n_rows: float) -> float:
     """Root mean square error of a correlation of this size, of one table in five.
 
     ``lost`` are the parts that its two columns lost of their variances.
     """
     size = min(1.0, abs(correlation))
     both = sqrt((lost[0] ** 2 + lost[1] ** 2) / 2)
-    return float(SAFE_AT * sqrt(size * (1 - size) + NEAR_ZERO) * both**0.75)
+    at_size = SAFE_AT * sqrt(size * (1 - size) + NEAR_ZERO)
+    return float(at_size * of_few(n_rows) * both**0.75)
+
+
+def of_few(n_rows: float | Array) -> Array:
+    """What few rows multiply errors by."""
+    return np.asarray(np.sqrt(1 + FEW_ROWS / np.maximum(n_rows, 1.0)))
