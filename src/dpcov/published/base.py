@@ -179,6 +179,19 @@ class BaseRelease(ReleaseRecord):
         )
 
     @cached_property
+    def lost_parts(self) -> Array:
+        """Parts that scaling rows down took of the variances of encoded features, (p,).
+
+        Where nothing tells, what it took of all together.
+        """
+        told = (
+            np.full(len(self.encoded_features), np.nan)
+            if self.stretch is None
+            else self.stretch.lost
+        )
+        return np.where(np.isnan(told), self.statistics.lost, told)
+
+    @cached_property
     def restored_features(self) -> tuple[EncodedColumn, ...]:
         """The encoded features, with units that give back what scaling rows down took."""
         if self.stretch is None:

@@ -23,7 +23,7 @@ from dpcov.published.estimate.entry_noise import (
     mean_noise,
     read_with,
 )
-from dpcov.published.estimate.scaled_down import MOST_LOST, PULLED
+from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 
 # Standard deviations of the noise in which 95 of 100 errors lie.
@@ -128,7 +128,10 @@ def _estimates(release: BaseRelease) -> Estimates:
         # Numbers have it back, as far as noise lets it be known.
         unsure = np.sqrt(spreads) * release.stretch.unsure[release.shown] / 2
         taken = np.where([c.kind == "numeric" for c in release.features], unsure, taken)
-    pulled = PULLED * lost * np.sqrt(spreads / (1 - lost))
+    error = mean_error(
+        release.statistics.lost, release.lost_parts[release.shown], release.unit.n_rows
+    )
+    pulled = error * np.sqrt(spreads)
     moved = correlation - correlation_of(noisy, least=hidden)
     return Estimates(
         correlation=correlation,

@@ -136,7 +136,7 @@ class MomentLaw:
     # Deviations of the variances' units, over those units, where the release says what scaling rows
     # down took of every column, (d,); None: it does not.
     stretch_stds: Array | None = None
-    # Parts that columns lost of their variances, (d,), NaN where nothing tells.
+    # Parts that columns lost of their variances, (d,); None: as much as all together.
     told: Array | None = None
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
@@ -234,9 +234,8 @@ class MomentLaw:
 
     @cached_property
     def lost_parts(self) -> Array:
-        """Parts that columns lost of their variances, (d,): of all together where nothing tells."""
-        told = np.full(len(self.moment), np.nan) if self.told is None else self.told
-        return np.where(np.isnan(told), self.lost, told)
+        """Parts that columns lost of their variances, (d,)."""
+        return np.full(len(self.moment), self.lost) if self.told is None else self.told
 
     @cached_property
     def restored(self) -> "MomentLaw":

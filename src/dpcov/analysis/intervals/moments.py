@@ -15,7 +15,7 @@ import numpy as np
 from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import TWO_VALUED, ColumnShape, MomentLaw, pair_covariance
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
-from dpcov.published.estimate.scaled_down import MOST_LOST, PULLED, error_at
+from dpcov.published.estimate.scaled_down import MOST_LOST, error_at, mean_error
 from dpcov.published.linalg.symmetric import Array
 
 # Times the average that one of forty columns loses: measured.
@@ -32,7 +32,8 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
         point = float(law.moment[0, place]), law.count
         privacy = _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]]))
         # Long rows were pulled toward the center, and they have more of a skew column's long side.
-        pulled = (PULLED * law.lost) ** 2 * law.count * float(law.plausible[place, place])
+        error = mean_error(law.lost, float(law.lost_parts[place]), law.n_rows)
+        pulled = float(error) ** 2 * law.count * float(law.plausible[place, place])
         privacy = privacy[0] + pulled, *privacy[1:]
         sampling = float(law.shape(place).variance) * rows, 0.0, 0.0
         if column.kind in TWO_VALUED:

@@ -17,9 +17,9 @@ USUAL, SAFE = 0.055, 0.07
 SAFE_AT, NEAR_ZERO = 0.165, 0.04
 # How many rows have twice the square of these errors: few long rows point where they happen to.
 FEW_ROWS = 1_600
-# Of means where all columns are skewed alike, over the lost part: long rows are pulled to the
-# center from one side.
-PULLED = 0.2
+# The same of means, in deviations, over the root of the product of what the column and all together
+# lost: long rows are pulled to the center from one side.
+PULLED = 0.15
 # Beyond this lost part it is not told how much more is lost.
 MOST_LOST = 0.9
 
@@ -38,6 +38,14 @@ def error_at(correlation: float, lost: tuple[float, float], n_rows: float) -> fl
     both = sqrt((lost[0] ** 2 + lost[1] ** 2) / 2)
     at_size = SAFE_AT * sqrt(size * (1 - size) + NEAR_ZERO)
     return float(at_size * of_few(n_rows) * both**0.75)
+
+
+def mean_error(lost: float | Array, parts: float | Array, n_rows: float) -> Array:
+    """Root mean square errors of means, in deviations of their columns, of one table in five.
+
+    ``parts`` are those that columns lost of their variances, ``lost`` is what all lost together.
+    """
+    return np.asarray(PULLED * of_few(n_rows) * np.sqrt(np.asarray(lost) * parts))
 
 
 def of_few(n_rows: float | Array) -> Array:
