@@ -97,7 +97,7 @@ def main() -> None:
     }
     for place, size in enumerate(OF_SIZES):
         at = f"r from {size[0]:g} to {size[1]:g}"
-        counted = [error_at(sum(size) / 2, (1.0, 1.0), ROWS)] * len(LOST)
+        counted = [float(error_at(sum(size) / 2, 1.0, 1.0, ROWS))] * len(LOST)
         lines |= {f"one in five, {at}": high[:, 2 + place], f"counted, {at}": np.array(counted)}
     for name in OF_PEOPLE:
         try:

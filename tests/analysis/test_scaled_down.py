@@ -66,12 +66,12 @@ def test_errors_depend_on_the_size_of_a_correlation_as_is_assumed(place, correla
         found = [errors(generated(seed), lost)[place] for seed in range(100, 116)]
         high = np.nanquantile(found, 0.8)
         # Columns that lost all: what is measured is over what they lost.
-        assert 0.6 < high / error_at(correlation, (1.0, 1.0), 9_000) < 1.4
+        assert 0.6 < high / error_at(correlation, 1.0, 1.0, 9_000) < 1.4
 
 
 def test_errors_of_columns_that_lost_nothing_are_small():
-    one, other, both = (error_at(0.3, lost, 9_000) for lost in ((0.4, 0), (0, 0.4), (0.4, 0.4)))
-    assert error_at(0.3, (0.0, 0.0), 9_000) == 0.0 < one == other < both
+    one, other, both = (error_at(0.3, *lost, 9_000) for lost in ((0.4, 0), (0, 0.4), (0.4, 0.4)))
+    assert error_at(0.3, 0.0, 0.0, 9_000) == 0.0 < one == other < both
 
 
 def test_errors_grow_where_rows_are_few_as_is_assumed():

@@ -528,4 +528,8 @@ def noise_of(
     law = moment_noise(kept, release.manifest, release.frame)
     if law is not None and release.row_factors is not None:
         law = law.mapped(np.diag(1 / release.row_factors.of_rows))
-    return law if law is None else release.over_present(law, indicators)
+    if law is None:
+        return None
+    if release.statistics.lost:
+        law = replace(law, lost_parts=release.lost_parts, n_rows=release.unit.n_rows)
+    return release.over_present(law, indicators)

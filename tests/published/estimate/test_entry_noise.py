@@ -16,7 +16,9 @@ from dpcov.published.estimate.entry_noise import (
     largest_noise_eigenvalue,
     mean_noise,
 )
+from dpcov.published.estimate.scaled_down import error_at
 from dpcov.published.estimate.unit import unit_estimate
+from dpcov.published.linalg.symmetric import correlation_of
 from dpcov.published.numbers import group_numbers
 from tests.published.estimate.noises import noise
 from tests.report.examples import make
@@ -107,6 +109,22 @@ def test_the_closed_form_holds_where_rows_were_mapped(intercept_is_noisy):
     # Some features alone have the law that they have among all.
     some = correlation_noise(MEANS[1:], COVARIANCE[1:, 1:], stated_law.on(np.array([1, 2])))
     assert some[0, 1] == pytest.approx(of_correlations[1, 2])
+
+
+def test_correlations_count_what_their_own_columns_lost():
+    lost = np.array([0.0, 0.0, 0.5])
+    counted = replace(law(False), bias=1.0, lost_parts=lost, n_rows=5_000.0)
+    found = correlation_noise(MEANS, COVARIANCE, counted)
+    alone = correlation_noise(MEANS, COVARIANCE, law(False))
+    taken = error_at(correlation_of(COVARIANCE), *np.ix_(lost, lost), 5_000)
+    assert found[0, 1] == pytest.approx(alone[0, 1])
+    assert found[0, 2] == pytest.approx(np.hypot(alone[0, 2], taken[0, 2]))
+    assert found[0, 2] > 1.2 * alone[0, 2]
+    np.testing.assert_array_equal(np.diagonal(found), 0.0)
+    # Of some features, and of combinations, of which it is not known what they lost.
+    some = correlation_noise(MEANS[1:], COVARIANCE[1:, 1:], counted.on(np.array([1, 2])))
+    assert some[0, 1] == pytest.approx(found[1, 2])
+    assert counted.mapped(np.eye(3)).lost_parts is None
 
 
 def test_eigenvalues_of_mapped_noise_end_where_they_are_said_to():

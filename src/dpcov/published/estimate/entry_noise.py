@@ -18,10 +18,10 @@ from scipy.optimize import minimize_scalar
 from dpcov.published.columns import count_values
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import Presence, PresentMoments
-from dpcov.published.estimate.scaled_down import correlation_error
+from dpcov.published.estimate.scaled_down import correlation_error, error_at
 from dpcov.published.estimate.unit import Part, Source, UnitEstimate
 from dpcov.published.frame import Frame
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.manifest import Manifest
 from dpcov.published.statistics import Post
 
@@ -67,8 +67,12 @@ class MomentNoise:
     intercept_is_noisy: bool = False
     # Of a noisy number of rows by which all entries were divided, relative to its square.
     count_variance: float = 0.0
-    # Mean square of what scaling long rows down did to an entry, no noise: for means, correlations.
+    # Mean square of what scaling long rows down did to an entry, no noise: for means, covariances.
     bias: float = 0.0
+    # Where correlations count what it did to each of them in its place: what it took of features,
+    # (p,), of so many rows.
+    lost_parts: Array | None = None
+    n_rows: float = 1.0
     # How heavy the tails are, from 0, normal, to 1, those of a Laplace law.
     laplace_part: float = 0.0
     has_intercept: bool = True
@@ -86,14 +90,15 @@ class MomentNoise:
         """The same for the features at ``places``, (q,), alone."""
         shares = None if self.shares is None else self.shares[np.ix_(places, places)]
         features = None if self.features is None else self.features[places]
+        lost = None if self.lost_parts is None else self.lost_parts[places]
         others = tuple(other.on(places) for other in self.others)
-        return replace(self, features=features, shares=shares, others=others)
+        return replace(self, features=features, shares=shares, lost_parts=lost, others=others)
 
     def mapped(self, map_: Array) -> "MomentNoise":
         """The same for linear combinations of the features, (q, p), of values that are present."""
         features = np.eye(map_.shape[1] + 1)[1:] if self.features is None else self.features
         others = tuple(other.mapped(map_) for other in self.others)
-        return replace(self, features=map_ @ features, others=others)
+        return replace(self, features=map_ @ features, lost_parts=None, others=others)
 
     def alone(self) -> Iterator["MomentNoise"]:
         """Every independent noise."""
@@ -277,7 +282,8 @@ def total(weights: Array, noise: MomentNoise) -> MomentNoise:
     first = int(np.flatnonzero(weights)[0]) if weights.any() else 0
     shares = None if noise.shares is None else noise.shares[first : first + 1, first : first + 1]
     others = tuple(total(weights, other) for other in noise.others)
-    return replace(noise, features=(weights @ features)[None], shares=shares, others=others)
+    seen = (weights @ features)[None]
+    return replace(noise, features=seen, shares=shares, lost_parts=None, others=others)
 
 
 def variance_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
@@ -304,9 +310,22 @@ def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Arr
     return np.asarray(deviation * noise.thinning[1])
 
 
-@_of_all
 def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
-    """Standard deviation of the noise on correlations, (d, d); 0 on the diagonal, NaN undefined."""
+    """Standard deviation of the noise on correlations, (d, d); 0 on the diagonal, NaN undefined.
+
+    With what scaling long rows down did to them.
+    """
+    if noise.lost_parts is None:
+        return _correlation_noise(means, covariance, noise)
+    alone = _correlation_noise(means, covariance, replace(noise, bias=0.0))
+    taken = error_at(
+        correlation_of(covariance), *np.ix_(noise.lost_parts, noise.lost_parts), noise.n_rows
+    )
+    return np.hypot(alone, taken * (1 - np.eye(len(alone))))
+
+
+@_of_all
+def _correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
     # By dr_ij = (a_i'W a_j - r_ij (a_i'W a_i + a_j'W a_j) / 2) / c with a_i = u_i / sigma_i.
     variances = np.diagonal(covariance)
     precision = 1 / np.where(variances > 0, variances, np.nan)

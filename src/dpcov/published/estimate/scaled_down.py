@@ -4,8 +4,6 @@ Errors are in standard deviations of columns, by the part of all squared lengths
 ``benchmarks.analyst.scaled_down`` measures them on tables of all kinds (docs/geometry.md).
 """
 
-from math import sqrt
-
 import numpy as np
 
 from dpcov.published.linalg.symmetric import Array
@@ -29,15 +27,15 @@ def correlation_error(lost: float | Array, n_rows: float | Array, size: float = 
     return np.asarray(size * of_few(n_rows) * np.asarray(lost) ** 0.75)
 
 
-def error_at(correlation: float, lost: tuple[float, float], n_rows: float) -> float:
-    """Root mean square error of a correlation of this size, of one table in five.
+def error_at(correlation: Array, first: Array, second: Array, n_rows: float) -> Array:
+    """Root mean square errors of correlations of these sizes, of one table in five.
 
-    ``lost`` are the parts that its two columns lost of their variances.
+    ``first`` and ``second`` are the parts that their two columns lost of their variances.
     """
-    size = min(1.0, abs(correlation))
-    both = sqrt((lost[0] ** 2 + lost[1] ** 2) / 2)
-    at_size = SAFE_AT * sqrt(size * (1 - size) + NEAR_ZERO)
-    return float(at_size * of_few(n_rows) * both**0.75)
+    size = np.minimum(1.0, np.abs(correlation))
+    both = np.sqrt((first**2 + second**2) / 2)
+    at_size = SAFE_AT * np.sqrt(size * (1 - size) + NEAR_ZERO)
+    return np.asarray(at_size * of_few(n_rows) * both**0.75)
 
 
 def mean_error(lost: float | Array, parts: float | Array, n_rows: float) -> Array:
