@@ -27,7 +27,7 @@ from benchmarks.data import data_directory
 from dpcov import SeededEntropy
 from dpcov.mechanisms import whitening
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
-from dpcov.published import base
+from dpcov.published import encoded
 from dpcov.published.estimate import levels
 
 EPSILON = (0.5, 1.0, 4.0)
@@ -68,7 +68,7 @@ def _unchanged(stack: ExitStack) -> None:
 
 
 def _alike(stack: ExitStack) -> None:
-    stack.enter_context(mock.patch.object(base, "has_blocks", lambda columns: False))
+    stack.enter_context(mock.patch.object(encoded, "has_blocks", lambda columns: False))
 
 
 def _all_mapped(stack: ExitStack) -> None:

@@ -9,7 +9,7 @@ import dpcov
 from dpcov.analysis import NoiseWarning, PrivateLinearRegression, PrivateRidge
 from dpcov.analysis.estimators import ridge_path
 from dpcov.errors import DpcovError
-from dpcov.published.base import noise_of
+from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.project import project_psd
 from tests.analysis.conftest import SCHEMA, released

@@ -147,7 +147,7 @@ def errors(release, truth, noise):
 def test_the_stated_noise_is_the_noise(places):
     # Standardized errors of the combination have variance one: 480 numbers, so within 0.68 to 1.32
     # (five standard deviations), where the noise of one member would give two.
-    from dpcov.published.base import noise_of
+    from dpcov.published.encoded import noise_of
     from dpcov.published.estimate.entry_noise import covariance_noise
 
     rooms = (geometry(), geometry(0.4, 1.6), "schema")
@@ -273,7 +273,7 @@ MISSING = ROWS.mask(np.random.default_rng(5).random(ROWS.shape) < (0.2, 0.1, 0.0
 @pytest.mark.parametrize("places", [(0, 0), (1, 2), (0, 2)])
 def test_moments_are_those_over_the_values_that_are_present(places):
     # In one geometry and in several: a missing value is the center of each, which is elsewhere.
-    from dpcov.published.base import noise_of
+    from dpcov.published.encoded import noise_of
     from dpcov.published.estimate.entry_noise import correlation_noise, mean_noise
 
     rooms, pairs = ("schema", geometry(0, 1.5), geometry(0.8, 2)), np.triu_indices(3, 1)

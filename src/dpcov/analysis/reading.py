@@ -16,7 +16,7 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
-from dpcov.published.base import noise_of
+from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     bulk_edge,

@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from dpcov.errors import ReleaseError
-from dpcov.published.base import BaseRelease, noise_of
+from dpcov.published.base import BaseRelease
+from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import DEVIATIONS, mean_noise
 from dpcov.published.estimate.unit import centered
 

@@ -13,9 +13,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.base import BaseRelease, noise_of
+from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import remarks_on
+from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,

@@ -16,9 +16,10 @@ import numpy as np
 from dpcov.errors import UsageError
 from dpcov.files import ReservedFile, write_file
 from dpcov.privacy.options import plain
-from dpcov.published.base import BaseRelease, noise_of, on_one_thread
+from dpcov.published.base import BaseRelease
 from dpcov.published.catalogs import data_package, dcat
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.encoded import noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     correlation_noise,

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.published.base import BaseRelease, noise_of
+from dpcov.published.base import BaseRelease
+from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     clear_of_noise,

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from dpcov.errors import DpcovError
 from dpcov.files import write_file
-from dpcov.published.base import BaseRelease, on_one_thread
+from dpcov.published.base import BaseRelease
 from dpcov.published.card import release_card
 from dpcov.published.combined import combined_facts
 from dpcov.published.diagnosis import Diagnosis, diagnose
+from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.file import pack, unpack
 from dpcov.published.labelled import labelled

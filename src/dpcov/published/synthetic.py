@@ -13,8 +13,9 @@ import pyarrow as pa
 from scipy import special, stats
 
 from dpcov.privacy.options import Count, plain
-from dpcov.published.base import BaseRelease, on_one_thread
+from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn, given_names
+from dpcov.published.encoded import on_one_thread
 from dpcov.published.linalg.project import clip_eigenvalues
 from dpcov.published.linalg.symmetric import Array, compose, correlation_of, eigh
 

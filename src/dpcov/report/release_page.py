@@ -12,9 +12,9 @@ from math import isfinite
 from dpcov.markup import Child, Html, el, join, name_of, names_of, shorten, table
 from dpcov.privacy.guarantee import costs_nothing
 from dpcov.privacy.ledger.ledger import Balance
-from dpcov.published.base import on_one_thread
 from dpcov.published.design import told_of
 from dpcov.published.diagnosis import plus_minus
+from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.numbers import GroupNumbers, numbers_by_group
 from dpcov.published.release import Release

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import dpcov
-from dpcov.published.base import noise_of
+from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
     NUCLEAR_EDGE,
     MomentNoise,

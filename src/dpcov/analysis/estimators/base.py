@@ -33,7 +33,7 @@ from dpcov.analysis.features import (
 from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.markup import Child
-from dpcov.published.base import on_one_thread
+from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.one_thread import one_thread

@@ -37,7 +37,7 @@ from dpcov.analysis.intervals.table import IntervalTable
 from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
-from dpcov.published.base import noise_of, on_one_thread
+from dpcov.published.encoded import noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import DEVIATIONS
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array

@@ -28,7 +28,7 @@ from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError
 from dpcov.analysis.reading import half_range_map
-from dpcov.published.base import on_one_thread
+from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.release import Release
 

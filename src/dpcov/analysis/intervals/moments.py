@@ -200,8 +200,9 @@ def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
     noise = (law.unbiased if of_columns else law).privacy_covariance(forms, pair.places)
     privacy = triple(slopes @ noise @ slopes.T / law.count**2)
     if of_columns:
-        lost = law.lost_parts[list(pair.columns)]
-        taken = float(error_at(c / sqrt(a * b), *lost, law.n_rows)) ** 2 * a * b
+        first_lost, second_lost = law.lost_parts[list(pair.columns)]
+        error = error_at(c / sqrt(a * b), first_lost, second_lost, law.n_rows)
+        taken = float(error) ** 2 * a * b
         privacy = privacy[0] + taken, *privacy[1:]
     used = law.sampling_factor / pair.rows_used
     scale = sqrt(pair.shapes[0].variance * pair.shapes[1].variance)

@@ -318,9 +318,8 @@ def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Ar
     if noise.lost_parts is None:
         return _correlation_noise(means, covariance, noise)
     alone = _correlation_noise(means, covariance, replace(noise, bias=0.0))
-    taken = error_at(
-        correlation_of(covariance), *np.ix_(noise.lost_parts, noise.lost_parts), noise.n_rows
-    )
+    r, (first, second) = correlation_of(covariance), np.ix_(noise.lost_parts, noise.lost_parts)
+    taken = error_at(r, first, second, noise.n_rows)
     return np.hypot(alone, taken * (1 - np.eye(len(alone))))
 
 

@@ -27,7 +27,9 @@ def correlation_error(lost: float | Array, n_rows: float | Array, size: float = 
     return np.asarray(size * of_few(n_rows) * np.asarray(lost) ** 0.75)
 
 
-def error_at(correlation: Array, first: Array, second: Array, n_rows: float) -> Array:
+def error_at(
+    correlation: float | Array, first: float | Array, second: float | Array, n_rows: float
+) -> Array:
     """Root mean square errors of correlations of these sizes, of one table in five.
 
     ``first`` and ``second`` are the parts that their two columns lost of their variances.

@@ -1,0 +1,377 @@
+"""What a release says in encoded units: its moments, what rows lost, and the law of its noise.
+
+Contract: everything here is public, and computed from noisy statistics, deterministically.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property, wraps
+from math import sqrt
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from dpcov.errors import ReleaseError
+from dpcov.privacy.options import plain
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.estimate.entry_noise import (
+    DEVIATIONS,
+    MomentNoise,
+    Places,
+    bulk_edge,
+    hidden_variance,
+    mean_noise,
+    moment_noise,
+    read_with,
+)
+from dpcov.published.estimate.levels import (
+    RowFactors,
+    between,
+    has_blocks,
+    levels_of,
+    positive,
+    relations,
+    row_factors,
+    with_known,
+    within_counts,
+)
+from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
+from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
+from dpcov.published.estimate.scaled_down import MOST_LOST
+from dpcov.published.estimate.stretch import Stretch, average, restored, stiffness_of, stretch_of
+from dpcov.published.estimate.unit import UnitEstimate, centered
+from dpcov.published.frame import Frame
+from dpcov.published.linalg.one_thread import one_thread
+from dpcov.published.linalg.symmetric import Array, correlation_of
+from dpcov.published.record import ReleaseRecord
+from dpcov.published.statistics import Post
+
+# Directions of less variance than this part of the columns' own are taken to have that much.
+_LEAST_EDGE = 1e-4
+
+# Noise on a share of missing values from which nothing can be corrected by it.
+_UNKNOWN_SHARE = 0.2
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """Let BLAS share no small matrix while the first argument, a release or its reader, is read."""
+
+    @wraps(function)
+    def limited(*args: P.args, **kwargs: P.kwargs) -> R:
+        given: Any = args[0] if args else kwargs.get("release")
+        release = getattr(given, "release_", given)
+        size = len(release.manifest.columns) if isinstance(release, EncodedRelease) else 0
+        with one_thread(size):
+            return function(*args, **kwargs)
+
+    return limited
+
+
+class EncodedRelease(ReleaseRecord):
+    """Estimates in encoded units, and the features that they are of."""
+
+    members: tuple["EncodedRelease", ...]
+
+    @cached_property
+    def _moment(self) -> Noisy:
+        bound, options = min(1.0, self.statistics.radius**2), self.statistics.post_options
+        # Rows of other geometries may be longer.
+        bound = self.unit.trace_bound if self.unit.sources else bound
+        return Noisy(unit=self.unit, matrix=self.unit.matrix, trace_bound=bound, options=options)
+
+    @cached_property
+    def _centered(self) -> tuple[float, Array, Array]:
+        return self._centered_of(self.unit)
+
+    def _centered_of(self, unit: UnitEstimate) -> tuple[float, Array, Array]:
+        if not self.has_intercept:
+            problem = (
+                "This release has no intercept, so means are unknown. Use second_moment(), or "
+            )
+            raise ReleaseError(f"{problem}release again with intercept = true.")
+        return centered(unit, self.public_intercept)
+
+    def _covariance_of(self, unit: UnitEstimate) -> Noisy:
+        intercept, _, raw = self._centered_of(unit)
+        return replace(
+            self._moment,
+            unit=unit,
+            matrix=raw,
+            trace_bound=self.manifest.norm_bound**2 * max(1.0, self._moment.trace_bound),
+            intercept=intercept,
+            is_centered=any(column.lower is not None for column in self.encoded_features),
+        )
+
+    @cached_property
+    def presence(self) -> Presence | None:
+        """Which indicators say what is missing; None where no column has one, or no mean.
+
+        Indicators that noise alone may have made are taken for zero: there is nothing to correct.
+        """
+        found = Presence.of(self.encoded_features) if self.has_intercept else None
+        law = moment_noise(self.unit, self.manifest, self.frame)
+        if found is None or law is None or not self._knows_means:
+            return found
+        means = self.frame.mean(self._centered[1])
+        noise = mean_noise(means, law)
+        scales = np.array([column.half_range for column in self.encoded_features])
+        hidden = (means < DEVIATIONS * noise) | (noise * scales > _UNKNOWN_SHARE)
+        return found.without(np.flatnonzero(hidden))
+
+    @property
+    def _knows_means(self) -> bool:
+        try:
+            return bool(self._centered)
+        # The noise hides how many rows there are.
+        except ReleaseError:
+            return False
+
+    @cached_property
+    def row_factors(self) -> RowFactors | None:
+        """What scaling rows down did to levels; None where it did nothing, or they do not tell."""
+        lost, columns = self.statistics.lost, self.encoded_features
+        law = moment_noise(self.unit, self.manifest, self.frame) if lost else None
+        if law is None or not self._knows_means or self.frame.mixes(levels_of(columns)):
+            return None
+        mean, covariance = self.frame.mean(self._centered[1]), self._centered[2]
+        return row_factors(mean, self.frame.covariance(covariance), law, columns, lost)
+
+    @cached_property
+    def stretch(self) -> Stretch | None:
+        """What gives deviations back that scaling rows down took; None where nothing tells."""
+        if self.members:
+            return average([each.stretch for each in self.members if each.stretch is not None])
+        return self._own_stretch()
+
+    @on_one_thread
+    def _own_stretch(self) -> Stretch | None:
+        law, losses = moment_noise(self.unit, self.manifest, self.frame), self.statistics.losses
+        # Where nearly all was lost, what was counted of it tells nothing (docs/shrinkage.md).
+        tells = losses is not None and self.statistics.lost <= MOST_LOST
+        if losses is None or law is None or not (tells and self._knows_means):
+            return None
+        intercept, mean, raw = self._centered
+        # Squared encoded units, a row; an intercept that is not whole stands for fewer rows.
+        unit = losses.unit / (self.unit.n_rows * intercept * self.manifest.norm_bound**2)
+        variances = np.diagonal(self.frame.covariance(raw))
+        hidden = hidden_variance(self.frame.mean(mean), law)
+        # Where noise alone ends, in units of the columns' own spreads.
+        scales = np.where(variances > hidden, variances, np.inf) ** -0.5
+        shrunk = correlation_of(self._covariance_of_rows(find_post(self.statistics.post)))
+        np.fill_diagonal(shrunk, 1.0)
+        return stretch_of(
+            self.encoded_features,
+            self.statistics.arrays["losses"].astype(np.float64) * unit,
+            sqrt(float(losses.variance)) * unit,
+            losses.counted,
+            np.asarray(variances),
+            hidden,
+            stiffness_of(
+                np.asarray(np.nan_to_num(shrunk)), max(bulk_edge(law, scales), _LEAST_EDGE)
+            ),
+        )
+
+    @cached_property
+    def lost_parts(self) -> Array:
+        """Parts that scaling rows down took of the variances of encoded features, (p,).
+
+        Where nothing tells, what it took of all together.
+        """
+        told = (
+            np.full(len(self.encoded_features), np.nan)
+            if self.stretch is None
+            else self.stretch.lost
+        )
+        return np.where(np.isnan(told), self.statistics.lost, told)
+
+    @cached_property
+    def restored_features(self) -> tuple[EncodedColumn, ...]:
+        """The encoded features, with units that give back what scaling rows down took."""
+        if self.stretch is None:
+            return self.encoded_features
+        means = self.frame.mean(self._centered[1]) if self.pairwise is None else self.pairwise.mean
+        return restored(self.encoded_features, means, self.stretch)
+
+    @cached_property
+    def features(self) -> tuple[EncodedColumn, ...]:
+        """The restored features without the indicators of missing values.
+
+        Without an intercept nothing is known of the rows in which a value is present, and
+        indicators are features like others.
+        """
+        return tuple(self.restored_features[place] for place in self.shown)
+
+    @property
+    def centers(self) -> Array:
+        """What the features are encoded around, shape (p,)."""
+        return np.array([column.center for column in self.features])
+
+    @property
+    def half_ranges(self) -> Array:
+        """Units of the encoded features, shape (p,)."""
+        return np.array([column.half_range for column in self.features])
+
+    def _of(self, values: Array, indicators: bool) -> Array:
+        return values if indicators else values[np.ix_(*[self.shown] * values.ndim)]
+
+    @cached_property
+    def pairwise(self) -> PresentMoments | None:
+        """Unbiased moments over the values that are present, in encoded units; None: all are."""
+        if self.presence is None:
+            return None
+        _, mean, raw = self._centered
+        return self.presence.moments(moment_of(self.frame.mean(mean), self.frame.covariance(raw)))
+
+    def over_present(self, law: MomentNoise, indicators: bool) -> MomentNoise:
+        """The same law for what is read over the values that are present."""
+        if self.presence is None:
+            return law
+        if not self._knows_means or self.pairwise is None:
+            return law if indicators else law.on(self.shown)
+        law = law.over_present(self.presence, self.pairwise)
+        return law if indicators else law.on(self.shown)
+
+    @property
+    def row_maps(self) -> tuple[Array | None, ...]:
+        """Maps, (d, d), by which independent noises get into the moments of encoded rows.
+
+        One, but for combined releases of several geometries; None where noise gets in as it is.
+        """
+        sources = self.unit.sources
+        return tuple(each.back for each in sources) if sources else (self.frame.back,)
+
+    @property
+    def moment_maps(self) -> tuple[Array | None, ...]:
+        """The same for the moments over what is present, :meth:`present_moment`."""
+        if self.presence is None or self.pairwise is None:
+            return self.row_maps
+        map_ = self.presence.stretched(self.pairwise)
+        return tuple(map_ if back is None else map_ @ back for back in self.row_maps)
+
+    def filled(self, found: PresentMoments, missing: MissingAs) -> PresentMoments:
+        """Pairwise moments as they are, or what they say of all rows."""
+        if plain("missing", missing, MissingAs) == "pairwise" or self.presence is None:
+            return found
+        # Where noise alone ends, in units of the features' own spreads.
+        law, places = noise_of(self, None, indicators=True), self.presence.complete(found)
+        scales = np.diagonal(found.covariance)[places] ** -0.5
+        edge = 0.0 if law is None else bulk_edge(law.on(places), scales)
+        return self.presence.at_random(found, edge)
+
+    def _encoded_covariance(self, post: PostProcessing, missing: MissingAs) -> Array:
+        """Over the values that are present, in encoded units, indicators included."""
+        found = self._shrunk_of_rows if post.drops_empty else self._covariance_of_rows(post)
+        if self.presence is None:
+            return found
+        mean = self.frame.mean(self._centered[1])
+        present = self.presence.moments(moment_of(mean, found))
+        found = self.filled(present, missing).covariance
+        return found if post.may_be_indefinite else self._positive(found)
+
+    def _positive(self, covariance: Array) -> Array:
+        # Of values alone: noise on a rare indicator is many times its spread.
+        found, own = covariance.copy(), np.ix_(self.shown, self.shown)
+        found[own] = positive(covariance[own])
+        return found
+
+    def noisy_covariance(self, post: Post) -> Array:
+        """Before post-processing, of the parts that ``post`` takes to hold rows; encoded units."""
+        _, mean, raw = self._centered_of(read_with(self.unit, post))
+        found = self.frame.covariance(raw)
+        if self.presence is not None:
+            found = self.presence.moments(moment_of(self.frame.mean(mean), found)).covariance
+        return self._of(found, indicators=False)
+
+    @cached_property
+    def _values(self) -> Places | None:
+        """Places of the intercept and of values in a row, where they alone can be improved.
+
+        None where nothing is marked as missing, or where a map mixes values and indicators.
+        """
+        if self.presence is None:
+            return None
+        kept = np.array([column.kind != "missing" for column in self.manifest.columns])
+        back = self.frame.back
+        mixed = back is not None and bool(back[np.ix_(kept, ~kept)].any())
+        return None if mixed else np.flatnonzero(kept)
+
+    @property
+    def _marks(self) -> Places:
+        """Places in a row of the indicators that are not taken for zero."""
+        assert self.presence is not None
+        return np.asarray(1 + np.setdiff1d(self.presence.indicators, [-1]))
+
+    @cached_property
+    def _shrunk_of_rows(self) -> Array:
+        # Read again and again, and shrinking levels takes its time.
+        return self._covariance_of_rows(find_post("shrink"))
+
+    def _covariance_of_rows(self, post: PostProcessing) -> Array:
+        """Of all rows, where missing values are zeros; indicators as they are."""
+        places, features, factors = self._values, self.encoded_features, self.row_factors
+        if places is None:
+            return self._improved(post, self.unit, self.frame, features, factors)
+        found = self.frame.covariance(self._centered[2]).copy()
+        unit, frame = restricted(self.unit, places, self._marks), self.frame.on(places)
+        columns = [features[place - 1] for place in places[1:]]
+        own = np.ix_(places[1:] - 1, places[1:] - 1)
+        factors = factors and factors.on(places[1:] - 1)
+        found[own] = self._improved(post, unit, frame, columns, factors)
+        return found
+
+    def _improved(
+        self,
+        post: PostProcessing,
+        unit: UnitEstimate,
+        frame: Frame,
+        columns: Sequence[EncodedColumn],
+        factors: RowFactors | None,
+    ) -> Array:
+        has_levels = any(column.kind in ("category", "missing") for column in columns)
+        if has_levels and post.drops_empty:
+            return self._covariance_of_levels(unit, frame, columns, factors)
+        return frame.covariance(post.apply(self._covariance_of(unit)))
+
+    def _covariance_of_levels(
+        self,
+        unit: UnitEstimate,
+        frame: Frame,
+        columns: Sequence[EncodedColumn],
+        factors: RowFactors | None,
+    ) -> Array:
+        """Shrunk, block by block, with what everybody knows of levels."""
+        kept = read_with(unit, "shrink")
+        found = frame.covariance(find_post("shrink").apply(self._covariance_of(unit)))
+        mean, lost = frame.mean(self._centered_of(unit)[1]), self.statistics.lost
+        noisy = frame.covariance(self._centered_of(kept)[2])
+        law = moment_noise(kept, self.manifest, frame)
+        if factors is not None:
+            found, noisy = factors.restored(found), factors.restored(noisy)
+            mean = mean / factors.of_means
+            law = law and law.mapped(np.diag(1 / factors.of_rows))
+        found = with_known(found, mean, columns)
+        if law is not None and has_blocks(columns):
+            related = relations(noisy, mean, law, columns, found, lost)
+            found = np.where(between(columns), related, found)
+        return positive(within_counts(found, mean, columns))
+
+
+def noise_of(
+    release: EncodedRelease, post: Post | None = "none", *, indicators: bool = False
+) -> MomentNoise | None:
+    """Law of the noise on a release read with ``post`` (None: by default); None if unpublished.
+
+    For its features, over the values that are present, or with ``indicators`` for all encoded ones.
+    """
+    kept = read_with(release.unit, post or release.statistics.post)
+    law = moment_noise(kept, release.manifest, release.frame)
+    if law is not None and release.row_factors is not None:
+        law = law.mapped(np.diag(1 / release.row_factors.of_rows))
+    if law is None:
+        return None
+    if release.statistics.lost:
+        law = replace(law, lost_parts=release.lost_parts, n_rows=release.unit.n_rows)
+    return release.over_present(law, indicators)
