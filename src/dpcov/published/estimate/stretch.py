@@ -24,7 +24,7 @@ _HALF_STEP = 0.01
 # Squares of what is known beyond need, relative to variances.
 _NOTHING = 1e-12
 # Deviation of what is not counted of a column's loss, over the average (measured).
-_UNEVEN = 2.5
+_UNEVEN = 3.0
 
 
 class Stretch(NamedTuple):
