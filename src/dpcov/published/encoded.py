@@ -167,6 +167,7 @@ class EncodedRelease(ReleaseRecord):
             self.statistics.arrays["losses"].astype(np.float64) * unit,
             sqrt(float(losses.variance)) * unit,
             losses.counted,
+            self.statistics.lost,
             np.asarray(variances),
             hidden,
             stiffness_of(

@@ -18,6 +18,8 @@ from dpcov.published.linalg.symmetric import Array, compose, eigh
 # Of shape 0.3 few columns lose nearly all that is lost; of shape 4 all columns lose about as much.
 _MEANS = np.geomspace(2e-3, 20.0, 30)
 _SHAPES = (0.3, 1.0, 4.0)
+# Part of what all rows lost together that columns lose on average, but for a factor of about e.
+_OF_ALL = 0.5
 # Relative losses that are told apart, and what half a step between them is of each.
 _LOSSES = np.append(0.0, np.geomspace(1e-4, 1e4, 1000))
 _HALF_STEP = 0.01
@@ -40,7 +42,12 @@ class Stretch(NamedTuple):
 
 
 def stretch(
-    losses: Array, stds: Array, variances: Array, stiffness: Array, counted: float = 1.0
+    losses: Array,
+    stds: Array,
+    variances: Array,
+    stiffness: Array,
+    counted: float = 1.0,
+    lost: float | None = None,
 ) -> Stretch:
     """Estimate factors from noisy losses.
 
@@ -54,9 +61,11 @@ def stretch(
         Of :func:`stiffness_of`: what columns determine together is lost alike.
     counted : float
         Part of all losses that is in ``losses``; which columns the rest is in is not known.
+    lost : float, optional
+        Part of all squared lengths that was lost, as their histogram says.
     """
     noise = np.clip((stds / variances) ** 2, _NOTHING, 1 / _NOTHING)
-    means, left, spread = _posterior(losses / variances, noise)
+    means, left, spread = _posterior(losses / variances, noise, _odds(lost))
     # What is left unknown of each column, but small directions do not let columns lose as unlikely.
     roots = np.sqrt(np.maximum(left, _NOTHING))
     pull = (stiffness - np.eye(len(means))) * np.outer(roots, roots) / spread
@@ -70,17 +79,17 @@ def stretch(
     return Stretch(np.sqrt(squares), unsure, np.hypot(1 - 1 / squares, unsure / squares))
 
 
-def _posterior(seen: Array, noise: Array) -> tuple[Array, Array, float]:
+def _posterior(seen: Array, noise: Array, odds: Array) -> tuple[Array, Array, float]:
     """Means and variances of relative losses, (p,), and the variance that they have among columns.
 
-    Given them with normal noise of variances ``noise``, (p,).
+    Given them with normal noise of variances ``noise``, (p,), and logarithms of the odds of laws.
     """
     masses, spreads = _laws()
     stds = np.sqrt(noise[:, None] + (_HALF_STEP * _LOSSES) ** 2)
     logs = -(((seen[:, None] - _LOSSES) / stds) ** 2) / 2 - np.log(stds)
     likely = np.exp(logs - logs.max(axis=1, keepdims=True))
     evidence = np.maximum(likely @ masses.T, np.finfo(float).tiny)
-    of_laws = np.log(evidence).sum(axis=0)
+    of_laws = np.log(evidence).sum(axis=0) + odds
     weights = np.exp(of_laws - of_laws.max())
     weights /= weights.sum()
     means = ((likely * _LOSSES) @ masses.T / evidence) @ weights
@@ -88,6 +97,15 @@ def _posterior(seen: Array, noise: Array) -> tuple[Array, Array, float]:
     # Steps are no noise.
     left = squares - (1 + _HALF_STEP**2) * means**2
     return means, np.maximum(left, 0.0), float(spreads @ weights)
+
+
+def _odds(lost: float | None) -> Array:
+    # Columns lose less, relative to variances, than rows of mapped features do of their lengths.
+    means = np.tile(_MEANS, len(_SHAPES))
+    if lost is None:
+        return np.zeros_like(means)
+    expected = _OF_ALL * lost / (1 - lost)
+    return np.asarray(-(np.log(means / max(expected, _LOSSES[1])) ** 2) / 2)
 
 
 @cache
@@ -121,6 +139,7 @@ def stretch_of(
     losses: Array,
     std: float,
     counted: float,
+    lost: float,
     variances: Array,
     hidden: Array,
     stiffness: Array,
@@ -136,7 +155,7 @@ def stretch_of(
     made = Stretch(np.ones(p), np.zeros(p), np.full(p, np.nan))
     if len(known):
         alike, stds = stiffness[np.ix_(known, known)], np.full(len(known), std)
-        found = stretch(losses[shows], stds, variances[known], alike, counted)
+        found = stretch(losses[shows], stds, variances[known], alike, counted, lost)
         for all_features, of_known in zip(made, found, strict=True):
             all_features[known] = of_known
     return made
