@@ -14,8 +14,9 @@ from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, Usage
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.survey import SurveyColumn
+from dpcov.mechanisms.survey_alone import SurveyAlone
 from dpcov.mechanisms.survey_counts import CountNoise
-from dpcov.mechanisms.surveyed import LENGTHS, SurveyAlone, Surveyed
+from dpcov.mechanisms.surveyed import LENGTHS, Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta

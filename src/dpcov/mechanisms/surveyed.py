@@ -30,7 +30,7 @@ from dpcov.data.questions import Ask
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.base import Calibration, Mechanism, Problem, check_budget
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
@@ -350,53 +350,6 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                 else:
                     scales[each.name] = _in_units(each, spreads[0])
         return scales
-
-
-class SurveyAlone(Surveyed):
-    """The survey without the mechanism, for a geometry that later releases share.
-
-    Parameters
-    ----------
-    surveyed : Surveyed
-    coming : Budget
-        A public assumption: what the releases may cost, whose noise the lengths are chosen for.
-    """
-
-    def __init__(self, surveyed: Surveyed, coming: Budget) -> None:
-        parts = surveyed.inner, surveyed.columns, surveyed.declared
-        super().__init__(*parts, surveyed.keeps_intercept)
-        self.name, self.numerics, self.coming = "survey", "exact", coming  # type: ignore[misc]
-
-    def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
-        """The whole budget is the survey's (survey.md, Theorem 5)."""
-        check_budget(budget)
-        promise, multiplier = budget.promise, None
-        survey: Cost
-        if isinstance(promise, PureDP):
-            survey = promise
-        elif isinstance(promise, ZCDP):
-            survey, multiplier = promise, sqrt_down(1 / (2 * promise.rho))
-        else:
-            # Counts with Gaussian noise compose to one Gaussian mechanism of this multiplier.
-            multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta)
-            survey = ZCDP(rho=1 / (2 * multiplier**2))
-        of_columns = part_of(survey, 1 - LENGTHS)
-        check_cost(of_columns, self.columns, problem)
-        if not pays(of_columns, self.columns, problem):
-            raise BudgetError(
-                "With this budget a survey shows nothing of so few rows. Use a larger budget, or "
-                "release without a survey (geometry='schema')."
-            )
-        inner = self.inner.calibrate(problem, self.coming)
-        return SurveyedCalibration(
-            promise=promise, noise_multiplier=multiplier, survey=survey, inner=inner
-        )
-
-    def draw(  # type: ignore[override]
-        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
-    ) -> Geometry:
-        """Survey, and draw no matrix."""
-        return self.find(ask, calibration, problem, entropy)[0]
 
 
 def _in_units(column: EncodedColumn, spread: Spread) -> Scale:

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from dpcov.data.geometry import Geometry
 from dpcov.mechanisms.base import Calibration
-from dpcov.mechanisms.surveyed import SurveyAlone
+from dpcov.mechanisms.survey_alone import SurveyAlone
 from dpcov.pipeline.publish import Account, Drawn, Maker, guarantee_of
 
 _LINE_ROOM = 2**9

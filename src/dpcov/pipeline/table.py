@@ -26,7 +26,8 @@ from dpcov.data.seal import sealed
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.surveyed import SurveyAlone, Surveyed
+from dpcov.mechanisms.survey_alone import SurveyAlone
+from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
 from dpcov.pipeline.found import GeometryMaker
 from dpcov.pipeline.publish import Account, ReleaseMaker, publish
