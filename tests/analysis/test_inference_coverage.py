@@ -80,7 +80,8 @@ def covered(setting, n_rows):
         rows = rng.multivariate_normal(MEANS, COVARIANCE, size=n_rows)
         made = released(rows, "0.05", seed, schema=SCHEMA, **SETTINGS[setting])
         law = moment_law(made)
-        parts = {name: getattr(law, name) for name in ("off_diagonal", "diagonal", "lost")}
+        names = ("off_diagonal", "diagonal", "lost", "told")
+        parts = {name: getattr(law, name) for name in names}
         if law.stretch_stds is not None:
             parts["stretch_stds"] = law.stretch_stds
         for name, share in (("honest", 1), ("naive", 0), ("half", 1 / 9)):
