@@ -287,9 +287,9 @@ class PrivateRidge(LinearModel):
     Parameters
     ----------
     alpha : float or "auto"
-        ``"auto"`` takes the penalty with the lowest estimated risk on new rows, two deviations of
-        its noise counted: the release's own mean squared error, plus the cross term by which a
-        model follows the noise, which the published law of the noise tells without any data.
+        ``"auto"`` takes the penalty with the lowest estimated risk on new rows, at least zero, two
+        deviations of its error counted: the release's own mean squared error, plus the cross term
+        by which a model follows the noise, which the law of the noise tells without any data.
 
     Attributes
     ----------
@@ -314,10 +314,12 @@ class PrivateRidge(LinearModel):
         is_mapped = is_normal and self.release_.frame.back is not None
         self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
         half_ranges = np.array([goal.half_range for goal in self._goals])
-        risks = self._risks(problems, self.alphas_)
+        risks, unsure = self._risks(problems, self.alphas_)
         self.risk_path_ = risks * half_ranges[:, None] ** 2
         if self.alpha == "auto":
-            careful = risks + DEVIATIONS * self._risk_noise(problems)
+            deviations = np.hypot(self._risk_noise(problems), unsure)
+            # No mean square is negative: one that seems so is no better than another.
+            careful = np.maximum(risks, 0.0) + DEVIATIONS * deviations
             self._penalties = self.alphas_[careful.argmin(axis=1)].tolist()
         else:
             self._penalties = [require_number("alpha", self.alpha, 0.0)] * len(problems)
@@ -330,23 +332,26 @@ class PrivateRidge(LinearModel):
 
     def _mean_squares(self) -> list[float]:
         # On new rows, the noise that the model follows counted.
-        found = self._risks(self._problems, np.array(self._penalties))
+        found, _ = self._risks(self._problems, np.array(self._penalties))
         return [float(risk) for risk in np.diagonal(found)]
 
-    def _risks(self, problems: list[RidgeProblem], alphas: Array) -> Array:
+    def _risks(self, problems: list[RidgeProblem], alphas: Array) -> tuple[Array, Array]:
+        """Estimates, (n_targets, n_alphas), and what too few made-up noises leave unknown."""
         noise = noise_of(self.release_, indicators=True)
         if noise is None:
             if self.alpha == "auto":
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
-            return np.full((len(problems), len(alphas)), np.nan)
+            nothing = np.full((len(problems), len(alphas)), np.nan)
+            return nothing, nothing
         raw, n_rows = self.release_.present_moment("none", self.missing), self.release_.n_rows
         probes = list(self.release_.noise_probes(self.post, self.missing))
-        found = []
+        found, unsure = [], []
         for p in problems:
             around = [Probe(noise, p.at(after), p.at(before)) for noise, after, before in probes]
-            cross = ridge_path.cross_terms(around, alphas, STEP)
+            cross, error = ridge_path.cross_terms(around, alphas, STEP)
             found.append(ridge_path.risks(p, raw, cross, alphas, n_rows))
-        return np.array(found)
+            unsure.append(error)
+        return np.array(found), np.array(unsure)
 
     def _risk_noise(self, problems: list[RidgeProblem]) -> Array:
         # Of u'Wu, isotropic where the noise was added: sqrt(2 v) |u|^2.

@@ -92,18 +92,19 @@ class Probe(NamedTuple):
     before: RidgeProblem
 
 
-def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> Array:
+def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> tuple[Array, Array]:
     """What u'M̂u falls short by because u follows the noise, -E[u'Wu], (n_alphas,).
 
-    By Stein's lemma it is a derivative along made-up noise (Ramani, Blu, Unser 2008), in whichever
-    way the estimate was made.
+    And its standard errors. By Stein's lemma it is a derivative along made-up noise (Ramani, Blu,
+    Unser 2008), in whichever way the estimate was made.
     """
-    total = np.zeros(len(alphas))
-    for noise, after, before in probes:
+    found = np.zeros((len(probes), len(alphas)))
+    for row, (noise, after, before) in zip(found, probes, strict=True):
         ends = (each.error_directions(each.path(alphas)) for each in (after, before))
         first, second = (_squares(u, noise) for u in ends)
-        total -= first - second
-    return total / (2 * step * len(probes))
+        row -= (first - second) / (2 * step)
+    spread = found.std(axis=0, ddof=1) if len(probes) > 1 else np.zeros(len(alphas))
+    return found.mean(axis=0), spread / np.sqrt(len(probes))
 
 
 def risks(problem: RidgeProblem, raw: Array, cross: Array, alphas: Array, n_rows: float) -> Array:
