@@ -317,9 +317,8 @@ def wide_rows(n_rows, seed, columns=60, factors=6):
     return pd.DataFrame(rows, columns=[f"x{place}" for place in range(columns)])
 
 
-@pytest.mark.parametrize("seed", [2, 6])
-def test_few_rows_of_many_columns_get_no_penalty_that_noise_chose(seed):
-    """Small penalties had risks far below zero by noise: R² was 0.28 below the best one."""
+def lost_by_the_penalty(seed):
+    """R² of new rows that the automatic penalty has less than the best one of its path."""
     rows, new = wide_rows(1_500, seed), wide_rows(4_000, 99)
     columns = {name: dpcov.Numeric(lower=-30, upper=30) for name in rows}
     release = dpcov.release(
@@ -333,9 +332,13 @@ def test_few_rows_of_many_columns_get_no_penalty_that_noise_chose(seed):
 
     def score(**alpha):
         model = PrivateRidge.from_release(release, **terms, **alpha)
-        return (
-            1 - np.mean((new["x0"] - model.predict(new[terms["features"]])) ** 2) / new["x0"].var()
-        )
+        wrong = new["x0"] - model.predict(new[terms["features"]])
+        return 1 - np.mean(wrong**2) / new["x0"].var()
 
     path = PrivateRidge.from_release(release, **terms).alphas_[::5]
-    assert score() > max(score(alpha=alpha) for alpha in path) - 0.12
+    return max(score(alpha=alpha) for alpha in path) - score()
+
+
+def test_few_rows_of_many_columns_get_no_penalty_that_noise_chose():
+    """Small penalties had risks far below zero, by few made-up noises: it was 0.09, and 0.29 once."""
+    assert np.mean([lost_by_the_penalty(seed) for seed in (2, 3, 4, 5)]) < 0.04

@@ -287,9 +287,9 @@ class PrivateRidge(LinearModel):
     Parameters
     ----------
     alpha : float or "auto"
-        ``"auto"`` takes the penalty with the lowest estimated risk on new rows, at least zero, two
-        deviations of its error counted: the release's own mean squared error, plus the cross term
-        by which a model follows the noise, which the law of the noise tells without any data.
+        ``"auto"`` takes the penalty with the lowest estimated risk on new rows, two deviations of
+        its errors counted: the release's own mean squared error, plus the cross term by which a
+        model follows the noise, which the published law of the noise tells without any data.
 
     Attributes
     ----------
@@ -317,9 +317,7 @@ class PrivateRidge(LinearModel):
         risks, unsure = self._risks(problems, self.alphas_)
         self.risk_path_ = risks * half_ranges[:, None] ** 2
         if self.alpha == "auto":
-            deviations = np.hypot(self._risk_noise(problems), unsure)
-            # No mean square is negative: one that seems so is no better than another.
-            careful = np.maximum(risks, 0.0) + DEVIATIONS * deviations
+            careful = risks + DEVIATIONS * np.hypot(self._risk_noise(problems), unsure)
             self._penalties = self.alphas_[careful.argmin(axis=1)].tolist()
         else:
             self._penalties = [require_number("alpha", self.alpha, 0.0)] * len(problems)

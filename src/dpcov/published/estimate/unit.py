@@ -17,7 +17,7 @@ from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 # In deviations, 2.12: Laplace noise exceeds it in one of 40 releases, normal noise less often.
 ONE_IN_FORTY = log(20) / sqrt(2)
 
-_PROBES, _PROBED_COLUMNS = 16, 2_000
+_PROBES, _PROBED_COLUMNS = 32, 4_000
 
 STEP = 1e-3
 """Size of made-up noise, relative to that of the release."""
