@@ -340,5 +340,5 @@ def lost_by_the_penalty(seed):
 
 
 def test_few_rows_of_many_columns_get_no_penalty_that_noise_chose():
-    """Small penalties had risks far below zero, by few made-up noises: 0.09 was lost."""
+    """Small penalties had risks far below zero, by few made-up noises: 0.15 was lost."""
     assert np.mean([lost_by_the_penalty(seed) for seed in (2, 3, 4, 5)]) < 0.04

@@ -237,3 +237,9 @@ def test_lengths_tell_how_much_columns_lose_where_noise_hides_it():
             kept.append(stretch(noisy, np.full(8, 0.3), np.ones(8), np.eye(8), lost=lost))
     few, many = (np.mean([each.factors**2 - 1 for each in kept]) for kept in found.values())
     assert few < 0.03 < 2 * few < many
+
+
+def test_losses_beyond_all_that_are_told_apart_give_numbers():
+    losses = np.array([1e300, -1e300, 0.0])
+    found = stretch(losses, np.full(3, 1e-3), np.full(3, 1e-6), np.eye(3), lost=0.5)
+    assert np.isfinite(found).all() and np.all(found.factors >= 1)

@@ -95,7 +95,7 @@ class Probe(NamedTuple):
 def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> tuple[Array, Array]:
     """What u'M̂u falls short by because u follows the noise, -E[u'Wu], (n_alphas,).
 
-    And its standard errors. By Stein's lemma it is a derivative along made-up noise (Ramani, Blu,
+    And its standard errors, of two probes or more. By Stein's lemma it is a derivative along made-up noise (Ramani, Blu,
     Unser 2008), in whichever way the estimate was made.
     """
     found = np.zeros((len(probes), len(alphas)))
@@ -103,8 +103,7 @@ def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> tuple[Ar
         ends = (each.error_directions(each.path(alphas)) for each in (after, before))
         first, second = (_squares(u, noise) for u in ends)
         row -= (first - second) / (2 * step)
-    spread = found.std(axis=0, ddof=1) if len(probes) > 1 else np.zeros(len(alphas))
-    return found.mean(axis=0), spread / np.sqrt(len(probes))
+    return found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(len(probes))
 
 
 def risks(problem: RidgeProblem, raw: Array, cross: Array, alphas: Array, n_rows: float) -> Array:

@@ -65,7 +65,9 @@ def stretch(
         Part of all squared lengths that was lost, as their histogram says.
     """
     noise = np.clip((stds / variances) ** 2, _NOTHING, 1 / _NOTHING)
-    means, left, spread = _posterior(losses / variances, noise, _odds(lost))
+    # What is beyond all losses that are told apart counts as the largest, of hostile files, too.
+    seen = np.clip(losses / variances, -_LOSSES[-1], _LOSSES[-1])
+    means, left, spread = _posterior(seen, noise, _odds(lost))
     # What is left unknown of each column, but small directions do not let columns lose as unlikely.
     roots = np.sqrt(np.maximum(left, _NOTHING))
     pull = (stiffness - np.eye(len(means))) * np.outer(roots, roots) / spread
