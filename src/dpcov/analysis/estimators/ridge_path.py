@@ -95,8 +95,8 @@ class Probe(NamedTuple):
 def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> tuple[Array, Array]:
     """What u'M̂u falls short by because u follows the noise, -E[u'Wu], (n_alphas,).
 
-    And its standard errors, of two probes or more. By Stein's lemma it is a derivative along made-up noise (Ramani, Blu,
-    Unser 2008), in whichever way the estimate was made.
+    And its standard errors, of two probes or more. By Stein's lemma it is a derivative along
+    made-up noise (Ramani, Blu, Unser 2008), in whichever way the estimate was made.
     """
     found = np.zeros((len(probes), len(alphas)))
     for row, (noise, after, before) in zip(found, probes, strict=True):
