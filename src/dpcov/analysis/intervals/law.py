@@ -217,7 +217,7 @@ class MomentLaw:
         square = self.shortened @ self.shortened
         total, squares = float(np.trace(self.shortened)), float(np.trace(square))
         lost = self.lost / (1 - self.lost)
-        along = min(lost * total / squares, 2 / (self.longest * (1 - self.lost)) ** 2)
+        along = min(lost * total / squares, 2 / self.longest**2)
         return np.asarray(along * (square - squares / total * self.shortened))
 
     @cached_property
@@ -256,6 +256,24 @@ class MomentLaw:
         diagonal = self.diagonal - np.diag(own)
         return replace(
             self, off_diagonal=self.off_diagonal - self.bias, diagonal=diagonal, bias=0.0
+        )
+
+    @cached_property
+    def around_means(self) -> "MomentLaw":
+        """The law of sums of squares and products around means, whose noise counts to second order.
+
+        The noise on two means multiplies: its product has the variance v² (docs/inference.md).
+        """
+        if not self.has_intercept:
+            return self
+        more = (self.off_diagonal / self.count) ** 2
+        own = np.full(len(self.diagonal), 2 * more)
+        own[0] = 0.0
+        return replace(
+            self,
+            off_diagonal=self.off_diagonal + more,
+            diagonal=self.diagonal + np.diag(own),
+            others=tuple(other.around_means for other in self.others),
         )
 
     @cached_property

@@ -79,7 +79,7 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
         linear, square = law.reach(place) ** 2, -1.0
     rows = _rows(law, place)
     sampling = 0.0, -linear / 2 * rows, square * rows
-    privacy = _privacy(law, place, np.outer(pair, pair))
+    privacy = _privacy(law.around_means, place, np.outer(pair, pair))
     line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
     if law.stretch_stds is not None and column.kind == "numeric":
         longer = line.times_unsure(float(law.stretch_stds[place]), law.reaches()[0])
@@ -197,7 +197,9 @@ def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
     point = float(c), float(slopes[1] @ [a, c, b])
     # Of two columns themselves it is known how much of their correlation scaling rows down takes.
     of_columns = len(pair.places) == 3
-    noise = (law.unbiased if of_columns else law).privacy_covariance(forms, pair.places)
+    noise = (law.unbiased if of_columns else law).around_means.privacy_covariance(
+        forms, pair.places
+    )
     privacy = triple(slopes @ noise @ slopes.T / law.count**2)
     if of_columns:
         first_lost, second_lost = law.lost_parts[list(pair.columns)]
