@@ -22,6 +22,7 @@ from benchmarks.data import MissingTable, data_directory
 from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error, error_at
 
 LOST = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
+WITH_NEARLY_ALL = (*LOST, 0.9)
 SEEDS, SIZES, COLUMNS = range(100, 180), (4_000, 20_000), (4, 8, 15, 30)
 OF_PEOPLE = ("nhanes", "credit", "adult", "airfoil")
 OF_SIZES = (0.0, 0.1), (0.1, 0.3), (0.3, 0.7)
@@ -36,7 +37,10 @@ FEW = (1_000, 2_000, 4_000, 8_000, 16_000, 40_000)
 
 
 def errors(table: Table, lost: float) -> tuple[float, ...]:
-    """Root mean square errors: of correlations, of means in deviations, and by sizes over l^3/4."""
+    """Root mean square errors: of correlations, of means in deviations, and by sizes over l^3/4.
+
+    Then what intervals count for those sizes.
+    """
     frame = table.encoded.loc[:, table.encoded.std() > 0]
     rows = ((frame - frame.mean()) / frame.std(ddof=0)).to_numpy()
     sources = np.array(
@@ -52,12 +56,14 @@ def errors(table: Table, lost: float) -> tuple[float, ...]:
     kept = shorter @ back
     apart = np.triu(sources[:, None] != sources, 1)
     off, means = (np.corrcoef(kept.T) - truth)[apart], kept.mean(axis=0)
-    parts = np.maximum(1 - np.mean(kept**2, axis=0), LEAST_LOST) ** 2
-    both = np.sqrt((parts[:, None] + parts)[apart] / 2) ** 0.75
+    first, second = np.broadcast_arrays(*np.ix_(*[1 - np.mean(kept**2, axis=0)] * 2))
+    first, second = (np.maximum(part[apart], LEAST_LOST) for part in (first, second))
+    both = np.sqrt((first**2 + second**2) / 2) ** 0.75
+    counted = error_at(truth[apart], first, second, len(rows))
     sizes = [_in(abs(truth[apart]), size) for size in OF_SIZES]
+    by_size = [(each / both)[there] for each in (off, counted) for there in sizes]
     return tuple(
-        float(np.sqrt(np.mean(each**2))) if each.size else np.nan
-        for each in (off, means, *((off / both)[there] for there in sizes))
+        float(np.sqrt(np.mean(each**2))) if each.size else np.nan for each in (off, means, *by_size)
     )
 
 
@@ -86,26 +92,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data", type=Path)
     directory = data_directory(parser.parse_args().data)
-    found = {f"made-{seed}": [errors(generated(seed), lost) for lost in LOST] for seed in SEEDS}
+    found = {
+        f"made-{seed}": [errors(generated(seed), lost) for lost in WITH_NEARLY_ALL]
+        for seed in SEEDS
+    }
     family = np.array(list(found.values()))
-    usual, high = family.mean(axis=0), np.nanquantile(family, 0.8, axis=0)
+    usual, high = np.nanmean(family, axis=0), np.nanquantile(family, 0.8, axis=0)
     lines = {
         "generated tables": usual[:, 0],
-        "assumed where a length is chosen": correlation_error(np.array(LOST), ROWS, USUAL),
+        "assumed where a length is chosen": correlation_error(
+            np.array(WITH_NEARLY_ALL), ROWS, USUAL
+        ),
         "generated tables, one in five": high[:, 0],
-        "counted by intervals": correlation_error(np.array(LOST), ROWS, SAFE),
+        "counted by intervals": correlation_error(np.array(WITH_NEARLY_ALL), ROWS, SAFE),
     }
     for place, size in enumerate(OF_SIZES):
-        at = f"r from {size[0]:g} to {size[1]:g}"
-        counted = [float(error_at(sum(size) / 2, 1.0, 1.0, ROWS))] * len(LOST)
-        lines |= {f"one in five, {at}": high[:, 2 + place], f"counted, {at}": np.array(counted)}
+        at, counted = f"r from {size[0]:g} to {size[1]:g}", usual[:, 2 + len(OF_SIZES) + place]
+        lines |= {f"one in five, {at}": high[:, 2 + place], f"counted, {at}": counted}
     for name in OF_PEOPLE:
         try:
-            lines[name] = np.array([errors(PUBLIC[name](directory), lost)[0] for lost in LOST])
+            lines[name] = np.array(
+                [errors(PUBLIC[name](directory), lost)[0] for lost in WITH_NEARLY_ALL]
+            )
         except MissingTable:
             continue
     lines |= {"means, generated": usual[:, 1], "means, one in five": high[:, 1]}
-    show("lost part", LOST, lines)
+    show("lost part", WITH_NEARLY_ALL, lines)
     print()
     show("rows", FEW, of_few_rows())
 

@@ -107,6 +107,24 @@ def test_covariances_are_free_of_what_the_noise_on_means_takes_off():
     assert law.off_diagonal > 12 * np.std(found) / np.sqrt(len(found))
 
 
+def test_noise_on_two_means_multiplies_and_counts_where_it_is_large():
+    """Intervals of rows in a unit far below their noise held one truth of four."""
+    made = released(small_rows(), 0, rho="0.0000003", mechanism="gaussian")
+    law = replace(moment_law(made), moment=np.eye(len(made.second_moment())))
+    assert law.off_diagonal > 1
+    drawn = law.draw_noise(4000, np.random.default_rng(0))
+    found = np.array([replace(law, moment=law.moment + noise).covariance for noise in drawn])
+    for first, second in ((1, 2), (1, 1)):
+        form = np.zeros_like(law.moment)
+        form[[first, second], [second, first]] = 0.5 if first != second else 1.0
+        around, alone = (
+            each.privacy_covariance(form[None])[0, 0] for each in (law.around_means, law)
+        )
+        spread = found[:, first, second].var()
+        assert spread == pytest.approx(around, rel=0.15)
+        assert alone < 0.6 * spread
+
+
 def test_coefficients_and_standard_errors_are_those_of_least_squares_where_noise_is_small(
     made, frame
 ):

@@ -142,8 +142,8 @@ def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
     if scaling == "original":
         return np.array([law.columns[place].half_range for place in places + 1])
     variances = np.diagonal(law.covariance)[places + 1]
-    own = np.ones((1, 1, 1))
-    noise = [law.privacy_covariance(own, places[i : i + 1] + 1)[0, 0] for i in range(len(places))]
+    own, spread = np.ones((1, 1, 1)), law.around_means
+    noise = [spread.privacy_covariance(own, place[None] + 1)[0, 0] for place in places]
     hidden = variances <= 3 * np.sqrt(noise) / law.count
     return np.asarray(np.where(hidden, np.inf, 1 / np.sqrt(np.where(hidden, 1.0, variances))))
 
@@ -159,7 +159,8 @@ def spectrum_of(
     rows[range(len(chosen)), chosen] = 1.0
     rows *= scale[:, None] / sqrt(law.count)
     # A common factor changes no correlation.
-    noise = rows @ law.draw_noise(draws, rng, in_all=not normalized) @ rows.T
+    drawn = law.around_means.draw_noise(draws, rng, in_all=not normalized)
+    noise = rows @ drawn @ rows.T
     normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
     kurtoses = np.array([law.shape(place).kurtosis for place in chosen])
     bounds = np.array([law.reach(place) for place in chosen])

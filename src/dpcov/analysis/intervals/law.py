@@ -102,6 +102,13 @@ def _regression_pair(t: float, first: ColumnShape, second: ColumnShape, c: float
     )
 
 
+def _of_features(back: Array | None, d: int) -> Array:
+    """The map of noise that is in no moment of the intercept, (d, d)."""
+    found = np.eye(d) if back is None else back.copy()
+    found[0, :] = found[:, 0] = 0.0
+    return found
+
+
 def _symmetric(aa: float, ab: float, ac: float, bb: float, bc: float, cc: float) -> Array:
     return np.array([[aa, ab, ac], [ab, bb, bc], [ac, bc, cc]])
 
@@ -260,21 +267,24 @@ class MomentLaw:
 
     @cached_property
     def around_means(self) -> "MomentLaw":
-        """The law of sums of squares and products around means, whose noise counts to second order.
+        """The law of sums of squares and products around means, which have noise, too.
 
         The noise on two means multiplies: its product has the variance v² (docs/inference.md).
         """
         if not self.has_intercept:
             return self
-        more = (self.off_diagonal / self.count) ** 2
-        own = np.full(len(self.diagonal), 2 * more)
-        own[0] = 0.0
-        return replace(
-            self,
-            off_diagonal=self.off_diagonal + more,
-            diagonal=self.diagonal + np.diag(own),
-            others=tuple(other.around_means for other in self.others),
+        products = tuple(
+            replace(
+                each,
+                off_diagonal=(each.off_diagonal / self.count) ** 2,
+                diagonal=2 * (each.off_diagonal / self.count) ** 2 * np.eye(len(self.moment)),
+                back=_of_features(each.back, len(self.moment)),
+                others=(),
+                lost=0.0,
+            )
+            for each in (self, *self.others)
         )
+        return replace(self, others=(*self.others, *products))
 
     @cached_property
     def metric(self) -> Array:

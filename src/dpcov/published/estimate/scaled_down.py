@@ -11,8 +11,9 @@ from dpcov.published.linalg.symmetric import Array
 # A correlation's root mean square error where nearly all of many rows is lost: usual, and of one
 # table in five.
 USUAL, SAFE = 0.055, 0.07
-# The same by what two columns lost, over the root of |r| (1 - |r|) + NEAR_ZERO.
-SAFE_AT, NEAR_ZERO = 0.165, 0.04
+# The same by what two columns lost, l, over the root of |r| (1 - |r|) + NEAR_ZERO + ALL_LOST l^8:
+# where hardly any of a column is left, correlations near zero err as others do.
+SAFE_AT, NEAR_ZERO, ALL_LOST = 0.165, 0.04, 0.5
 # How many rows have twice the square of these errors: few long rows point where they happen to.
 FEW_ROWS = 1_600
 # The same of means, in deviations, over the root of the product of what the column and all together
@@ -36,7 +37,7 @@ def error_at(
     """
     size = np.minimum(1.0, np.abs(correlation))
     both = np.sqrt((first**2 + second**2) / 2)
-    at_size = SAFE_AT * np.sqrt(size * (1 - size) + NEAR_ZERO)
+    at_size = SAFE_AT * np.sqrt(size * (1 - size) + NEAR_ZERO + ALL_LOST * both**8)
     return np.asarray(at_size * of_few(n_rows) * both**0.75)
 
 
