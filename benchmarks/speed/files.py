@@ -36,10 +36,10 @@ import dpcov
 from benchmarks.measured import store
 from benchmarks.measured import table as table_of
 from benchmarks.speed.timing import interleaved_cpu
+from dpcov.data.gather import table_moments
 from dpcov.data.layout import FileLayout
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.sources.streams import open_bytes
-from dpcov.pipeline.table import table_moments
 
 BLOCK_ROWS = 32_768
 TARGET = 0.6
@@ -52,7 +52,7 @@ import dpcov
 from dpcov.data.layout import FileLayout
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.sources.streams import open_bytes
-from dpcov.pipeline.table import table_moments
+from dpcov.data.gather import table_moments
 unit = dpcov.Numeric(lower=-4, upper=4)
 schema = dpcov.Schema(columns=dict.fromkeys(sys.argv[2].split(","), unit))
 table_moments(sys.argv[1], schema, MomentsSpec())

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from dpcov.data.sources import Query
     from dpcov.errors import DpcovError
     from dpcov.noise.entropy import SeededEntropy, SystemEntropy
-    from dpcov.pipeline.table import checkpoint, moments, release, second_moment, survey
+    from dpcov.pipeline.arrays import moments, second_moment
+    from dpcov.pipeline.table import checkpoint, release, survey
     from dpcov.privacy.budget import Budget
     from dpcov.privacy.ledger.ledger import Ledger
     from dpcov.published.release import Release
@@ -26,7 +27,8 @@ _NAMES = {
     "data.sources": ("Query",),
     "errors": ("DpcovError",),
     "noise.entropy": ("SeededEntropy", "SystemEntropy"),
-    "pipeline.table": ("checkpoint", "moments", "release", "second_moment", "survey"),
+    "pipeline.arrays": ("moments", "second_moment"),
+    "pipeline.table": ("checkpoint", "release", "survey"),
     "privacy.budget": ("Budget",),
     "privacy.ledger.ledger": ("Ledger",),
     "published.release": ("Release",),

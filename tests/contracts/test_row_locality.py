@@ -33,7 +33,7 @@ from dpcov.data.questions import MomentsQuestion
 from dpcov.data.sources import databases, delimited, frames, jsonlines
 from dpcov.data.vault import Key
 from dpcov.errors import DpcovError
-from dpcov.pipeline.table import _group_codes
+from dpcov.pipeline.arrays import _group_codes
 from tests.contracts.doors import ARRAYS, DOORS, arrow, csv
 from tests.data.engines.conftest import session  # noqa: F401
 

@@ -25,6 +25,7 @@ from dpcov.privacy.guarantee import Guarantee, costs_nothing
 from dpcov.privacy.ledger.ledger import Ledger, Reservation
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.meaning import warn_of_large_epsilon
+from dpcov.privacy.options import plain
 from dpcov.published.assembly import Facts, assemble, rehearse
 from dpcov.published.file import packed_size
 from dpcov.published.linalg.one_thread import one_thread
@@ -42,6 +43,18 @@ class Account:
 
     ledger: Ledger
     dataset: str
+
+    @classmethod
+    def of(cls, ledger: Ledger | str | Path | None, dataset: str | None) -> "Account | None":
+        """That of a ledger or its path; None without one."""
+        if ledger is None:
+            if dataset is not None:
+                raise UsageError("A dataset name needs a ledger; give both, or none.")
+            return None
+        if dataset is None:
+            raise UsageError("Say which dataset of the ledger pays (dataset=..., --dataset).")
+        book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        return cls(ledger=book, dataset=plain("dataset", dataset, str))
 
 
 class Publication(Protocol):

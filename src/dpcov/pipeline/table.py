@@ -1,31 +1,19 @@
-"""The doors of the house: rows -> moments -> mechanism(budget) -> Release.
+"""The doors for tables: rows -> moments -> mechanism(budget) -> Release.
 
 Contract: only public numbers are decided here, before a row is read; nothing but a release or a
-geometry comes out, except from :func:`moments` and :func:`checkpoint`, whose results are sensitive.
+geometry comes out, except from :func:`checkpoint`, whose result is sensitive.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpcov.data.cells import text_column
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.engines import BallEncoding
-from dpcov.data.engines.local import GroupedRows
-from dpcov.data.gather import Gathering, TellRows, table_moments
+from dpcov.data.gather import Gathering, TellRows
 from dpcov.data.geometry import Geometry
-from dpcov.data.groups import Grouping
-from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
-from dpcov.data.seal import sealed
-from dpcov.errors import BudgetError, UsageError
-from dpcov.mechanisms.auto import AUTO, resolve
-from dpcov.mechanisms.base import Problem
+from dpcov.errors import UsageError
+from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.survey_alone import SurveyAlone
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
@@ -33,13 +21,12 @@ from dpcov.pipeline.found import GeometryMaker
 from dpcov.pipeline.publish import Account, ReleaseMaker, publish
 from dpcov.pipeline.terms import ReleaseTerms, plan_table
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Neighbors, check_neighbors
+from dpcov.privacy.guarantee import Neighbors
 from dpcov.privacy.ledger.ledger import Ledger
-from dpcov.privacy.options import Between, plain
-from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
+from dpcov.privacy.options import plain
 from dpcov.published.release import Release
 
-__all__ = ["checkpoint", "moments", "release", "second_moment", "survey", "table_moments"]
+__all__ = ["checkpoint", "release", "survey"]
 
 
 def release(
@@ -142,11 +129,11 @@ def release(
     )
     terms = _insisting(terms, accept_large_delta)
     if isinstance(data, Checkpoint):
-        _require_one_question(terms)
+        terms.require_one_question()
     n_is_public = terms.neighbors == "replace-one"
     again = terms.mechanism.asks_again
     ask = where.ask(data, encoding, again=again, n_is_public=n_is_public)
-    paid = _account(ledger, dataset)
+    paid = Account.of(ledger, dataset)
     return publish(ReleaseMaker(terms), ask, paid, output, overwrite, entropy)
 
 
@@ -210,10 +197,10 @@ def survey(
     terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
     terms = _insisting(terms, accept_large_delta)
     if isinstance(data, Checkpoint):
-        _require_one_question(terms)
+        terms.require_one_question()
     n_is_public = terms.neighbors == "replace-one"
     ask = where.ask(data, encoding, again=True, n_is_public=n_is_public)
-    paid = _account(ledger, dataset)
+    paid = Account.of(ledger, dataset)
     return publish(GeometryMaker(terms), ask, paid, output, overwrite, entropy).geometry
 
 
@@ -254,131 +241,12 @@ def checkpoint(
     terms, encoding = plan_table(
         declared, budget, mechanism, neighbors, n_rows, by, options, geometry
     )
-    _require_one_question(terms)
+    terms.require_one_question()
     question = terms.mechanism.question(terms.problem(n_rows))
     assert terms.schema_toml is not None
     gathered = where.moments(data, encoding, question)
     facts = {"schema_toml": terms.schema_toml, "by": by, "geometry": encoding.geometry}
     return Checkpoint.of_part(gathered, name, **facts)
-
-
-def second_moment(
-    X: Any,
-    *,
-    norm_bound: float | None = None,
-    budget: Budget,
-    mechanism: str = AUTO,
-    neighbors: Neighbors = "replace-one",
-    rows_per_person: int = 1,
-    groups: Iterable[object] | None = None,
-    categories: Iterable[str] | None = None,
-    accept_large_delta: bool = False,
-    entropy: Entropy | None = None,
-    ledger: Ledger | str | Path | None = None,
-    dataset: str | None = None,
-    engine: str | None = None,
-    threads: int | None = None,
-    memory_limit: float | None = None,
-    **options: Any,
-) -> Release:
-    """Release X'X / n of a plain array whose rows are clipped to a public norm bound.
-
-    Parameters
-    ----------
-    X : (n, d) array, sparse matrix, or Moments
-        Sensitive rows, or their exact moments from :func:`moments`.
-    norm_bound : float
-        Public bound on the l2 norm of a row; longer rows are scaled down to it.  Required for rows.
-    groups : iterable of length n, optional
-        The group of each row of an array or a data frame in memory; needs ``categories``.  One
-        matrix for each group at the price of one release.
-    categories : iterable of str, optional
-        The public names of all groups.
-    budget, mechanism, neighbors, accept_large_delta, entropy, ledger, dataset, **options
-    engine, threads, memory_limit
-        As in :func:`release`.
-
-    Returns
-    -------
-    Release
-        ``.second_moment(post=...)`` is the (d, d) estimate in the units of ``X``.
-
-    Examples
-    --------
-    >>> import numpy as np, dpcov
-    >>> X = np.random.default_rng(0).normal(size=(5000, 3))
-    >>> made = dpcov.second_moment(X, norm_bound=4.0, budget=dpcov.Budget(rho=1))
-    >>> made.second_moment().shape
-    (3, 3)
-    """
-    bound = X.norm_bound if isinstance(X, Moments) and norm_bound is None else norm_bound
-    bound = _check_norm_bound(bound)
-    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit)
-    names = _names(X, where)
-    codes, group_names = _group_codes(groups, categories)
-    encoding = BallEncoding(n_features=len(names), norm_bound=bound)
-    problem = Problem(
-        n_features=len(names),
-        neighbors=check_neighbors(neighbors),
-        rows_per_person=rows_per_person,
-        n_groups=max(1, len(group_names)),
-    )
-    choice = resolve(mechanism, options, problem, budget)
-    terms = ReleaseTerms(
-        mechanism=choice.make(),
-        choice=choice,
-        budget=budget,
-        neighbors=problem.neighbors,
-        columns=_plain_columns(names),
-        norm_bound=bound,
-        rows_per_person=problem.rows_per_person,
-        intercept_is_public=False,
-        groups=group_names,
-        accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
-    )
-
-    if isinstance(X, Moments):
-        _require_one_question(terms)
-        if X.norm_bound != bound:
-            raise UsageError(
-                f"These moments were gathered with norm_bound={X.norm_bound}. Give that."
-            )
-        ask = Ask.saved(X)
-    else:
-        rows = X if codes is None else GroupedRows(rows=X, groups=codes)
-        n_is_public, again = neighbors == "replace-one", terms.mechanism.asks_again
-        ask = where.ask(rows, encoding, again=again, n_is_public=n_is_public)
-    paid = _account(ledger, dataset)
-    return publish(ReleaseMaker(terms), ask, paid, None, False, entropy)
-
-
-def moments(
-    X: Any,
-    *,
-    norm_bound: float,
-    engine: str | None = None,
-    threads: int | None = None,
-    memory_limit: float | None = None,
-    progress: TellRows | None = None,
-    **spec: Any,
-) -> Moments:
-    """Exact **sensitive** moments of an array, to be shared by several mechanisms.
-
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-    norm_bound : float
-        Public bound on the l2 norm of a row; longer rows are scaled down to it.
-    engine, threads, memory_limit, progress
-        As in :func:`release`.
-    **spec
-        Fields of :class:`~dpcov.data.moments.MomentsSpec`: ``shells``, ``normalized``, ``bits``.
-    """
-    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    encoding = BallEncoding(
-        n_features=len(where.columns(X)), norm_bound=_check_norm_bound(norm_bound)
-    )
-    return where.moments(X, encoding, MomentsQuestion(spec=MomentsSpec(**spec)))
 
 
 def _declared(schema: Schema | str | Path, data: Any, where: Gathering) -> tuple[Schema, Any]:
@@ -389,65 +257,3 @@ def _declared(schema: Schema | str | Path, data: Any, where: Gathering) -> tuple
 
 def _insisting(terms: ReleaseTerms, accept_large_delta: bool) -> ReleaseTerms:
     return replace(terms, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))
-
-
-def _require_one_question(terms: ReleaseTerms) -> None:
-    if terms.mechanism.asks_again:
-        raise UsageError(
-            f"The {terms.mechanism.name} mechanism asks the table several times, and saved moments "
-            "answer one question. Give the table itself, or choose another mechanism."
-        )
-
-
-def _account(ledger: Ledger | str | Path | None, dataset: str | None) -> Account | None:
-    if ledger is None:
-        if dataset is not None:
-            raise UsageError("A dataset name needs a ledger; give both, or none.")
-        return None
-    if dataset is None:
-        raise UsageError("Say which dataset of the ledger pays (dataset=..., --dataset).")
-    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    return Account(ledger=book, dataset=plain("dataset", dataset, str))
-
-
-def _check_norm_bound(norm_bound: float | None) -> float:
-    try:
-        bound: float = plain(
-            "norm_bound", norm_bound, Annotated[float, Between(SMALLEST_SCALE, LARGEST_SCALE)]
-        )
-    except UsageError as error:
-        raise BudgetError(
-            f"{error} It is publicly known to bound the l2 norm of a row, and never computed from "
-            "the data."
-        ) from None
-    return bound
-
-
-def _group_codes(
-    groups: Iterable[object] | None, categories: Iterable[str] | None
-) -> tuple[NDArray[np.intp] | None, tuple[str, ...]]:
-    """Number every row's group by the public list of categories."""
-    if groups is None and categories is None:
-        return None, ()
-    if groups is None or categories is None:
-        raise UsageError("Give the groups of the rows and the public list of categories together.")
-    grouping = Grouping("groups", categories)
-    cells = groups.tolist() if hasattr(groups, "tolist") else groups
-    column = sealed(
-        lambda: text_column(cells, "groups"), "groups", lambda _: "give a category for every row."
-    )
-    return grouping.codes_of(column), grouping.names
-
-
-def _names(X: Any, where: Gathering) -> tuple[str, ...]:
-    """Names of the features: the data's own, or x0, x1, ... where it has none."""
-    return (
-        tuple(f"x{i}" for i in range(X.n_features)) if isinstance(X, Moments) else where.columns(X)
-    )
-
-
-def _plain_columns(names: Iterable[str]) -> tuple[EncodedColumn, ...]:
-    return tuple(
-        EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0)
-        for name in names
-    )

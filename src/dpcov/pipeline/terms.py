@@ -67,6 +67,14 @@ class ReleaseTerms:
             check_delta(calibration.promise, self.neighbors, n_rows)
         return calibration
 
+    def require_one_question(self) -> None:
+        """Refuse a mechanism that saved moments cannot answer."""
+        if self.mechanism.asks_again:
+            raise UsageError(
+                f"The {self.mechanism.name} mechanism asks the table several times, and saved "
+                "moments answer one question. Give the table itself, or choose another mechanism."
+            )
+
 
 def plan_table(
     declared: Schema,

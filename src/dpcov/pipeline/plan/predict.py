@@ -26,7 +26,7 @@ from dpcov.mechanisms.registry import make_mechanism, names
 from dpcov.mechanisms.survey import SurveyColumn
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.pipeline.table import second_moment
+from dpcov.pipeline.arrays import second_moment
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors, costs_nothing
 from dpcov.published.columns import EncodedColumn
