@@ -17,14 +17,9 @@ from dpcov.analysis.features import (
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
 from dpcov.published.encoded import noise_of
-from dpcov.published.estimate.entry_noise import (
-    MomentNoise,
-    bulk_edge,
-    clear_of_noise,
-    correlation_noise,
-    largest_noise_eigenvalue,
-)
+from dpcov.published.estimate.entry_noise import MomentNoise, correlation_noise
 from dpcov.published.estimate.levels import positive
+from dpcov.published.estimate.noise_edge import bulk_edge, clear_of_noise, largest_noise_eigenvalue
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release

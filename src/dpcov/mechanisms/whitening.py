@@ -15,12 +15,8 @@ from dpcov.data.linear import LinearMap
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.centering import Centering
-from dpcov.published.estimate.entry_noise import (
-    NUCLEAR_EDGE,
-    MomentNoise,
-    inhabited,
-    largest_noise_eigenvalue,
-)
+from dpcov.published.estimate.entry_noise import NUCLEAR_EDGE, MomentNoise, inhabited
+from dpcov.published.estimate.noise_edge import largest_noise_eigenvalue
 from dpcov.published.estimate.unit import centered, unit_estimate
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.statistics import NoisyStatistics

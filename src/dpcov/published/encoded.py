@@ -18,7 +18,6 @@ from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
     Places,
-    bulk_edge,
     hidden_variance,
     mean_noise,
     moment_noise,
@@ -35,6 +34,7 @@ from dpcov.published.estimate.levels import (
     with_known,
     within_counts,
 )
+from dpcov.published.estimate.noise_edge import bulk_edge
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
 from dpcov.published.estimate.scaled_down import MOST_LOST

@@ -15,15 +15,14 @@ from dpcov.published.base import BaseRelease
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
-    clear_of_noise,
     clear_of_pairs,
     correlation_noise,
     deviation_noise,
     hidden_variance,
-    largest_noise_eigenvalue,
     mean_noise,
     read_with,
 )
+from dpcov.published.estimate.noise_edge import clear_of_noise, largest_noise_eigenvalue
 from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 

@@ -9,13 +9,12 @@ from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
     NUCLEAR_EDGE,
     MomentNoise,
-    bulk_edge,
     correlation_noise,
     deviation_noise,
     inhabited,
-    largest_noise_eigenvalue,
     mean_noise,
 )
+from dpcov.published.estimate.noise_edge import bulk_edge, largest_noise_eigenvalue
 from dpcov.published.estimate.scaled_down import error_at
 from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.linalg.symmetric import correlation_of

@@ -1,4 +1,4 @@
-"""The noise on means, standard deviations, correlations and eigenvalues: its law and its size.
+"""The noise on means, standard deviations and correlations: its law and its size.
 
 Contract: public numbers only, in closed form: first order in the noise, with the estimates in place
 of the truth (derived in docs/report.md).  Everything is in encoded units, relative to an intercept
@@ -13,7 +13,6 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from dpcov.published.columns import count_values
 from dpcov.published.estimate.post import find_post
@@ -151,7 +150,7 @@ class MomentNoise:
         return self.diagonal - self.between_diagonals - 2 * self.off_diagonal
 
 
-def _of_all(size: Callable[..., Array]) -> Callable[..., Array]:
+def of_all(size: Callable[..., Array]) -> Callable[..., Array]:
     """Standard deviation of a sum of noises: the root of the sum of the squares of theirs."""
 
     @wraps(size)
@@ -262,7 +261,7 @@ def hidden_variance(means: Array, noise: MomentNoise | None) -> Array:
     return np.asarray(DEVIATIONS * variance_noise(means, np.zeros(len(means)), noise))
 
 
-@_of_all
+@of_all
 def mean_noise(means: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on means, shape (d,)."""
     # By dm_i = u_i'W e / c, where u_i is a centered feature and e the intercept.
@@ -297,7 +296,7 @@ def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array
     return np.asarray(variance_noise(means, variances, noise) / (2 * np.sqrt(usable)))
 
 
-@_of_all
+@of_all
 def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on covariances, (d, d)."""
     # By dC_ij = (u_i'W u_j - C_ij e'W e) / c, where u_i is a centered feature, e the intercept.
@@ -323,7 +322,7 @@ def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Ar
     return np.hypot(alone, taken * (1 - np.eye(len(alone))))
 
 
-@_of_all
+@of_all
 def _correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
     # By dr_ij = (a_i'W a_j - r_ij (a_i'W a_i + a_j'W a_j) / 2) / c with a_i = u_i / sigma_i.
     variances = np.diagonal(covariance)
@@ -345,68 +344,3 @@ def _correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> A
     deviation = deviation / noise.intercept * noise.thinning[1]
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
     return deviation
-
-
-def bulk_edge(noise: MomentNoise, scales: Array) -> float:
-    """Where eigenvalues of noise alone end, but for the one that a large mean adds.
-
-    ``scales``, (p,), is what the encoded columns are multiplied by.
-    """
-    return largest_noise_eigenvalue(noise, scales, np.zeros(len(scales)))
-
-
-def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> float:
-    """Largest eigenvalue that noise alone would have; columns are shifted by ``shifts``, (p,)."""
-    return float(_largest_eigenvalue(noise, scales, shifts))
-
-
-@_of_all
-def _largest_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> Array:
-    squares = _profile(noise, scales)
-    largest = float(np.max(squares, initial=0.0))
-    if noise.off_diagonal == 0.0 or largest == 0.0:
-        return np.zeros(())
-
-    # The least value over r > max s_j² of r √(v Σ s_j²/(r - s_j²)), or that at the means' own t.
-    def ends_at(r: float) -> float:
-        return float(r * np.sqrt(noise.off_diagonal * np.sum(squares / (r - squares))))
-
-    gap = minimize_scalar(
-        lambda log_gap: ends_at(largest * (1 + np.exp(log_gap))),
-        bounds=(-12.0, np.log(len(squares)) + 3.0),
-        method="bounded",
-    ).x
-    ends = ends_at(max(largest * (1 + np.exp(gap)), _largest_square(noise, scales, shifts)))
-    return np.asarray(noise.edge_factor / noise.intercept * ends)
-
-
-def clear_of_noise(noise: MomentNoise, scales: Array, shifts: Array) -> float:
-    """Variance from which a component stands out: the largest eigenvalue and two deviations."""
-    # Wide noise on the largest eigenvalue is rarer than a normal number's (isoperimetry).
-    std = float(_largest_std(noise, scales, shifts))
-    return largest_noise_eigenvalue(noise, scales, shifts) + DEVIATIONS * std
-
-
-@_of_all
-def _largest_std(noise: MomentNoise, scales: Array, shifts: Array) -> Array:
-    square = _largest_square(noise, scales, shifts)
-    return np.asarray(np.sqrt(noise.diagonal) * square / noise.intercept)
-
-
-def _profile(noise: MomentNoise, scales: Array) -> Array:
-    # Isotropic noise seen through a matrix has the eigenvalues of its singular values' profile.
-    if noise.features is None:
-        return np.asarray(scales**2)
-    seen = noise.features[:, int(noise.has_intercept) :] * scales[:, None]
-    if noise.shares is not None:
-        seen = seen / np.diagonal(noise.shares)[:, None]
-    return np.asarray(np.maximum(np.linalg.eigvalsh(seen @ seen.T), 0.0))
-
-
-def _largest_square(noise: MomentNoise, scales: Array, shifts: Array) -> float:
-    # Largest eigenvalue of the profile of noise after centering, S (I + m m') S without a map.
-    if noise.features is None and not shifts.any():
-        return float(np.max(scales**2, initial=0.0))
-    scales = scales * noise.thinning[0]
-    products = noise.along(shifts)[0] * np.outer(scales, scales)
-    return float(np.linalg.eigvalsh(products)[-1])
