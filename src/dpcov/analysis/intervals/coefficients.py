@@ -53,10 +53,13 @@ class Regression(NamedTuple):
             thinned = law.thinned(direction)
             sampling = factor * (L.T @ thinned @ L) * (law.sampling_factor / used)
         z, widening = law.reaches()
-        system = np.column_stack([-A, y])
-        # Kept are the (b, 1) with |c|² |T(b)|² <= z² Var(c'T(b)).
-        spread = (widening * privacy + sampling) / float(c @ c)
-        lower, upper = project_quadric(system.T @ system - z * z * spread, functional)
+        system, units = np.column_stack([-A, y]), F @ law.noise_metric @ F.T
+        # Regressors that determine each other leave a penalty to decide.
+        units += np.eye(len(units)) * (1e-12 * np.trace(units))
+        # Kept are the (b, 1) with |c|² |T(b)|² <= z² Var(c'T(b)), in units of the noise on T.
+        spread = (widening * privacy + sampling) / float(c @ units @ c)
+        lengths = system.T @ np.linalg.solve(units, system)
+        lower, upper = project_quadric(lengths - z * z * spread, functional)
         stds = (sqrt(max(0.0, float(at @ form @ at))) for form in (sampling, privacy))
         return Interval(name, lower, upper, float(functional @ b), *stds).scaled(1.0, offset)
 

@@ -294,6 +294,17 @@ class MomentLaw:
         free = self.back[:, int(self.has_intercept) :]
         return np.asarray(free @ free.T)
 
+    @cached_property
+    def noise_metric(self) -> Array:
+        """Covariance of Wu, (d, d), but for a factor and for what depends on u; positive definite.
+
+        The identity where noise is added to the moments as they are, and where there is none.
+        """
+        each = [law for law in (self, *self.others) if law.off_diagonal > 0]
+        maps = [np.eye(len(self.moment)) if law.back is None else law.back for law in each]
+        found = sum(law.off_diagonal * m @ m.T for law, m in zip(each, maps, strict=True))
+        return np.asarray(found / each[0].off_diagonal) if each else np.eye(len(self.moment))
+
     def present(self, places: Places) -> Array:
         """Parts of the rows in which pairs of columns are present, (q, q)."""
         found = np.ones((len(self.moment), len(self.moment)))
