@@ -26,7 +26,7 @@ def blocks(lines: pd.DataFrame) -> dict[str, str]:
 def cells(by: pd.DataFrame) -> str:
     """A line for each table and budget."""
     head = ["table", "epsilon", "bounds", "**private**", *(f"×{w:g}" for w in WIDTHS), "floor"]
-    head += ["R², bounds", "R²", "whitened", "finite", "width", "hold", "hold, least"]
+    head += ["R², bounds", "R²", "whitened", "finite", "width", "hold", "least", "most"]
     rows = [head, ["---"] * len(head)]
     for table, epsilon in dict.fromkeys((key[0], key[1]) for key in by.index):
         cell = by.loc[(table, epsilon)]
@@ -48,6 +48,7 @@ def cells(by: pd.DataFrame) -> str:
                 f"{typed.width:.2f}",
                 f"{typed.covered:.0%}",
                 f"{holds.min():.0%}",
+                f"{holds.max():.0%}",
             ]
         )
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
