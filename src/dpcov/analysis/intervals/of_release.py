@@ -51,6 +51,11 @@ class FilledLaw(MomentLaw):
         """As in a law of moments that are read as they are."""
         return self.on(self.raw.unbiased)
 
+    @cached_property
+    def around_means(self) -> "FilledLaw":
+        """The same: simulated noise on means multiplies by itself."""
+        return self
+
     def privacy_form(self, a: Array, *, in_all: bool = False) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u."""
         along = (self._drawn_in_all if in_all else self._drawn) @ a
