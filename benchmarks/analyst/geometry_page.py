@@ -15,12 +15,13 @@ from benchmarks.measured import filled
 LINES, PAGE = DOCS / "measured" / "geometry.csv", DOCS / "geometry.md"
 ENOUGH_ROWS = ("nhanes", "credit", "adult", "made-1", "made-2", "made-3")
 WIDTHS = (10.0, 100.0, 1000.0)
+LEAST, MOST = 0.93, 0.99
 
 
 def blocks(lines: pd.DataFrame) -> dict[str, str]:
     """What stands between the markers of the page."""
     by = lines.set_index(["table", "epsilon", "wide", "geometry"])
-    return {"geometry": cells(by), "geometry-means": means(by)}
+    return {"geometry": cells(by), "geometry-means": means(by), "geometry-hold": hold(lines)}
 
 
 def cells(by: pd.DataFrame) -> str:
@@ -67,6 +68,19 @@ def means(by: pd.DataFrame) -> str:
         ratios = [[each[one] / each[other] for each in rms.values()] for one, other in pairs]
         texts = [f"{np.exp(np.mean(np.log(each))):.2f}" for each in ratios]
         rows.append([f"{abs(epsilon):g}" + (", pure" if epsilon < 0 else ""), *texts])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def hold(lines: pd.DataFrame) -> str:
+    """How many cells of each table have intervals that hold as often as they should."""
+    rows = [["table", "cells", f"{LEAST:.0%} to {MOST:.0%} hold", "fewer", "more", "least", "most"]]
+    rows.append(["---"] * len(rows[0]))
+    found = lines[lines.geometry == "private"].groupby("table", sort=False).covered
+    for table, held in [*found, ("all", found.obj)]:
+        counts = (held.between(LEAST, MOST), held < LEAST, held > MOST)
+        sizes = [len(held), *(int(each.sum()) for each in counts)]
+        ends = [f"{100 * each:.1f}%" for each in (held.min(), held.max())]
+        rows.append([str(table), *map(str, sizes), *ends])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
