@@ -363,16 +363,23 @@ class MomentLaw:
         return found
 
     def _own_covariance(self, forms: Array, places: Places | None) -> Array:
-        if self.back is not None:
-            rows = self.back if places is None else self.back[places]
-            forms, places = rows.T @ forms @ rows, None
-        D = self.diagonal if places is None else self.diagonal[np.ix_(places, places)]
-        flat, diagonals = forms.reshape(len(forms), -1), forms.diagonal(axis1=1, axis2=2)
-        off = flat @ flat.T - diagonals @ diagonals.T
+        chosen = slice(None) if places is None else places
+        if self.back is None:
+            block = np.ix_(places, places) if places is not None else ...
+            D, taken = self.diagonal[block], self.taken[block] if self.lost else None
+            flat, diagonals = forms.reshape(len(forms), -1), forms.diagonal(axis1=1, axis2=2)
+            products = flat @ flat.T
+        else:
+            # Of rows' F rows, whose products need no such matrix.
+            rows = self.back[chosen]
+            mixed = forms @ (rows @ rows.T)
+            D, taken = self.diagonal, rows @ self.taken @ rows.T if self.lost else None
+            products = np.einsum("kij,lji->kl", mixed, mixed)
+            diagonals = np.sum((forms @ rows) * rows, axis=1)
+        off = products - diagonals @ diagonals.T
         found = 2 * self.off_diagonal * off + diagonals @ D @ diagonals.T
-        if not self.lost:
+        if taken is None:
             return np.asarray(found)
-        taken = self.taken if places is None else self.taken[np.ix_(places, places)]
         along = np.einsum("kij,ij->k", forms, taken)
         return np.asarray(found + np.outer(along, along))
 
