@@ -281,6 +281,7 @@ class MomentLaw:
                 back=_of_features(each.back, len(self.moment)),
                 others=(),
                 lost=0.0,
+                unsure=None,
             )
             for each in (self, *self.others)
         )
@@ -363,25 +364,22 @@ class MomentLaw:
         return found
 
     def _own_covariance(self, forms: Array, places: Places | None) -> Array:
-        chosen = slice(None) if places is None else places
+        where = slice(None) if places is None else places
         if self.back is None:
-            block = np.ix_(places, places) if places is not None else ...
-            D, taken = self.diagonal[block], self.taken[block] if self.lost else None
-            flat, diagonals = forms.reshape(len(forms), -1), forms.diagonal(axis1=1, axis2=2)
-            products = flat @ flat.T
+            D, taken = self.diagonal[where][:, where], self.taken[where][:, where]
+            products = np.einsum("kij,lij->kl", forms, forms)
+            diagonals = forms.diagonal(axis1=1, axis2=2)
         else:
-            # Of rows' F rows, whose products need no such matrix.
-            rows = self.back[chosen]
+            # Of rows' F rows, products of which need no such matrix.
+            rows = self.back[where]
+            D, taken = self.diagonal, rows @ self.taken @ rows.T
             mixed = forms @ (rows @ rows.T)
-            D, taken = self.diagonal, rows @ self.taken @ rows.T if self.lost else None
             products = np.einsum("kij,lji->kl", mixed, mixed)
             diagonals = np.sum((forms @ rows) * rows, axis=1)
         off = products - diagonals @ diagonals.T
-        found = 2 * self.off_diagonal * off + diagonals @ D @ diagonals.T
-        if taken is None:
-            return np.asarray(found)
         along = np.einsum("kij,ij->k", forms, taken)
-        return np.asarray(found + np.outer(along, along))
+        noise = 2 * self.off_diagonal * off + diagonals @ D @ diagonals.T
+        return np.asarray(noise + np.outer(along, along))
 
     def draw_noise(self, draws: int, rng: np.random.Generator, *, in_all: bool = True) -> Array:
         """Simulate Gaussian noise of this covariance, (draws, d, d); ``in_all`` as for a form."""
