@@ -107,11 +107,16 @@ def test_covariances_are_free_of_what_the_noise_on_means_takes_off():
     assert law.off_diagonal > 12 * np.std(found) / np.sqrt(len(found))
 
 
-def test_noise_on_two_means_multiplies_and_counts_where_it_is_large():
-    """Intervals of rows in a unit far below their noise held one truth of four."""
+@pytest.mark.parametrize("combined", [False, True])
+def test_noise_on_two_means_multiplies_and_counts_where_it_is_large(combined):
+    """Where units were far below the noise, one in five of the intervals that say much held."""
     made = released(small_rows(), 0, rho="0.0000003", mechanism="gaussian")
     law = replace(moment_law(made), moment=np.eye(len(made.second_moment())))
     assert law.off_diagonal > 1
+    if combined:
+        half = {"off_diagonal": law.off_diagonal / 2, "diagonal": law.diagonal / 2}
+        back = np.diag(np.r_[1.0, np.linspace(0.8, 1.2, len(law.moment) - 1)])
+        law = replace(law, **half, others=(replace(law, **half, back=back),))
     drawn = law.draw_noise(4000, np.random.default_rng(0))
     found = np.array([replace(law, moment=law.moment + noise).covariance for noise in drawn])
     for first, second in ((1, 2), (1, 1)):

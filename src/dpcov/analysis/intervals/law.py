@@ -19,7 +19,7 @@ from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import exceeded
 from dpcov.published.linalg.project import project_psd
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, eigh
 
 # What stands in for fourth moments: a law that fits a column's mean, variance and public bounds,
 # never with lighter tails than the normal law; or the worst law within the bounds.
@@ -100,13 +100,6 @@ def _regression_pair(t: float, first: ColumnShape, second: ColumnShape, c: float
         slope**3 * spread + 2 * slope * a * rest,
         max(0.0, last - (slope**2 * a + rest) ** 2),
     )
-
-
-def _of_features(back: Array | None, d: int) -> Array:
-    """The map of noise that is in no moment of the intercept, (d, d)."""
-    found = np.eye(d) if back is None else back.copy()
-    found[0, :] = found[:, 0] = 0.0
-    return found
 
 
 def _symmetric(aa: float, ab: float, ac: float, bb: float, bc: float, cc: float) -> Array:
@@ -271,21 +264,24 @@ class MomentLaw:
 
         The noise on two means multiplies: its product has the variance v² (docs/inference.md).
         """
-        if not self.has_intercept:
+        if not (self.has_intercept and self.is_noisy):
             return self
-        products = tuple(
-            replace(
-                each,
-                off_diagonal=(each.off_diagonal / self.count) ** 2,
-                diagonal=2 * (each.off_diagonal / self.count) ** 2 * np.eye(len(self.moment)),
-                back=_of_features(each.back, len(self.moment)),
-                others=(),
-                lost=0.0,
-                unsure=None,
-            )
-            for each in (self, *self.others)
+        # In coordinates in which the noise on means is alike.
+        values, vectors = eigh(self.noise_metric[1:, 1:])
+        back, of_features = np.zeros_like(self.moment), np.eye(len(self.moment))
+        back[1:, 1:] = vectors * np.sqrt(np.maximum(values, 0.0))
+        # The number of rows has none of it.
+        of_features[0, 0] = 0.0
+        products = replace(
+            self,
+            off_diagonal=1 / self.count**2,
+            diagonal=2 / self.count**2 * of_features,
+            back=back,
+            others=(),
+            lost=0.0,
+            unsure=None,
         )
-        return replace(self, others=(*self.others, *products))
+        return replace(self, others=(*self.others, products))
 
     @cached_property
     def metric(self) -> Array:
@@ -295,16 +291,24 @@ class MomentLaw:
         free = self.back[:, int(self.has_intercept) :]
         return np.asarray(free @ free.T)
 
+    @property
+    def is_noisy(self) -> bool:
+        """Whether any noise was added."""
+        return any(each.off_diagonal > 0 for each in (self, *self.others))
+
     @cached_property
     def noise_metric(self) -> Array:
-        """Covariance of Wu, (d, d), but for a factor and for what depends on u; positive definite.
+        """Covariance of Wu but for what depends on u, (d, d), positive definite.
 
-        The identity where noise is added to the moments as they are, and where there is none.
+        That of the noise on means; the identity where there is no noise.
         """
-        each = [law for law in (self, *self.others) if law.off_diagonal > 0]
-        maps = [np.eye(len(self.moment)) if law.back is None else law.back for law in each]
-        found = sum(law.off_diagonal * m @ m.T for law, m in zip(each, maps, strict=True))
-        return np.asarray(found / each[0].off_diagonal) if each else np.eye(len(self.moment))
+        if not self.is_noisy:
+            return np.eye(len(self.moment))
+        found = np.zeros_like(self.moment)
+        for each in (self, *self.others):
+            map_ = np.eye(len(found)) if each.back is None else each.back
+            found += each.off_diagonal * map_ @ map_.T
+        return found
 
     def present(self, places: Places) -> Array:
         """Parts of the rows in which pairs of columns are present, (q, q)."""
