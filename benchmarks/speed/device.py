@@ -1,6 +1,7 @@
 """Exact moments on a GPU against its float64 peak, and a whole release.
 
-python -m benchmarks.speed.device [--rows 1000000 10000000] [--features 1000 2000 4000 8000] [--cpu]
+python -m benchmarks.speed.device [--rows 1000000 10000000] [--features 1000 2000] [--cpu] |
+    python -m benchmarks.measured --store device.csv
 
 The float64 peak is what the device reaches on a product of two large square matrices, measured
 here.  GFLOP/s count 2 n d**2, for the full product.  One chunk of rows is made on the device and
@@ -11,14 +12,13 @@ command where there is no GPU.
 import argparse
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
 import dpcov
+from benchmarks.measured import table
 from dpcov.data.engines import BallEncoding, MomentsTask
 from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.engines.device import torch_library
@@ -26,6 +26,7 @@ from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.published.linalg.device import on_device
 
 CHUNK_VALUES = 2**27
+HEAD = ("rows", "columns", "shells", "moments, s", "GFLOP/s", "of the peak", "with release, s")
 
 
 def seconds(action: Callable[[], object], device: torch.device) -> float:
@@ -60,7 +61,7 @@ def gather(chunk: torch.Tensor, n_rows: int, shells: int) -> Moments:
 
 def whole_release(moments: Moments, device: torch.device) -> None:
     """Noise, and the shrunk second moment on the device."""
-    made = dpcov.second_moment(moments, budget=dpcov.Budget(rho=1), mechanism="gaussian")
+    made = dpcov.second_moment(moments, budget=dpcov.Budget(rho="0.1"), mechanism="gaussian")
     with on_device(str(device)):
         made.second_moment()
 
@@ -102,12 +103,11 @@ def main() -> None:
         return
     device = torch.device("cpu" if arguments.cpu else "cuda")
     best = peak(device, 2048 if arguments.cpu else 8192)
-    heads = ("n", "d", "shells", "moments, s", "GFLOP/s", "of the peak", "release, s")
-    table = Table(*heads, title=f"Exact moments; float64 products reach {best:,.0f} GFLOP/s")
+    print(f"Exact moments; float64 products reach {best:,.0f} GFLOP/s\n")
+    lines: list[Sequence[str]] = [HEAD]
     for d in arguments.features:
-        for cells in of_width(d, arguments.rows, device, best):
-            table.add_row(*cells)
-    Console().print(table)
+        lines += of_width(d, arguments.rows, device, best)
+    print(table(lines))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from dpcov.data.gather import table_moments
 from dpcov.data.library import NUMPY
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError
+from dpcov.noise.entropy import SeededEntropy
 from dpcov.published.linalg.symmetric import compose, eigh
 
 try:
@@ -85,26 +86,39 @@ def test_numbers_that_are_not_finite_are_refused(value):
         gather(NUMPY, X)
 
 
+@pytest.fixture(params=["cpu", "cuda"])
+def place(request):
+    """A device of PyTorch."""
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("PyTorch finds no GPU here")
+    return torch.device(request.param)
+
+
 @pytest.mark.skipif(
     torch is None, reason="the device engine needs torch: pip install 'dpcov[device]'"
 )
 class TestTorch:
-    """The engine itself, on the CPU or whatever PyTorch finds."""
+    """The engine itself, on the CPU and on a GPU."""
 
     @pytest.mark.parametrize("spec", SPECS)
-    def test_a_tensor_is_recognized_and_gives_equal_moments(self, spec):
+    def test_a_tensor_is_recognized_and_gives_equal_moments(self, spec, place):
         X = awkward_rows()
-        made = dpcov.moments(torch.from_numpy(X), norm_bound=3.0, **spec)
+        made = dpcov.moments(torch.from_numpy(X).to(place), norm_bound=3.0, **spec)
         assert made == dpcov.moments(X, norm_bound=3.0, engine="local", **spec)
         changed = X.copy()
         changed[50, :2] += 0.01
-        assert dpcov.moments(torch.from_numpy(changed), norm_bound=3.0, **spec) != made
+        assert dpcov.moments(torch.from_numpy(changed).to(place), norm_bound=3.0, **spec) != made
+
+    def test_many_wide_rows_give_equal_moments(self, place):
+        X = np.random.default_rng(1).normal(size=(40_000, 130))
+        made = dpcov.moments(torch.from_numpy(X).to(place), norm_bound=11.0, shells=12)
+        assert made == dpcov.moments(X, norm_bound=11.0, shells=12, engine="local")
 
     @pytest.mark.parametrize("kind", ["float32", "float16", "int32", "bool"])
-    def test_tensors_of_other_types_equal_their_numpy_arrays(self, kind):
+    def test_tensors_of_other_types_equal_their_numpy_arrays(self, kind, place):
         X = (awkward_rows()[62:] * 3).astype(kind)
         X = np.nan_to_num(X, posinf=9, neginf=9) if kind == "float16" else X
-        tensor = torch.from_numpy(X)
+        tensor = torch.from_numpy(X).to(place)
         assert dpcov.moments(tensor, norm_bound=3.0, shells=3) == dpcov.moments(
             X, norm_bound=3.0, shells=3
         )
@@ -135,6 +149,32 @@ class TestTorch:
         release = dpcov.release(table, by="kind", neighbors="replace-one", **options)
         assert {"a", "b"} <= set(release.manifest.groups)
 
+    def test_a_private_geometry_is_the_same_to_the_bit(self):
+        """The table's counts, lengths, map and matrices, on whatever PyTorch finds."""
+        random = np.random.default_rng(5)
+        factor = random.normal(size=20_000)
+        columns = {
+            name: size * (factor + random.normal(size=20_000))
+            for name, size in {"a": 3.0, "b": 70.0, "c": 0.01}.items()
+        }
+        schema = dpcov.Schema(
+            columns={name: dpcov.Numeric(lower=-1e4, upper=1e4) for name in columns}
+        )
+        here, there = (
+            dpcov.release(
+                pa.table(columns),
+                schema=schema,
+                budget=dpcov.Budget(epsilon=1, delta="1e-6"),
+                entropy=SeededEntropy(1),
+                engine=engine,
+            ).manifest
+            for engine in ("local", "device")
+        )
+        assert here.statistics.linear_exponent is not None
+        assert (here.columns, here.statistics) == (there.columns, there.statistics)
+        # The arrays' hashes: the map and the noisy sums.
+        assert here.members == there.members
+
     @pytest.mark.parametrize(
         ("shape", "kind", "words"),
         [
@@ -156,13 +196,13 @@ class TestTorch:
         with pytest.raises(UsageError, match="float64 exactly"):
             dpcov.moments(torch.full((5, 2), torch.nan), norm_bound=1.0)
 
-    def test_eigendecompositions_on_the_device_agree_to_rounding(self):
+    def test_eigendecompositions_on_the_device_agree_to_rounding(self, place):
         from dpcov.published.linalg.device import on_device
 
         random = np.random.default_rng(0)
         A = random.normal(size=(30, 30))
         A += A.T
-        with on_device("cpu"):
+        with on_device(str(place)):
             system = eigh(A)
             again = compose(*system)
         assert np.allclose(system.values, np.linalg.eigvalsh(A), atol=1e-12)
