@@ -29,13 +29,13 @@ def peak(work):
     return resident("VmHWM") - start
 
 def growth(small, large, enough=0.0):
-    """Bytes that `large` takes more than `small`: the least of up to three tries.
+    """Bytes that `large` takes more than `small`: the least of up to six tries.
 
     Buffers are filled by chance, so that one try may err upwards; a try that is little is enough.
     """
     small()
     least = float("inf")
-    for _ in range(3):
+    for _ in range(6):
         least = min(least, -peak(small) + peak(large))
         if least < enough:
             break
