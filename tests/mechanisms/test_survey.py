@@ -13,7 +13,7 @@ from dpcov.mechanisms import survey as module
 from dpcov.mechanisms import survey_at_once, survey_counts, survey_shells
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.finished import part_of
-from dpcov.mechanisms.survey import SurveyColumn, survey
+from dpcov.mechanisms.survey import SurveyColumn, pays, survey
 from dpcov.mechanisms.survey_at_once import exponential_choice
 from dpcov.mechanisms.survey_counts import CountNoise
 from dpcov.noise.entropy import SeededEntropy
@@ -84,7 +84,7 @@ def test_all_parts_together_cost_what_was_charged(spent, cost, neighbors):
     whole = cost.rho if isinstance(cost, ZCDP) else cost.epsilon
     assert sum(parts) <= whole
     # The constant is searched to the end twice.  Replacing doubles what a choice costs.
-    assert sum(parts) > Fraction(1, 3) * whole
+    assert sum(parts) > Fraction(3, 10) * whole
     # One number at a time, or disjoint cells.
     assert all(disjoint or size == 1 for _, size, disjoint in spent)
 
@@ -92,14 +92,15 @@ def test_all_parts_together_cost_what_was_charged(spent, cost, neighbors):
 @pytest.mark.parametrize("cost", [ZCDP(rho=Fraction("0.5")), PureDP(epsilon=Fraction(40))])
 @pytest.mark.parametrize("finer", [False, True])
 def test_the_second_look_costs_the_numbers_fifths(spent, cost, finer):
-    """The rings have all of it, or half beside finer cells; levels have spent all of theirs."""
+    """The rings have all of it, or half beside finer cells; levels have a 16th of a number's."""
     column = np.full(N, 0.3125 if finer else 0.0)
     names = [SurveyColumn("a"), SurveyColumn("b"), SurveyColumn("c", categories=4)]
     survey(asked([column, column, LEVELS]), names, cost, problem(), SeededEntropy(1))
     parts = [each.rho if isinstance(each, ZCDP) else each.epsilon for each, _, _ in spent]
     whole = cost.rho if isinstance(cost, ZCDP) else cost.epsilon
-    assert parts[-1] == whole * Fraction(2, 3) / 5 / (1 + finer)
-    assert Fraction(1, 3) * whole + parts[-1] < sum(parts) <= whole
+    assert parts[-1] == whole * Fraction(32, 33) / 5 / (1 + finer)
+    assert parts.count(whole / 33) == 1
+    assert whole / 33 + parts[-1] < sum(parts) <= whole
 
 
 @pytest.mark.parametrize("unit", [1, UNIT])
@@ -267,6 +268,47 @@ def test_levels_have_the_spread_of_their_shares():
     # A level too rare to be seen counts as one in ten.
     assert spreads[0][2].scale == pytest.approx(np.sqrt(0.1 * 0.9), rel=0.01)
     assert [each.center for each in spreads[0][:2]] == pytest.approx(shares, abs=0.02)
+
+
+@pytest.mark.parametrize("cost", [ZCDP(rho=Fraction("1e-7")), PureDP(epsilon=Fraction("0.001"))])
+def test_levels_whose_shares_noise_hides_count_as_equal(cost):
+    codes = np.repeat([0.0, 1.0, 2.0, 3.0], [N - 30, 10, 10, 10])
+    names = [SurveyColumn("kind", categories=4), SurveyColumn("x")]
+    spreads = survey(asked([codes, NORMAL / 8]), names, cost, problem(), SeededEntropy(0))
+    assert [each.scale for each in spreads[0]] == pytest.approx(np.sqrt(3 / 16), rel=0.05)
+    assert [each.center for each in spreads[0]] == pytest.approx(0.25, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("size", "has_numbers", "cost", "made"),
+    [
+        (3, False, ZCDP(rho=Fraction("0.1")), False),
+        (4, False, ZCDP(rho=Fraction("0.1")), True),
+        (9, False, PureDP(epsilon=Fraction(1)), False),
+        (3, True, ZCDP(rho=Fraction("0.1")), True),
+        (3, True, PureDP(epsilon=Fraction(1)), True),
+    ],
+)
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_levels_alone_are_surveyed_where_that_pays(size, has_numbers, cost, made, neighbors):
+    names = [SurveyColumn(str(place), categories=3) for place in range(size)]
+    names += [SurveyColumn("x")] * has_numbers
+    assert pays(cost, names, problem(neighbors=neighbors)) == made
+
+
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_a_narrow_column_far_from_zero_is_found_in_pure_epsilon(epsilon):
+    """Such as dates in seconds: rings that noise made were taken for rows far out before."""
+    n, random = 30_000, np.random.default_rng(2)
+    narrow = -0.2 + 0.005 * random.normal(size=n)
+    columns = [narrow, *random.uniform(-1, 1, (4, n))]
+    names = [SurveyColumn("seconds", anchor=-1.0)]
+    names += [SurveyColumn(str(place)) for place in range(4)]
+    asked_of = Problem(n_features=6, neighbors="replace-one", n_rows=n)
+    cost = PureDP(epsilon=Fraction(epsilon, 5))
+    for seed in range(20):
+        spread = survey(asked(columns), names, cost, asked_of, SeededEntropy(seed))[0][0]
+        assert 0.0025 < spread.scale < 0.02
 
 
 def test_noise_alone_shows_a_shell_as_rarely_as_promised():

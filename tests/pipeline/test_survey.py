@@ -163,8 +163,8 @@ def test_groups_share_a_geometry():
 @pytest.mark.parametrize(
     ("more", "error", "words"),
     [
-        ({"data": table(50)}, BudgetError, "so few rows"),
-        ({"n_rows": 50, "data": "absent.csv"}, BudgetError, "so few rows"),
+        ({"data": table(50)}, BudgetError, "rows are too few"),
+        ({"n_rows": 50, "data": "absent.csv"}, BudgetError, "rows are too few"),
         ({"n_rows": N + 1}, DataError, "number of rows that was stated"),
         ({"budget": Budget(epsilon=1, delta="0.001")}, BudgetError, "delta"),
         ({"budget": Budget(rho="1e-40")}, BudgetError, "drowns"),

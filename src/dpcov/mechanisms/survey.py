@@ -67,6 +67,12 @@ _PAYS_PURE, _CLEAR_PURE = 0.4, 1 / 9
 _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
 """Parts of the cost for a look at every column, and at those of which one value showed alone."""
 
+_LEAST_LEVELS = 4
+"""A table of columns of levels alone has so many at least; bounds of levels fit."""
+
+_LEVELS = Fraction(1, 16)
+"""Part of a column of levels over that of one of numbers: equal shares are a good guess."""
+
 _FITS = 1 / 16
 """A scale, relative to bounds, from which these were typed to fit: people type them alike."""
 
@@ -93,6 +99,11 @@ class SurveyColumn:
     boolean: bool = False
     anchor: float = 0.0
 
+    @property
+    def has_levels(self) -> bool:
+        """Whether every value is one of few that are public."""
+        return self.boolean or self.categories > 0
+
 
 def survey(
     ask: Ask, columns: Sequence[SurveyColumn], cost: Cost, problem: Problem, entropy: Entropy
@@ -109,16 +120,17 @@ def survey(
     problem : Problem
     entropy : Entropy
     """
-    share, size = part_of(cost, Fraction(1, len(columns))), len(columns)
+    whole, size = weight(columns), len(columns)
     wide = ask(question(columns))
     found: list[list[Spread]] = []
     alone: dict[int, Alone] = {}
     for place, (column, counts) in enumerate(zip(columns, wide.counts, strict=True)):
-        if column.categories or column.boolean:
-            found.append(_levels(counts, CountNoise(share, problem), size, entropy))
+        if column.has_levels:
+            part = part_of(cost, _LEVELS / whole)
+            found.append(_levels(counts, CountNoise(part, problem), size, entropy))
             continue
         cells = Cells.whole(counts, column.anchor)
-        seen = _look(cells, part_of(share, _FIRST), problem, size, entropy)
+        seen = _look(cells, part_of(cost, _FIRST / whole), problem, size, entropy)
         found.append([seen.spread or Spread(0.0, 1.0)])
         if seen.alone is not None:
             alone[place] = seen.alone
@@ -133,8 +145,8 @@ def survey(
             watched=True,
         )
     )
-    numbers = sum(not (column.categories or column.boolean) for column in columns)
-    second = part_of(share, _SECOND * numbers)
+    numbers = sum(not column.has_levels for column in columns)
+    second = part_of(cost, _SECOND * numbers / whole)
     finer = part_of(second, _FINER / max(1, len(windows)))
     for place, window in windows.items():
         cells = Cells.zoomed(wide.counts[place], again.counts[place], window)
@@ -156,7 +168,7 @@ def _closer(alone: Alone, seen: Seen) -> Alone:
     if seen.spread is None:
         return alone
     if seen.alone is None:
-        return replace(alone, finer=seen.spread)
+        return replace(alone, finer=seen.spread, is_spread=True)
     if alone.finer is None or seen.alone.others <= 0:
         return alone
     # One value after all, beside the middle that was drawn first.
@@ -172,16 +184,23 @@ def _bounds_fit(
     shown = [
         alone[place].finer if place in alone else found[place][0] for place in range(len(columns))
     ]
-    numbers = [not (column.categories or column.boolean) for column in columns]
+    numbers = [not column.has_levels for column in columns]
     scales = [s.scale for s, is_number in zip(shown, numbers, strict=True) if is_number and s]
     return bool(scales) and float(np.median(scales)) > _FITS
 
 
 def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> None:
     """Refuse now a cost whose smallest part needs more noise than can be drawn."""
-    second = part_of(cost, _SECOND / max(1, len(columns)))
+    levels = part_of(cost, _LEVELS / max(Fraction(1), weight(columns)))
+    CountNoise(levels, problem).std(disjoint=True)
+    second = part_of(cost, _SECOND / max(Fraction(1), weight(columns)))
     CountNoise(part_of(second, _FINER / 2 * min(SHARES)), problem).std(disjoint=True)
     CountNoise(part_of(second, 1 - _FINER), problem, UNIT).std(disjoint=True)
+
+
+def weight(columns: Sequence[SurveyColumn]) -> Fraction:
+    """How many columns of numbers would take as much of the cost."""
+    return sum((_LEVELS if column.has_levels else Fraction(1) for column in columns), Fraction(0))
 
 
 def doubt(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> float:
@@ -192,17 +211,23 @@ def doubt(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> floa
 
 def pays(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> bool:
     """Whether columns show, by the public number of rows, or that is private."""
+    if _all_levels(columns):
+        return isinstance(cost, ZCDP) and len(columns) >= _LEAST_LEVELS
     hidden, most, _ = _hidden(cost, columns, problem)
-    return bool(columns) and hidden <= most
+    return hidden <= most
+
+
+def _all_levels(columns: Sequence[SurveyColumn]) -> bool:
+    return all(column.has_levels for column in columns)
 
 
 def _hidden(
     cost: Cost, columns: Sequence[SurveyColumn], problem: Problem
 ) -> tuple[float, float, float]:
     """Part of the rows that noise may hide; with which of it a survey pays, and shows clearly."""
-    if problem.n_rows is None or not columns:
+    if problem.n_rows is None or _all_levels(columns):
         return 0.0, _PAYS, _CLEAR
-    look = part_of(cost, _FIRST / len(columns))
+    look = part_of(cost, _FIRST / weight(columns))
     if isinstance(look, PureDP):
         choosing = part_of(look, PARTS_OF[problem.neighbors].middle)
         return rows_off(choosing, problem) / problem.n_rows, _PAYS_PURE, _CLEAR_PURE
@@ -253,6 +278,8 @@ def _look_around(
     ends = np.cumsum([len(each) for each in counts])[:-1]
     found = []
     for each, seen in zip(alone, np.split(noisy, ends), strict=True):
+        # Rows there are in the spread already, around a better center.
+        seen[: each.rings_inside] = 0.0
         sure = last_ring(seen, std, noise.evidence(std, certain))
         if sure is not None:
             last = reached(sure, strength(seen, std), noise, usual)
@@ -272,7 +299,10 @@ def _perhaps(
     likely = shown
     if shown is None:
         hidden = max(1.0, alone.others, alone.unsure)
-        likely = _likely_ring(seen, noise, std, hidden, 1.0 if fits else alone.rows / hidden)
+        # Few rows far out cost less than a scale that is far too large.
+        power = 0.5 if alone.is_spread else 0.0
+        odds = (alone.rows / hidden) ** (power if fits else 1.0)
+        likely = _likely_ring(seen, noise, std, hidden, odds)
     # A radius that was drawn may be wrong.
     if alone.finer is not None and likely is None and not (fits and proven > least):
         return alone.finer
@@ -324,9 +354,11 @@ def _levels(counts: Counts, noise: CountNoise, size: int, entropy: Entropy) -> l
     levels = counts[MISSING + 1 :]
     seen = levels + noise.draw(len(levels), entropy, disjoint=True)
     rows = max(1.0, float(seen.sum()))
-    least = max(noise.std(disjoint=True) / rows, 1 / (size + 1))
-    shares = np.clip(seen / rows, min(0.5, least), 0.5)
-    plain = np.clip(seen / rows, 0.0, 1.0)
+    std, equal = noise.std(disjoint=True) / rows, 1 / max(2, len(levels))
+    # Shares differ by about as much as they are: what noise hides is taken for equal.
+    known = equal**2 / (equal**2 + std**2)
+    plain = np.clip(known * seen / rows + (1 - known) * equal, 0.0, 1.0)
+    shares = np.clip(plain, min(max(std, 1 / (size + 1)), equal), 0.5)
     return [
         Spread(float(one), sqrt(share * (1 - share)), float(one) / (share * (1 - share)))
         for one, share in zip(plain, shares, strict=True)

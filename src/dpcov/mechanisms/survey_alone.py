@@ -56,8 +56,9 @@ class SurveyAlone(Surveyed):
         check_cost(of_columns, self.columns, problem)
         if not pays(of_columns, self.columns, problem):
             raise BudgetError(
-                "With this budget a survey shows nothing of so few rows. Use a larger budget, or "
-                "release without a survey (geometry='schema')."
+                "A survey gains nothing here: rows are too few for this budget, or all columns "
+                "have levels. Use a larger budget, or release without a survey "
+                "(geometry='schema')."
             )
         inner = self.inner.calibrate(problem, self.coming)
         return SurveyedCalibration(

@@ -166,6 +166,8 @@ class Alone:
         Finer cells around the value.
     finer : Spread, optional
         What they showed.
+    is_spread : bool
+        Whether they showed many values instead of one.
     """
 
     spread: Spread
@@ -175,6 +177,7 @@ class Alone:
     unsure: float
     window: Window | None
     finer: Spread | None = None
+    is_spread: bool = False
 
     @property
     def weight(self) -> int:
@@ -187,6 +190,15 @@ class Alone:
         far = 1.0 + abs(self.spread.center)
         cells = max(1, int(np.ceil(np.log2(far / self.radius))))
         return Rings(self.spread.center, self.radius, cells)
+
+    @property
+    def rings_inside(self) -> int:
+        """How many of them the finer cells told apart, if these showed a spread."""
+        if not self.is_spread or self.window is None:
+            return 0
+        at = self.spread.center - self.window.anchor
+        reach = min(at - self.window.lower, self.window.upper - at)
+        return max(0, int(np.floor(np.log2(max(reach, self.radius) / self.radius))))
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
 from dpcov.mechanisms.losses import AskedInside, loss_noise
 from dpcov.mechanisms.nuclear import Nuclear
-from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey
+from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey, weight
 from dpcov.mechanisms.survey_counts import CountNoise, Spread
 from dpcov.mechanisms.whitening import RESOLVED, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
@@ -153,7 +153,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
         """Split the budget (survey.md, Theorem 2)."""
         whole = self.inner.calibrate(problem, budget)
-        if not costs_nothing(whole.promise):
+        if self.columns and not costs_nothing(whole.promise):
             share = self._share(problem, budget)
             made = self._with_first(problem, budget, share) or self._split(problem, budget, share)
             assert made.survey is not None
@@ -174,9 +174,11 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def _share(self, problem: Problem, budget: Budget) -> Fraction:
         """The least part of the budget with which a survey shows enough of so many rows."""
         is_pure = isinstance(budget.promise, PureDP)
+        # Levels alone take less than a column of numbers would.
+        whole = min(Fraction(1), weight(self.columns))
         if problem.n_rows is None:
-            return SHARE_PRIVATE
-        least = SHARE_PURE if is_pure else SHARE
+            return SHARE_PRIVATE * whole
+        least = (SHARE_PURE if is_pure else SHARE) * whole
         survey = self._split(problem, budget, least).survey
         assert survey is not None
         # Noise falls in proportion to epsilon, and to the root of rho.
