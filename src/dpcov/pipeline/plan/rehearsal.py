@@ -165,7 +165,8 @@ class Rehearsal:
         scales = (
             "Scales are found for a part of the budget, so any spread shows ('any')."
             if planned.scales_are_found
-            else "Scales are those of the bounds: too few rows to find others, or as you said."
+            else "Scales are those of the bounds: rows are too few to find others, all columns "
+            "have levels, or you said so."
         )
         return [
             told,
