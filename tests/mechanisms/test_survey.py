@@ -311,6 +311,19 @@ def test_a_narrow_column_far_from_zero_is_found_in_pure_epsilon(epsilon):
         assert 0.0025 < spread.scale < 0.02
 
 
+def test_coordinates_keep_a_fine_scale():
+    """Rows that the finer cells saw were counted as rows at the bounds before."""
+    n, random = 50_000, np.random.default_rng(4)
+    longitude = (-93.27 + 0.024 * random.normal(size=n)) / 100
+    names = [SurveyColumn("longitude"), *(SurveyColumn(str(place)) for place in range(3))]
+    columns = [longitude, *random.uniform(-1, 1, (3, n))]
+    asked_of = Problem(n_features=5, neighbors="replace-one", n_rows=n)
+    cost = ZCDP(rho=Fraction("0.0004"))
+    for seed in range(30):
+        spread = survey(asked(columns), names, cost, asked_of, SeededEntropy(seed))[0][0]
+        assert 0.0001 < spread.scale < 0.001
+
+
 def test_noise_alone_shows_a_shell_as_rarely_as_promised():
     noise = CountNoise(ZCDP(rho=Fraction("0.001")), problem())
     std, shells, draws = noise.std(disjoint=True), 10, 2_000

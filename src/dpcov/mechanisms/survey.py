@@ -18,7 +18,7 @@ l1 norm.  Every column has its own part of the cost.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import log, sqrt
+from math import sqrt
 
 import numpy as np
 
@@ -279,7 +279,9 @@ def _look_around(
     found = []
     for each, seen in zip(alone, np.split(noisy, ends), strict=True):
         # Rows there are in the spread already, around a better center.
-        seen[: each.rings_inside] = 0.0
+        inside = each.rings_inside
+        each = replace(each, others=each.others - float(seen[:inside].sum()))
+        seen[:inside] = 0.0
         sure = last_ring(seen, std, noise.evidence(std, certain))
         if sure is not None:
             last = reached(sure, strength(seen, std), noise, usual)
@@ -296,12 +298,17 @@ def _perhaps(
     std = noise.std(disjoint=True) / UNIT
     least, proven = sqrt(2) * std, alone.others - 2 * alone.unsure
     shown = last_ring(seen, std, noise.evidence(std, usual)) if alone.finer is None else None
+    # As in shells: rows far out must not be longer than the other columns together make them.
+    share = max(least, proven) / alone.rows
+    part = sqrt(max(share, 1 / (size + 1)) if fits else share)
     likely = shown
     if shown is None:
         hidden = max(1.0, alone.others, alone.unsure)
-        # Few rows far out cost less than a scale that is far too large.
-        power = 0.5 if alone.is_spread else 0.0
-        odds = (alone.rows / hidden) ** (power if fits else 1.0)
+        odds = np.full(len(seen), 1.0 if fits else alone.rows / hidden)
+        if alone.is_spread and alone.finer is not None:
+            # A spread so many times as large is as much less likely.
+            scales = part * alone.radius * 2.0 ** np.arange(1, len(seen) + 1)
+            odds = np.maximum(odds, scales / alone.finer.scale)
         likely = _likely_ring(seen, noise, std, hidden, odds)
     # A radius that was drawn may be wrong.
     if alone.finer is not None and likely is None and not (fits and proven > least):
@@ -309,24 +316,23 @@ def _perhaps(
     # Where bounds fit, a ring that noise made must not make the scale small.
     end = likely if alone.finer is not None else None if fits else shown
     away = alone.radius * 2.0 ** (len(seen) if end is None else end + 1)
-    # As in shells: rows there must not be longer than the other columns together make them.
-    share = max(least, proven) / alone.rows
-    scale = sqrt(max(share, 1 / (size + 1)) if fits else share) * away
+    scale = part * away
     if likely is not None:
         scale = max(scale, _beside(alone, seen, likely, std, size).scale)
     return replace(alone.spread, scale=min(alone.spread.scale, scale))
 
 
 def _likely_ring(
-    seen: Floats, noise: CountNoise, std: float, hidden: float, odds: float
+    seen: Floats, noise: CountNoise, std: float, hidden: float, odds: Floats
 ) -> int | None:
-    """The ring that is likely to hold others; None if the odds for any are lower.
+    """The ring that is likely to hold others; None if the odds for all are lower than ``odds``.
 
     Rows may be ``hidden`` or fewer: all of them, a half, a fourth or an eighth, in any ring.
     """
     rows = np.asarray(hidden / 2.0 ** np.arange(4), np.float64)
-    ratios = np.logaddexp.reduce(noise.log_ratio(seen[:, None], rows, std), axis=1) - log(len(rows))
-    return int(np.argmax(ratios)) if np.logaddexp.reduce(ratios) > log(odds * len(seen)) else None
+    ratios = np.logaddexp.reduce(noise.log_ratio(seen[:, None], rows, std), axis=1)
+    ratios -= np.log(odds * len(rows) * len(seen))
+    return int(np.argmax(ratios)) if np.logaddexp.reduce(ratios) > 0 else None
 
 
 def _beside(alone: Alone, seen: Floats, last: int, std: float, size: int) -> Spread:
