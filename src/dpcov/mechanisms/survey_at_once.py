@@ -41,8 +41,8 @@ _MOST_UNITS, _LEAST_UNITS, _MOST_COST = 10, 6, 31
 _PLACES = 2**10
 """Among so many neighborhoods of cells a middle is drawn, in pure epsilon."""
 
-_NARROW = 128
-"""Cells on either side of the middle of a narrow column, in which finer ones are looked at."""
+_NARROW, _FINER = 128, 2**12
+"""Cells on either side of the middle of a narrow column, and the finer ones in their place."""
 
 
 class _Parts(NamedTuple):
@@ -124,7 +124,7 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
         # A middle is drawn among half as many cells: most rows may share a value beside it.
         anywhere = replace(spread, scale=min(1.0, far * parts**-0.5))
         # Or the cells are too wide to tell how narrow the column is.
-        finer = cells.around(center, _NARROW, _PLACES) if drawn <= near else None
+        finer = cells.around(center, _NARROW, _FINER) if drawn <= near else None
         return Seen(spread, Alone(anywhere, drawn, rows, 0.0, rows / parts, finer, finer=spread))
     return Seen(spread)
 
