@@ -41,6 +41,7 @@ TABLE = table()
 WIDE = dpcov.Numeric(lower=-50_000, upper=50_000)
 REGION = dpcov.Categorical(categories=("n", "s", "e"))
 SCHEMA = dpcov.Schema(columns={"height": WIDE, "weight": WIDE, "region": REGION})
+LEVELS_ALONE = dpcov.Schema(columns={"region": REGION})
 
 
 def survey(data=TABLE, seed=1, **more):
@@ -163,8 +164,9 @@ def test_groups_share_a_geometry():
 @pytest.mark.parametrize(
     ("more", "error", "words"),
     [
-        ({"data": table(50)}, BudgetError, "rows are too few"),
-        ({"n_rows": 50, "data": "absent.csv"}, BudgetError, "rows are too few"),
+        ({"data": table(50)}, BudgetError, "so few rows"),
+        ({"n_rows": 50, "data": "absent.csv"}, BudgetError, "so few rows"),
+        ({"schema": LEVELS_ALONE}, BudgetError, "All columns have levels"),
         ({"n_rows": N + 1}, DataError, "number of rows that was stated"),
         ({"budget": Budget(epsilon=1, delta="0.001")}, BudgetError, "delta"),
         ({"budget": Budget(rho="1e-40")}, BudgetError, "drowns"),

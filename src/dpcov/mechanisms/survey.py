@@ -191,9 +191,9 @@ def _bounds_fit(
 
 def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> None:
     """Refuse now a cost whose smallest part needs more noise than can be drawn."""
-    levels = part_of(cost, _LEVELS / max(Fraction(1), weight(columns)))
-    CountNoise(levels, problem).std(disjoint=True)
-    second = part_of(cost, _SECOND / max(Fraction(1), weight(columns)))
+    whole = max(Fraction(1), weight(columns))
+    CountNoise(part_of(cost, _LEVELS / whole), problem).std(disjoint=True)
+    second = part_of(cost, _SECOND / whole)
     CountNoise(part_of(second, _FINER / 2 * min(SHARES)), problem).std(disjoint=True)
     CountNoise(part_of(second, 1 - _FINER), problem, UNIT).std(disjoint=True)
 
@@ -211,13 +211,14 @@ def doubt(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> floa
 
 def pays(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> bool:
     """Whether columns show, by the public number of rows, or that is private."""
-    if _all_levels(columns):
+    if all_levels(columns):
         return isinstance(cost, ZCDP) and len(columns) >= _LEAST_LEVELS
     hidden, most, _ = _hidden(cost, columns, problem)
     return hidden <= most
 
 
-def _all_levels(columns: Sequence[SurveyColumn]) -> bool:
+def all_levels(columns: Sequence[SurveyColumn]) -> bool:
+    """Whether there is no column of numbers."""
     return all(column.has_levels for column in columns)
 
 
@@ -225,7 +226,7 @@ def _hidden(
     cost: Cost, columns: Sequence[SurveyColumn], problem: Problem
 ) -> tuple[float, float, float]:
     """Part of the rows that noise may hide; with which of it a survey pays, and shows clearly."""
-    if problem.n_rows is None or _all_levels(columns):
+    if problem.n_rows is None or all_levels(columns):
         return 0.0, _PAYS, _CLEAR
     look = part_of(cost, _FIRST / weight(columns))
     if isinstance(look, PureDP):

@@ -15,7 +15,7 @@ from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Problem, check_budget
 from dpcov.mechanisms.blocks.finished import Cost, part_of
-from dpcov.mechanisms.survey import check_cost, pays
+from dpcov.mechanisms.survey import all_levels, check_cost, pays
 from dpcov.mechanisms.surveyed import LENGTHS, Surveyed, SurveyedCalibration
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -55,10 +55,14 @@ class SurveyAlone(Surveyed):
         of_columns = part_of(survey, 1 - LENGTHS)
         check_cost(of_columns, self.columns, problem)
         if not pays(of_columns, self.columns, problem):
+            if all_levels(self.columns):
+                raise BudgetError(
+                    "All columns have levels, whose bounds fit: a survey would gain nothing. "
+                    "Leave it out; a release keeps these bounds by itself."
+                )
             raise BudgetError(
-                "A survey gains nothing here: rows are too few for this budget, or all columns "
-                "have levels. Use a larger budget, or release without a survey "
-                "(geometry='schema')."
+                "With this budget a survey shows nothing of so few rows. Use a larger budget, or "
+                "release without a survey (geometry='schema')."
             )
         inner = self.inner.calibrate(problem, self.coming)
         return SurveyedCalibration(
