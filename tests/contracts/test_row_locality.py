@@ -66,6 +66,10 @@ FIELDS = {
         "n": dpcov.Boolean(),
         "c": dpcov.Date(as_="age", reference="2020-01-01", lower=0, upper=99),
     },
+    "truth values as categories": {
+        "n": dpcov.Categorical(categories=("true", "false")),
+        "c": dpcov.Categorical(categories=("1", "0"), ignore_case=True),
+    },
     "a year of digits and a root": {
         "n": dpcov.Date(as_="year", format="%Y", lower=1900, upper=2020),
         "c": dpcov.Numeric(lower=0, upper=9, transform="sqrt", thousands="'"),
@@ -93,6 +97,7 @@ FIELD_CELLS = [
 FIELD_OBJECTS = [
     *FIELD_CELLS,
     *(("1.234,5", Decimal("99.50")), ("unknown", -9), (True, date(2000, 2, 29)), ("yes", 0.25)),
+    *((True, False), (False, True), (True, None), (None, True), ("TRUE", "false")),
     *(
         ("1980", datetime(2000, 2, 29, 23, tzinfo=timezone(timedelta(hours=-5)))),
         (Decimal("-9.0"), 1),

@@ -9,7 +9,7 @@ from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import explain
 from dpcov.data.sources import open_source
-from dpcov.errors import SchemaError
+from dpcov.errors import DataError, SchemaError
 
 SCHEMA = Schema(columns={"x": Numeric(lower=0, upper=1), "flag": Boolean()})
 
@@ -41,6 +41,20 @@ def test_only_columns_with_public_values_make_groups():
     for column in ("x", "note", "absent"):
         with pytest.raises(SchemaError, match="categorical or boolean"):
             split_schema(schema, column)
+
+
+def test_groups_of_a_boolean_column_are_read_as_it_is_without_groups():
+    _, grouping = split_schema(SCHEMA, "flag")
+    for cells in (
+        [True, False, None],
+        ["True", "FALSE", ""],
+        ["yes", " no ", "NA"],
+        ["1", "0.0", "7"],
+        [1.0, 0.0, 7.0],
+    ):
+        assert grouping.codes_of(pa.array(cells)).tolist() == [0, 1, 2]
+    with pytest.raises(DataError, match="neither true nor false"):
+        grouping.codes_of(pa.array(["yes", "maybe"]))
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,23 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import dpcov
 from dpcov.cli.main import app
+from dpcov.data.encode import Encoder
 from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
+from dpcov.data.readers import reader_of
+from dpcov.data.seal import sealed
 from dpcov.data.sources import open_source
+from dpcov.data.sources.sheets import SheetSource
 from dpcov.data.sources.statistical import StatisticalSource
 from dpcov.errors import DataError, SchemaError, UsageError
 
-pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
 pytest.importorskip("python_calamine", reason="needs dpcov[files]")
 
 FILES = Path(__file__).with_name("files")
@@ -201,6 +206,51 @@ def test_a_panic_of_a_library_is_refused(monkeypatch):
     assert caught.value.__context__ is None
 
 
+def test_a_cell_on_which_a_library_panics_is_refused(monkeypatch):
+    class PanicException(BaseException):
+        """As libraries of Rust raise it."""
+
+    class Sheet:
+        def iter_rows(self):
+            yield ["a", "b"]
+            yield [1.0, 2.0]
+            raise PanicException("zebra")
+
+    monkeypatch.setattr(SheetSource, "_load", lambda self: Sheet())
+    with pytest.raises(DataError, match="is damaged") as caught:
+        list(open_source(FILES / "titled.xlsx").blocks(1, wanted={"a": "number"}))
+    assert caught.value.__context__ is None
+    # Ctrl-C is no error.
+    with pytest.raises(KeyboardInterrupt):
+        sealed(_interrupted, "x")
+
+
+def _interrupted():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("moment", [13.8e9, 1e305, -1e305])
+def test_a_moment_beyond_all_calendars_says_nothing(tmp_path, recwarn, moment):
+    frame = pd.DataFrame({"seen": [13.8e9, moment]})
+    pyreadstat.write_sav(frame, tmp_path / "x.sav", variable_format={"seen": "DATETIME20"})
+    schema = dpcov.Schema(columns={"seen": dpcov.Date(as_="year", lower=1900, upper=2100)})
+    dpcov.release(tmp_path / "x.sav", schema=schema, budget=dpcov.Budget(rho=0.5))
+    assert not [each for each in recwarn if issubclass(each.category, RuntimeWarning)]
+
+
+def test_codes_of_statas_single_precision_are_missing(tmp_path):
+    frame = pd.DataFrame({"x": np.array([99.9, 7], np.float32), "y": [np.float32(99.9), 7.0]})
+    frame["y"] = frame["y"].astype(np.float64)
+    frame.to_stata(tmp_path / "x.dta", write_index=False)
+    column = dpcov.Numeric(lower=0, upper=100)
+    schema = dpcov.Schema(columns={"x": column, "y": column}, missing_codes=(99.9,))
+    encoder = Encoder(schema)
+    (block,) = open_source(tmp_path / "x.dta").blocks(9, wanted=encoder.wanted)
+    found = {name: reader_of(schema, name).of(block) for name in "xy"}
+    np.testing.assert_array_equal(found["x"], [np.nan, 7.0])
+    assert found["y"][0] == np.float32(99.9)
+
+
 def book_for(path):
     ledger = dpcov.Ledger(path)
     ledger.create("survey", dpcov.Budget(rho=1), "replace-one")
@@ -215,7 +265,7 @@ def test_a_workbook_without_room_is_refused_before_budget_is_spent(name, tmp_pat
     with monkeypatch.context() as small:
         small.setattr("dpcov.data.sources.sheets._HELD", dict.fromkeys((True, False), 2**20))
         with pytest.raises(
-            UsageError, match=r"held in memory as a whole: .* Save the sheet as CSV"
+            UsageError, match=r"held in memory as a whole, .* Save the sheet as CSV"
         ):
             dpcov.release(FILES / name, memory_limit=1, **where)
     assert ledger.entries("survey") == ()

@@ -1,7 +1,9 @@
 import gzip
 import io
+import json
 import os
 import sys
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -165,7 +167,7 @@ def test_pandas_columns_that_are_numbers_and_integers_of_all_widths():
     assert encoded(pd.DataFrame([[1, 0], [0, 1]]), schema).shape == (2, 3)
     for dtype in (np.uint8, np.int64, np.float32, bool):
         (block,) = open_source(np.eye(3, dtype=dtype)).blocks(9)
-        assert block.dtype == np.float64
+        assert block.dtype == (np.float32 if dtype is np.float32 else np.float64)
         assert (block == np.eye(3)).all()
 
 
@@ -203,6 +205,35 @@ def test_what_a_mask_hides_is_missing():
     hidden = np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
     (block,) = open_source(hidden).blocks(10)
     np.testing.assert_array_equal(block, [[1, np.nan], [3, 4]])
+
+
+def test_lists_hold_numbers_and_nothing_that_a_schema_would_have_to_read():
+    hidden = np.ma.array([-999.0, 2.0], mask=[True, False])
+    cells = [[1, Decimal("0.5")], [True, None], [np.float32(0.5), float("nan")], hidden]
+    (block,) = open_source(cells).blocks(9)
+    expected = [[1, 0.5], [1, np.nan], [0.5, np.nan], [np.nan, 2.0]]
+    np.testing.assert_array_equal(block, expected)
+    (huge,) = open_source([[10**400, -(10**400)]]).blocks(9)
+    assert huge.tolist() == [[np.inf, -np.inf]]
+    for cell in ("1.234", "1_000", b"12", 1 + 2j, np.datetime64("2020-01-01"), [1], "zebra"):
+        with pytest.raises(DataError, match="give a data frame") as caught:
+            open_source([[cell, 1], [2, 3]])
+        assert caught.value.__context__ is None
+        assert "zebra" not in str(caught.value)
+    with pytest.raises(DataError, match="equally long"):
+        open_source([[1, 2], [3]])
+    with pytest.raises(DataError, match="one dimension"):
+        open_source([1, 2])
+
+
+def test_matrices_of_single_precision_stay_so_for_their_missing_codes():
+    schema = Schema(
+        columns={"x0": Numeric(lower=0, upper=100, missing="indicator")}, missing_codes=(99.9,)
+    )
+    for dtype, missing in ((np.float32, 1), (np.float64, 0)):
+        matrix = np.array([[np.float32(99.9)], [7]], dtype)
+        (encoded,) = read_encoded(open_source(matrix), schema, 9)
+        assert np.count_nonzero(encoded[:, 2]) == missing
 
 
 def test_arrays_of_the_second_header_version_are_read(tmp_path):
@@ -254,6 +285,41 @@ def test_rows_of_text_have_up_to_a_megabyte(tmp_path, width, taken):
         return
     with pytest.raises(DataError, match="longer than 1 MiB"):
         list(open_source(path).blocks(9, wanted=wanted))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("cell", ["a{}", '"a{}"', '"a\n{}"'])
+@pytest.mark.parametrize("longer", [-2, 0, 400_000])
+def test_a_long_row_is_read_or_refused_wherever_it_begins(tmp_path, end, cell, longer):
+    length = 2**20 + longer
+    row = f"1,{cell}".format("a" * (length - len(cell)))
+    answers = set()
+    for before in (0, 100_000, 700_000, 2_000_000):
+        lead = ("0,x" + end) * (before // 4)
+        (tmp_path / "x.csv").write_text(f"a,b{end}{lead}{row}{end}0,x{end}", newline="")
+        try:
+            source = open_source(tmp_path / "x.csv")
+            answers.add(sum(map(len, source.blocks(10**6, wanted={"b": "text"}))) > 0)
+        except DataError as error:
+            assert "a row longer than 1 MiB" in str(error)
+            answers.add(False)
+    assert answers == {longer < 0}
+
+
+def test_a_long_line_of_json_is_read_or_refused_wherever_it_begins(tmp_path):
+    for longer, taken in ((0, True), (1, False), (400_000, False)):
+        line = json.dumps({"a": 1, "b": ""})
+        line = line[:-2] + "b" * (2**20 + longer - len(line)) + line[-2:]
+        for before in (0, 900_000):
+            lead = '{"a": 1}\n' * (before // 9)
+            path = text_file(tmp_path / "x.jsonl", lead + line)
+            try:
+                blocks = open_source(path).blocks(10**6, wanted={"a": "number"})
+                assert sum(map(len, blocks)) > 0
+                assert taken
+            except DataError as error:
+                assert "longer than 1 MiB" in str(error)
+                assert not taken
 
 
 def test_the_last_ending_names_the_format(tmp_path):

@@ -1,6 +1,9 @@
 """Tables that a database computes: the same integers as from a file, read-only and sealed."""
 
+import os
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
@@ -210,6 +213,31 @@ def test_dates_are_refused_before_a_row_is_read(postgres, tmp_path, request):
         days = Query(f"SELECT born - DATE '1970-01-01' AS born FROM {name}", db=url)
         assert table_moments(days, schema, SPEC).n_rows == N_ROWS
         assert isinstance(describe(source).schema.columns["born"], Ignored)
+
+
+_DAYS = """
+import sys
+import dpcov
+from dpcov.data.encode import Encoder
+from dpcov.data.readers import reader_of
+from dpcov.data.sources import open_source
+
+schema = dpcov.Schema(
+    columns={"seen": dpcov.Date(as_="days", reference="2020-01-01", lower=-9, upper=9)}
+)
+query = dpcov.Query("SELECT TIMESTAMPTZ '2020-01-01 03:00:00+00' AS seen", db=sys.argv[1])
+(block,) = open_source(query).blocks(9, wanted=Encoder(schema).wanted)
+print(reader_of(schema, "seen").of(block).tolist())
+"""
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles", "Asia/Tokyo"])
+def test_a_day_of_a_database_does_not_depend_on_where_the_machine_stands(zone):
+    environment = {**os.environ, "TZ": zone}
+    told = subprocess.check_output(
+        [sys.executable, "-c", _DAYS, "duckdb://"], env=environment, text=True
+    )
+    assert told == "[0.0]\n"
 
 
 def test_dates_are_categories_and_other_types_nothing(postgres):

@@ -71,6 +71,19 @@ def test_truth_has_four_spellings(categories, code):
     assert category_codes(pa.array([False]), "x", {spelled[categories[0]]: 0}).tolist() == [code]
 
 
+@pytest.mark.parametrize("categories", [("true", "false"), ("TRUE", "FALSE"), ("1", "0")])
+def test_a_truth_value_and_its_text_are_one_category(categories):
+    """A column of both, or with a missing value, is one of texts in many sources."""
+    code_of = {text: code for code, text in enumerate(categories)}
+    texts = text_column([True, False, None, "x"], "x").to_pylist()
+    for cells in ([True, False, None], texts, ["true", "FALSE", None], [" True", "false ", ""]):
+        found = category_codes(pa.array(cells), "x", code_of).tolist()
+        assert found[:3] == [0, 1, MISSING]
+    # What the schema lists as it is written is that.
+    both = {"true": 0, "True": 1}
+    assert category_codes(pa.array(["true", "True", "TRUE"]), "x", both).tolist() == [0, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("label", "cell", "found"),
     [("1.0", "1", True), ("1.0", "1.00", True), ("1", "1", True), ("01", "1", False)],

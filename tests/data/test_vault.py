@@ -133,6 +133,12 @@ def test_keys_have_32_bytes_to_64_kilobytes_without_the_blanks_around(tmp_path, 
         Key.from_file(tmp_path / "key")
 
 
+def test_random_bytes_that_look_like_blanks_belong_to_the_key(tmp_path):
+    secret = b"\n" + bytes(range(200, 230)) + b" "
+    (tmp_path / "key").write_bytes(secret)
+    assert Key.from_file(tmp_path / "key") == Key(secret)
+
+
 def test_an_existing_file_is_not_replaced_unasked(tmp_path):
     lock_file(tmp_path / "a", b"x", KEY)
     with pytest.raises(ReleaseError, match="exists already"):

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpcov.data.histograms import UNIT, Histograms
+from dpcov.data.histograms import ABOVE, BELOW, FINE_CELLS, MISSING, UNIT, Histograms
 from dpcov.data.questions import Ask
 from dpcov.mechanisms import survey as module
 from dpcov.mechanisms import survey_at_once, survey_counts, survey_shells
@@ -398,6 +398,25 @@ def test_a_finer_look_counts_every_value_once(anchor, center):
     # A count below an edge is that of the values below it, on either grid.
     below = np.searchsorted(values - anchor, cells.edges[:-1])
     assert (cells.below[:-1] == below).all()
+
+
+@pytest.mark.parametrize(("wide", "n_cells"), [(16, 2**16), (128, 2**12)])
+def test_finer_windows_end_where_the_wide_cells_go_on(wide, n_cells):
+    """At every border of two octaves, where widths are no powers of two and products round."""
+    edges = survey_counts.fine_edges()
+    whole = survey_counts.Cells.whole(np.zeros(FINE_CELLS + 3, np.int64), 0.0)
+    borders = np.arange(0, FINE_CELLS, 1024)[:, None] + np.arange(-wide, wide + 1)
+    odd_widths = 0
+    for place in borders[(borders >= wide) & (borders < FINE_CELLS - wide)]:
+        window = whole.around(float(edges[place]), wide, n_cells)
+        if window is None or window.closed:
+            continue
+        below = np.nextafter([window.lower, window.upper], -9.0)
+        ends = np.array([below[0], window.lower, below[1], window.upper])
+        assert window.places(ends).tolist() == [BELOW, MISSING + 1, MISSING + n_cells, ABOVE]
+        width = window.upper - window.lower
+        odd_widths += width * (n_cells / width) < n_cells
+    assert odd_widths > 20
 
 
 def test_values_spread_over_many_shells_have_a_scale_though_none_shows():

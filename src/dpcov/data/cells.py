@@ -29,6 +29,7 @@ _TRUTH = {
     **dict.fromkeys(("true", "t", "yes", "y"), 1.0),
     **dict.fromkeys(("false", "f", "no", "n"), 0.0),
 }
+_DIGIT_OF_TRUTH = {"true": "1", "false": "0"}
 # Digits up to which a decimal is written out.
 _LONGEST_DECIMAL = 1000
 _NO_NUMBER = "that is not a number; declare it categorical, or correct it"
@@ -82,14 +83,17 @@ def text_of(cell: object, name: str) -> str | None:
 
 
 def spellings(cell: object, name: str) -> tuple[str, ...]:
-    """Return the ways in which a schema may write this cell's category, the likeliest first."""
-    cell = plain_cell(cell)
+    """Return the ways in which a schema may write this cell's category, the likeliest first.
+
+    A truth value and its text, such as ``True``, are one: not every source can tell them apart.
+    """
     text = text_of(cell, name)
     if text is None:
         return ("",)
-    if isinstance(cell, bool):
-        return (text, text.lower(), text.upper(), str(int(cell)))
     text = text.strip()
+    if (lower := text.lower()) in _DIGIT_OF_TRUTH:
+        digit = _DIGIT_OF_TRUTH[lower]
+        return tuple(dict.fromkeys((text, lower.capitalize(), lower, lower.upper(), digit)))
     return (text, *whole(text))
 
 

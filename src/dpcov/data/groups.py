@@ -5,13 +5,15 @@ missing values go to the last group, so that no row is lost.  The groups' names 
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data import values
-from dpcov.data.readers import level_codes
+from dpcov.data.notation import Notation
+from dpcov.data.readers import Read, level_codes
 from dpcov.data.schema.declared import Boolean, Categorical, Codes, Ignored
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
@@ -25,9 +27,11 @@ class Grouping:
     """Rows grouped by a column with public categories; the last name is :data:`OTHER`."""
 
     def __init__(
-        self, column: str, categories: Iterable[str] | Categorical, missing: Codes = ()
+        self, column: str, categories: Iterable[str] | Categorical | Boolean, missing: Codes = ()
     ) -> None:
-        if isinstance(categories, Categorical):
+        if isinstance(categories, Boolean):
+            labels: tuple[str, ...] = ("true", "false")
+        elif isinstance(categories, Categorical):
             levels, labels = categories, categories.names
         else:
             labels = tuple(str(label) for label in categories)
@@ -36,7 +40,10 @@ class Grouping:
             raise SchemaError(f"Groups need a list of distinct categories other than {OTHER}.")
         self.column = column
         self.names = (*labels, OTHER)
-        self._read = level_codes(levels, missing)
+        if isinstance(categories, Boolean):
+            self._read: Read = partial(_truth_codes, notation=Notation(codes=missing))
+        else:
+            self._read = level_codes(levels, missing)
 
     @property
     def wanted(self) -> dict[str, ReadAs]:
@@ -59,7 +66,12 @@ def split_schema(schema: Schema, by: str) -> tuple[Schema, Grouping]:
     declared = schema.columns.get(by)
     if not isinstance(declared, Boolean | Categorical):
         raise SchemaError("Group by a column that the schema declares as categorical or boolean.")
-    levels = ("true", "false") if isinstance(declared, Boolean) else declared
     rest = msgspec.structs.replace(schema, columns={**schema.columns, by: Ignored(note="groups")})
     rest.require_complete()
-    return rest, Grouping(by, levels, schema.codes_of(by))
+    return rest, Grouping(by, declared, schema.codes_of(by))
+
+
+def _truth_codes(column: values.Column, name: str, *, notation: Notation) -> NDArray[np.intp]:
+    # As in a release without groups; numbers other than 1 and 0 are not listed.
+    found = values.truth_values(column, name, notation)
+    return np.where(found == 1, 0, np.where(found == 0, 1, values.UNKNOWN))

@@ -50,12 +50,12 @@ class Window:
         # Every step is one correctly rounded operation on one value, so all machines agree.
         values = values - self.anchor
         scaled = np.floor((values - self.lower) * (self.cells / (self.upper - self.lower)))
-        inside = np.clip(scaled, -1, self.cells)
+        inside = np.clip(scaled, 0, self.cells - 1)
         places = np.where(np.isnan(inside), MISSING - 3, inside).astype(np.intp) + 3
-        places[inside == -1] = BELOW
-        top = inside == self.cells
-        is_end = (values[top] == self.upper) & self.closed
-        places[top] = np.where(is_end, self.cells + 2, ABOVE)
+        # Rounded products may lie on the other side of an end; the values themselves do not.
+        places[values < self.lower] = BELOW
+        top = values > self.upper if self.closed else values >= self.upper
+        places[top] = ABOVE
         return places
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -58,9 +59,17 @@ class Notation:
     def values(self) -> tuple[float, ...]:
         """Codes that are numbers, or days."""
         found = (self._value_of_code(code) for code in self.codes)
-        numbers = [number for number in found if number is not None]
-        # Columns of single precision hold the nearest number that they can.
-        return tuple(dict.fromkeys([*numbers, *(float(np.float32(x)) for x in numbers)]))
+        return tuple(number for number in found if number is not None)
+
+    def values_in(self, dtype: np.dtype[Any]) -> tuple[float, ...]:
+        """The same as a column of this type holds them: one of fewer bits, the nearest numbers."""
+        if dtype.kind != "f" or dtype.itemsize >= np.dtype(np.float64).itemsize:
+            return self.values
+        with np.errstate(over="ignore"):
+            held = np.array(self.values, dtype).astype(np.float64)
+        # A code that is too large for them is none of their infinities.
+        held = np.where(np.isinf(held), self.values, held)
+        return tuple(dict.fromkeys([*self.values, *held.tolist()]))
 
     @cached_property
     def pattern(self) -> str:

@@ -38,6 +38,11 @@ def sealed(
         raise
     except Exception as error:  # every reader has its own errors, and any of them may quote a row
         failure = DataError(f"'{name}' cannot be read: {(describe or explain)(error)}")
+    except BaseException as error:
+        # A library of Rust ends on what it did not foresee with what is no `Exception`.
+        if type(error).__name__ != "PanicException":
+            raise
+        failure = DataError(f"'{name}' cannot be read: {explain(Exception())}")
     # Raised after the handler has ended: a chained error may quote a row, too.
     raise failure
 

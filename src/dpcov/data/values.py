@@ -46,7 +46,7 @@ def _spelled(code_of: Mapping[str, int]) -> dict[str, int]:
 def numbers(column: Column, name: str, notation: Notation = PLAIN) -> NDArray[Any]:
     """Return a column as numbers of any type; missing values are NaN."""
     found = _numbers(column, name, notation)
-    return _without(notation.values, found)
+    return _without(notation, found)
 
 
 def truth_values(column: Column, name: str, notation: Notation = PLAIN) -> NDArray[Any]:
@@ -62,14 +62,14 @@ def days(column: Column, name: str, notation: Notation) -> NDArray[np.float64]:
     if kind_of_arrow_type(cells.type) == "text":
         texts = cells.cast(pa.string())
         found = _with_rest(days_of_texts(texts, notation.date_pattern), texts, name, notation)
-        return np.asarray(_without(notation.values, found), dtype=np.float64)
+        return np.asarray(_without(notation, found), dtype=np.float64)
     if not (pa.types.is_date(cells.type) or pa.types.is_timestamp(cells.type)):
         return _per_value(cells, name, lambda value: notation.value_of(value, name), np.nan)
     if pa.types.is_timestamp(cells.type) and cells.type.tz is not None:
         cells = pc.local_timestamp(cells)
     dates = cells.to_numpy(zero_copy_only=False).astype("datetime64[D]")
     found = np.where(np.isnat(dates), np.nan, dates.astype(np.int64))
-    return np.asarray(_without(notation.values, found), dtype=np.float64)
+    return np.asarray(_without(notation, found), dtype=np.float64)
 
 
 def category_codes(
@@ -110,7 +110,7 @@ def _numbers(column: Column, name: str, notation: Notation) -> NDArray[Any]:
     if types.is_dictionary(data_type):
         # The place -1 of a null picks the entry at the end.
         places = column.indices.cast(pa.int64()).fill_null(-1).to_numpy()
-        found = _numbers(column.dictionary, name, notation)
+        found = numbers(column.dictionary, name, notation)
         return np.asarray(np.append(found, np.nan)[places])
     if kind_of_arrow_type(data_type) == "text":
         return _numbers_of_texts(column, name, notation)
@@ -142,7 +142,8 @@ def _with_rest(
     return found
 
 
-def _without(codes: Iterable[float], found: NDArray[Any]) -> NDArray[Any]:
+def _without(notation: Notation, found: NDArray[Any]) -> NDArray[Any]:
+    codes = notation.values_in(found.dtype)
     # A copy where a number is a code: what was read may be the source's own.
     floats = found.astype(np.float64, copy=False) if codes else found
     for code in codes:

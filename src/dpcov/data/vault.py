@@ -45,9 +45,13 @@ class Key:
                 content = file.read(_MAX_KEY + 1)
         except OSError as error:
             raise UsageError(f"The key file cannot be read: {reason_of(error)}.") from None
-        if len(content) > _MAX_KEY or len(content.strip()) < _MIN_KEY:
+        # A text may end with a line break; in random bytes any byte counts.
+        secret = content.strip()
+        if len(secret) < _MIN_KEY and not content.isascii():
+            secret = content
+        if len(content) > _MAX_KEY or len(secret) < _MIN_KEY:
             raise UsageError("A key file has at least 32 random bytes. See `dpcov moments key`.")
-        return cls(content.strip())
+        return cls(secret)
 
     def cipher(self, salt: bytes) -> Any:
         """Cipher of one file."""

@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse
 
 from dpcov.data.layout import PLAIN, FileLayout
-from dpcov.data.seal import sealed
 from dpcov.data.sources import delimited, frames, jsonlines, matrices, sheets, statistical
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source
 from dpcov.data.sources.databases import Query, open_query
@@ -31,7 +30,6 @@ _FORMATS: dict[str, Callable[[Path, FileLayout], Source]] = {
     **dict.fromkeys((".arrow", ".feather", ".ipc"), lambda path, _: frames.ArrowFileSource(path)),
     **dict.fromkeys(statistical.ENDINGS, statistical.StatisticalSource),
 }
-_NO_LIST = "it holds something else than equally long lists of numbers."
 
 
 def open_source(
@@ -58,9 +56,7 @@ def open_source(
     if scipy.sparse.issparse(data):
         return matrices.MatrixSource(data, "the sparse matrix")
     if isinstance(data, list | tuple):
-        # Every number by itself: a common type would follow from all of them.
-        array = sealed(lambda: np.array(data, dtype=np.float64), "the list", lambda _: _NO_LIST)
-        return matrices.MatrixSource(array, "the list")
+        return matrices.open_list(data)
     return frames.open_frame(data, "the table")
 
 

@@ -164,6 +164,8 @@ class DuckDb(DatabaseSource):
             with contextlib.closing(opened) as connection:
                 # It would be drawn on standard output, from the number of rows.
                 connection.execute("SET enable_progress_bar = false")
+                # No day may depend on where the machine stands.
+                connection.execute("SET TimeZone = 'UTC'")
                 statements = connection.extract_statements(self._sql)
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
@@ -193,6 +195,7 @@ class Postgres(DatabaseSource):
         opened = driver.connect(self._place, autocommit=True)
         with opened as connection, connection.cursor() as cursor:
             cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+            cursor.execute("SET TIME ZONE 'UTC'")
             # A prepared statement, which this makes of it, is always a single one.
             options = {"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)}
             cursor.adbc_statement.set_options(**options)

@@ -18,11 +18,10 @@ from dpcov.data.cells import MISSING_WORDS
 from dpcov.data.layout import PLAIN, FileLayout
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_header, kinds_of
-from dpcov.data.sources.lines import CheckedLines
+from dpcov.data.sources.lines import BLOCK_BYTES, CheckedLines
 from dpcov.data.sources.streams import HEAD_BYTES, Opener, Replayed, head_of, open_text
 from dpcov.errors import DataError
 
-_BLOCK_BYTES = 1 << 20
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 # Arrow compares whole cells, blanks included.
 _PADDED_MISSING = ["".join(parts) for parts in product(("", " "), MISSING_WORDS, ("", " "))]
@@ -72,7 +71,7 @@ class DelimitedSource(Source):
         )
         return pa.csv.open_csv(
             pa.PythonFile(checked, mode="r"),
-            read_options=pa.csv.ReadOptions(block_size=_BLOCK_BYTES),
+            read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES),
             parse_options=pa.csv.ParseOptions(
                 delimiter=self._delimiter,
                 quote_char=quote or False,
@@ -132,7 +131,7 @@ class DelimitedSource(Source):
             return f"not every row has the {len(self.columns)} fields that the first line has."
         if "block_size" in message or "straddl" in message:
             return (
-                f"a row is longer than {_BLOCK_BYTES >> 20} MiB, or a quotation mark is not closed."
+                f"a row is longer than {BLOCK_BYTES >> 20} MiB, or a quotation mark is not closed."
             )
         return super()._explain(error, schema_names)
 

@@ -100,12 +100,16 @@ class JsonLinesSource(Source):
             *lines, rest = rest.split(b"\n")
             begins = False
             yield from map(self._checked, lines)
-            if len(rest) > _BLOCK_BYTES:
-                raise DataError(f"'{self.name}' has a line longer than 1 MiB; it is no JSON lines.")
+            self._require_short(rest)
         if rest:
             yield self._checked(rest)
 
+    def _require_short(self, line: bytes) -> None:
+        if len(line) > _BLOCK_BYTES:
+            raise DataError(f"'{self.name}' has a line longer than 1 MiB; it is no JSON lines.")
+
     def _checked(self, line: bytes) -> bytes:
+        self._require_short(line)
         if not line.strip():
             raise DataError(f"'{self.name}' has a blank line. Remove it.")
         return line

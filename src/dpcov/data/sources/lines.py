@@ -3,7 +3,8 @@
 Contract: text passes unchanged, or is refused.  A quotation mark may only open a cell, close it, or
 stand doubled inside (RFC 4180), and every one is closed; a table of several columns has no blank
 line.  A lenient reader joins rows at a stray quotation mark and leaves blank lines out: one row
-would then decide how many rows there are.
+would then decide how many rows there are.  No row is longer than a block: whether one can be read
+would depend on where it begins.
 """
 
 from typing import Any
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 from dpcov.errors import DataError
 
+# Of a block, in which parts text is to be read.
+BLOCK_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = (b"\n\n", b"\n\r", b"\r\r")
 _ADVICE = (
@@ -37,7 +40,7 @@ class CheckedLines:
         self._outside = np.zeros(256, dtype=bool)
         self._outside[list(f"{delimiter}\n\r{quote}".encode())] = True
         self._blank = _BLANK if columns > 1 else ()
-        self._begins, self._quotes = True, 0
+        self._begins, self._quotes, self._row = True, 0, 0
         # The byte before the undecided one, and that one: both neighbors judge a mark.
         self._carry = b"\n"
 
@@ -62,8 +65,27 @@ class CheckedLines:
             places = self._marks(np.frombuffer(window, dtype=np.uint8))
         if any(pair in window for pair in blank):
             self._refuse_blank_line(window, places)
+        self._refuse_long_row(window, places)
         self._quotes += len(places)
         self._carry = window[-2:]
+
+    def _refuse_long_row(self, window: bytes, marks: NDArray[np.intp]) -> None:
+        # Raise if a row is longer than any that can be read wherever it begins.
+        if len(marks):
+            text = np.frombuffer(window, dtype=np.uint8)[1:-1]
+            breaks = np.flatnonzero((text == ord("\n")) | (text == ord("\r"))) + 1
+            breaks = breaks[(self._quotes + np.searchsorted(marks, breaks)) % 2 == 0]
+            first, last = (breaks[0], breaks[-1]) if len(breaks) else (-1, -1)
+        elif self._quotes % 2:
+            first, last = -1, -1
+        else:
+            found = [window.find(end, 1, -1) for end in (b"\n", b"\r")]
+            first = min((place for place in found if place > 0), default=-1)
+            last = max(window.rfind(end, 1, -1) for end in (b"\n", b"\r"))
+        longest = self._row + (len(window) - 2 if first < 0 else first)
+        if longest > BLOCK_BYTES:
+            raise DataError(f"'{self._name}' has a row longer than 1 MiB. Give it shorter texts.")
+        self._row = longest if first < 0 else len(window) - 2 - last
 
     def _marks(self, window: NDArray[np.uint8]) -> NDArray[np.intp]:
         # Return the places of quotation marks that have both neighbors, if none is out of place.

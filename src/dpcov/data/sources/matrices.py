@@ -1,19 +1,22 @@
 """Read matrices without column names: NumPy arrays and .npy files, and SciPy sparse matrices.
 
-Contract: rows become float64 one block at a time, pickled objects are never loaded, and what a file
+Contract: rows become floats one block at a time, pickled objects are never loaded, and what a file
 states about an array is checked before room is made for it.
 """
 
 import io
 import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import scipy.sparse
 from numpy.lib import format as npy
+from numpy.typing import NDArray
 
+from dpcov.data.cells import number_of, plain_cell
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source, number_names
 from dpcov.errors import DataError
@@ -21,6 +24,8 @@ from dpcov.errors import DataError
 _MOST_COLUMNS = 100_000
 # Bytes of the header of an array, numpy's own limit.
 _MAX_HEADER = 10_000
+_SHORT = (np.float16, np.float32)
+_NO_LIST = "it holds something else than equally long lists of numbers; give a data frame."
 
 
 class MatrixSource(Source):
@@ -31,6 +36,8 @@ class MatrixSource(Source):
     def __init__(self, matrix: Any, name: str) -> None:
         check_matrix(matrix.shape, matrix.dtype, name)
         self.name, self._matrix = name, matrix
+        # Single precision stays: missing codes are compared as such a column holds them.
+        self._dtype = matrix.dtype if matrix.dtype in _SHORT else np.dtype(np.float64)
         self.n_rows, width = matrix.shape
         self.columns = number_names(width)
 
@@ -44,13 +51,37 @@ class MatrixSource(Source):
         base = None if sparse else matrix.base
         for start in range(0, self.n_rows, block_rows):
             rows = matrix[start : start + block_rows]
-            floats = np.asarray(rows.toarray() if sparse else rows, dtype=np.float64)
+            with np.errstate(over="ignore"):
+                floats = np.asarray(rows.toarray() if sparse else rows, dtype=self._dtype)
             # What a mask hides is missing, not the number behind the mask.
             masked = isinstance(rows, np.ma.MaskedArray)
             yield np.where(np.ma.getmaskarray(rows), np.nan, floats) if masked else floats
             # Without the pages that were read, a file takes no more memory than the part at hand.
             if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
                 base.madvise(mmap.MADV_DONTNEED)
+
+
+def open_list(rows: Sequence[Any]) -> Source:
+    """A list of equally long lists of numbers; texts and dates have meanings in tables only."""
+    matrix = sealed(lambda: _floats(rows), "the list", lambda _: _NO_LIST)
+    return MatrixSource(matrix, "the list")
+
+
+def _floats(rows: Sequence[Any]) -> NDArray[np.float64]:
+    # Every number by itself: a common type would follow from all of them.
+    if not any(isinstance(row, list | tuple | np.ndarray) for row in rows):
+        return np.array([_float(cell) for cell in rows])
+    return np.array([[_float(cell) for cell in row] for row in rows], dtype=np.float64)
+
+
+def _float(cell: object) -> float:
+    if type(cell) is float:
+        return cell
+    # What a mask hides is missing, not the number behind the mask.
+    plain = None if cell is np.ma.masked else plain_cell(cell)
+    if not isinstance(plain, int | float | Decimal | None):
+        raise TypeError
+    return number_of(plain, "")
 
 
 def open_npy(path: Path) -> Source:

@@ -78,15 +78,9 @@ class SheetSource(Source):
         return cells
 
     def _load(self) -> Any:
-        # A library of Rust ends on damaged files with what is no `Exception`.
-        try:
-            with self._library.load_workbook(str(self._path)) as book:
-                name = self._layout.choose(book.sheet_names, self.name, "sheets")
-                return book.get_sheet_by_name(name)
-        except BaseException as error:
-            if type(error).__name__ != "PanicException":
-                raise
-        raise DataError(f"'{self.name}' is damaged. Save it again.")
+        with self._library.load_workbook(str(self._path)) as book:
+            name = self._layout.choose(book.sheet_names, self.name, "sheets")
+            return book.get_sheet_by_name(name)
 
     def _rows(self) -> Iterator[list[Any]]:
         # The row of names and all below, from the first column that holds anything.
@@ -123,6 +117,7 @@ def _require_memory(path: Path, memory_limit: float | None) -> None:
     needed, limit = n_bytes * _HELD[is_text], allowed_bytes(memory_limit)
     if needed > limit:
         raise UsageError(
-            f"'{path.name}' is held in memory as a whole: about {gib(needed)} GiB of {gib(limit)}. "
-            "Save the sheet as CSV, which is read in pieces, or raise memory_limit."
+            f"'{path.name}' is held in memory as a whole, which takes more than the "
+            f"{gib(limit)} GiB allowed. Save the sheet as CSV, which is read in pieces, or raise "
+            "memory_limit."
         )

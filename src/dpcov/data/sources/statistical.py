@@ -158,13 +158,16 @@ class StatisticalSource(Source):
             found = text_array(cells, self._codec)
             declared = pa.array([span["lo"] for span in spans], pa.string())
             return pc.if_else(pc.is_in(found, declared), None, found) if spans else found
-        numbers = np.array(cells, dtype=np.float64)
+        # Stata's single precision stays: missing codes are compared as such a column holds them.
+        short = self._holds[name] == "float"
+        numbers = np.array(cells, dtype=np.float32 if short else np.float64)
         for span in spans:
             numbers[(numbers >= span["lo"]) & (numbers <= span["hi"])] = np.nan
         if (date := date_of(self.dictionary, name)) is None:
             return pa.array(numbers, from_pandas=True)
         first, kind, unit = date
-        return _moments(numbers * unit, first, kind)
+        with np.errstate(over="ignore"):
+            return _moments(numbers.astype(np.float64) * unit, first, kind)
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         return _describe(error)
