@@ -373,18 +373,18 @@ def test_the_projection_of_a_quadric_is_what_a_grid_finds():
 
 def test_kurtosis_is_that_of_the_exponential_with_outliers_at_the_bound_and_of_the_coin_exactly():
     number = moment_law(released(small_rows(), 0)).columns[1]
-    coin = replace(number, kind="boolean")
+    coin, ends = replace(number, kind="boolean"), (number.lowest, number.largest)
     assert OUTLIERS == 0.05  # docs/inference.md says so
-    skewed = column_shape(number, -0.9, 0.01)
+    skewed = column_shape(number, ends, -0.9, 0.01)
     assert 3 * skewed.kurtosis - 3 == pytest.approx(6 + OUTLIERS * (1.9**2 / 0.01 - 3))
-    assert column_shape(number, 0.0, 0.5).kurtosis == 1.0
+    assert column_shape(number, ends, 0.0, 0.5).kurtosis == 1.0
     p = 0.02
-    rare = column_shape(coin, 2 * p - 1, 4 * p * (1 - p))
+    rare = column_shape(coin, ends, 2 * p - 1, 4 * p * (1 - p))
     assert 3 * rare.kurtosis == pytest.approx((1 - 3 * p * (1 - p)) / (p * (1 - p)))
     # A column with that share of its variance at the bounds has that kurtosis.
     variance, chance = 0.01, OUTLIERS * 0.01
     fourth = chance + (1 - chance) * 3 * ((1 - OUTLIERS) * variance / (1 - chance)) ** 2
-    shape = column_shape(number, 0.0, variance)
+    shape = column_shape(number, ends, 0.0, variance)
     assert 3 * shape.kurtosis == pytest.approx(fourth / variance**2, rel=0.05)
     linear, square = shape.square_variance
     spread = linear * variance + square * variance**2
@@ -440,3 +440,28 @@ def test_an_unsure_factor_reaches_farther_away_from_zero(estimate):
     assert toward == pytest.approx(np.hypot(0.1, 2 * (1 - np.exp(-0.4))))
     assert found.privacy_std == pytest.approx(np.hypot(0.05, 0.4))
     assert line.times_unsure(0.0, 2.0) == line
+
+
+@pytest.mark.parametrize(
+    "budget", [dpcov.Budget(rho="1e-4"), dpcov.Budget(epsilon=0.1, delta="1e-6")], ids=str
+)
+def test_eigenvalues_that_noise_drowns_lie_in_wide_intervals(budget):
+    number, missed = dpcov.Numeric(lower=-4, upper=4, missing="never"), 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        rows = 0.6 * rng.normal(size=(100, 4)) + 0.8 * rng.normal(size=(100, 1))
+        frame = pd.DataFrame(rows, columns=list("abcd"))
+        release = dpcov.release(
+            frame,
+            schema=dpcov.Schema(columns=dict.fromkeys(frame, number)),
+            budget=budget,
+            geometry="schema",
+            accept_large_delta=True,
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        found = eigenvalue_intervals(release, n_eigenvalues=4)
+        assert ((found.lower <= found.estimate) & (found.estimate <= found.upper)).all()
+        assert (found.upper - found.lower > 1).all()
+        true = np.linalg.eigvalsh(frame.cov())[::-1]
+        missed += int(np.sum((true < found.lower) | (true > found.upper)))
+    assert missed <= 2

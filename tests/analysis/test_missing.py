@@ -14,6 +14,7 @@ from dpcov.analysis import (
     mean_intervals,
     variance_intervals,
 )
+from dpcov.analysis.intervals.moments import _thinning
 from dpcov.analysis.intervals.of_release import moment_law
 
 R = np.array([[1.0, 0.6, 0.3], [0.6, 1.0, 0.5], [0.3, 0.5, 1.0]])
@@ -184,3 +185,49 @@ def test_bias_is_below_the_noise_on_nhanes_and_intervals_hold():
     # What is put at the center has more bias than noise at 40 %.
     center = found.loc[0.4, "MCAR", "center"]
     assert center["bias"] > 2 * center["noise"]
+
+
+def test_levels_at_random_have_intervals_around_what_is_estimated():
+    """Levels never meet: what noise and filling make of them may be the law of no rows."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=5000)
+    levels = np.array(list("abcd"))
+    g = levels[np.clip((z + rng.normal(size=5000) + 2).astype(int), 0, 3)].astype(object)
+    g[rng.random(5000) < 1 / (1 + np.exp(-1.5 * z + 0.6))] = None
+    frame = pd.DataFrame({"z": z, "y": z + 0.6 * rng.normal(size=5000), "g": g})
+    number = dpcov.Numeric(lower=-5, upper=5, missing="never")
+    columns = {"z": number, "y": number, "g": dpcov.Categorical(categories=tuple("abcd"))}
+    for seed in range(3):
+        found = dpcov.release(
+            frame,
+            schema=dpcov.Schema(columns=columns),
+            budget=dpcov.Budget(rho=0.5),
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        table = correlation_intervals(found, ["g"], missing="at-random")
+        assert (table.sampling_std > 0.002).all()
+        assert ((table.lower < table.estimate) & (table.estimate < table.upper)).all()
+
+
+def test_variances_over_fewer_rows_are_those_of_some_rows():
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        shares = rng.uniform(0.02, 1.0, size=3)
+        thinning = _thinning(np.array([[shares[0], shares[2]], [shares[2], shares[1]]]))
+        assert np.linalg.eigvalsh(thinning)[0] > -1e-9 * thinning.max()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_moment_that_noise_leaves_nothing_of_is_finite():
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 3)), columns=list("abc"))
+    rows.loc[:75, "a"] = np.nan
+    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-4, upper=4) for name in rows})
+    for seed in range(8):
+        found = dpcov.release(
+            rows,
+            schema=schema,
+            budget=dpcov.Budget(epsilon=0.05, delta="1e-6"),
+            accept_large_delta=True,
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        assert np.isfinite(found.present_moment()).all()

@@ -342,3 +342,48 @@ def lost_by_the_penalty(seed):
 def test_few_rows_of_many_columns_get_no_penalty_that_noise_chose():
     """Small penalties had risks far below zero, by few made-up noises: 0.15 was lost."""
     assert np.mean([lost_by_the_penalty(seed) for seed in (2, 3, 4, 5)]) < 0.04
+
+
+def called_like_arrays():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(2, 5000))
+    frame = pd.DataFrame({"x1": first, "x2": second, "y": first + 0.1 * rng.normal(size=5000)})
+    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-5, upper=5) for name in frame})
+    budget = dpcov.Budget(epsilon=1, delta="1e-6")
+    return frame, dpcov.release(frame, schema=schema, budget=budget, entropy=SeededEntropy(0))
+
+
+def test_columns_that_are_called_as_those_of_arrays_are_found_by_name():
+    frame, release = called_like_arrays()
+    model = PrivateRidge.from_release(release, target="y", features=["x1", "x2"])
+    assert model.score(frame[["x1", "x2"]], frame["y"]) > 0.9
+    # Those of a whole table too, in any order.
+    whole = frame[["y", "x2", "x1"]].assign(place="north")
+    np.testing.assert_array_equal(model.predict(whole), model.predict(frame[["x1", "x2"]]))
+    for other in (["x2", "x1"], ["x1", "x3"], ["x1"]):
+        with pytest.raises(DpcovError, match="in this order"):
+            model.predict(frame.rename(columns={"y": "x3"})[other])
+    # A matrix has no names.
+    assert model.score(frame[["x1", "x2"]].to_numpy(), frame["y"]) > 0.9
+
+
+def test_a_whole_table_of_numbers_is_taken_by_name(made, frame):
+    model = PrivateRidge.from_release(made, target="income", features=["age", "member"])
+    whole, chosen = frame[frame.columns[::-1]], frame[["age", "member"]]
+    np.testing.assert_array_equal(model.predict(whole), model.predict(chosen))
+
+
+def test_missing_truth_values_of_pandas_own_type_are_predicted_with():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"ill": rng.random(3000) < 0.3, "sex": rng.choice(["F", "M"], 3000)})
+    frame["y"] = frame["ill"] + 0.5 * (frame["sex"] == "F") + rng.normal(size=3000) / 5
+    frame["ill"] = frame["ill"].astype("boolean").where(rng.random(3000) > 0.1)
+    columns = {"ill": dpcov.Boolean(), "sex": dpcov.Categorical(categories=("F", "M"))}
+    schema = dpcov.Schema(columns={**columns, "y": dpcov.Numeric(lower=-2, upper=3)})
+    release = dpcov.release(
+        frame, schema=schema, budget=dpcov.Budget(rho=10), entropy=SeededEntropy(0)
+    )
+    model = PrivateRidge.from_release(release, target="y", features=["ill", "sex"])
+    ill = frame["ill"].astype(object).where(frame["ill"].notna(), None)
+    objects = frame[["sex"]].assign(ill=ill)
+    np.testing.assert_array_equal(model.predict(frame[["ill", "sex"]]), model.predict(objects))

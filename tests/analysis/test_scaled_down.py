@@ -55,6 +55,36 @@ def test_normal_rows_lose_no_more_along_components_than_is_counted(name, quantil
     assert counted.max() <= whole.max() * 1.3 + 0.003
 
 
+def test_intervals_of_a_population_do_not_depend_on_how_wide_bounds_are():
+    """Rows that are scaled down have no values as far out as wide bounds allow."""
+    table = made(4)
+    truth, widths, eigenvalues = Truth(table), {}, {}
+    largest = float(np.linalg.eigvalsh(np.cov(table.encoded.to_numpy().T))[-1])
+    for wide in (1.0, 1000.0):
+        held = []
+        for seed in range(3):
+            rows = table.frame.sample(6000, replace=True, random_state=seed)
+            release = dpcov.release(
+                rows.reset_index(drop=True),
+                schema=table.schema(wide),
+                budget=Budget(epsilon=4, delta="1e-6"),
+                entropy=SeededEntropy(seed),
+            )
+            found, values = correlation_intervals(release), truth.correlations.values
+            lower, upper = (
+                found.lower[truth.correlations.apart],
+                found.upper[truth.correlations.apart],
+            )
+            values = values[truth.correlations.pairs]
+            held.append(np.mean((lower <= values) & (values <= upper)))
+            widths.setdefault(wide, []).append(np.median(upper - lower))
+            first = eigenvalue_intervals(release, n_eigenvalues=1)
+            eigenvalues.setdefault(wide, []).append(first.lower[0] <= largest <= first.upper[0])
+        assert np.mean(held) > 0.93
+        assert sum(eigenvalues[wide]) >= 2
+    assert np.mean(widths[1000.0]) < 1.2 * np.mean(widths[1.0]) < 0.15
+
+
 @pytest.mark.parametrize("lost", [0.05, 0.2, 0.5])
 def test_errors_grow_with_the_lost_part_as_is_assumed(lost):
     found = [errors(generated(seed), lost)[0] for seed in range(100, 112)]

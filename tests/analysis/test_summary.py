@@ -117,3 +117,24 @@ def test_without_a_law_of_the_noise_there_are_no_standard_errors():
     model = PrivateLinearRegression.from_release(made, target="a")
     with pytest.raises(UnknownNoiseError):
         model.summary()
+
+
+@pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("alpha", ["auto", 0.0])
+def test_of_a_target_without_variance_nothing_is_explained(alpha):
+    rows = np.random.default_rng(3).normal(size=100)
+    table = pa.table({"a": rows, "k": np.zeros(100, dtype=bool)})
+    schema = dpcov.Schema(columns={"a": dpcov.Numeric(lower=-5, upper=5), "k": dpcov.Boolean()})
+    for seed in range(10):
+        found = dpcov.release(
+            table,
+            schema=schema,
+            budget=dpcov.Budget(epsilon=1, delta="1e-6"),
+            geometry="schema",
+            accept_large_delta=True,
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        text = str(PrivateRidge.from_release(found, target="k", alpha=alpha).summary())
+        if found.covariance_matrix()[1, 1] == 0:
+            assert "R², new rows  –" in text

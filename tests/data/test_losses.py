@@ -16,10 +16,11 @@ from dpcov.data.engines import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.linear import LinearMap
-from dpcov.data.losses import UNIT, Losses, LossQuestion
+from dpcov.data.losses import Losses, LossQuestion
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import DataError
+from dpcov.published.statistics import LOSS_UNITS
 
 LIMIT = 4.0
 NUMBERS = st.floats(-1e150, 1e150) | st.floats(-10, 10)
@@ -43,7 +44,7 @@ def test_no_row_adds_more_than_one_unit(in_l2, row):
     found = [int(each) for each in alone(*row, in_l2)]
     assert min(found) >= 0
     norm = sum(each**2 for each in found) if in_l2 else sum(found)
-    assert norm <= (UNIT**2 if in_l2 else UNIT)
+    assert norm <= (LOSS_UNITS**2 if in_l2 else LOSS_UNITS)
 
 
 @pytest.mark.parametrize("in_l2", [True, False])
@@ -53,11 +54,13 @@ def test_the_sensitivity_is_attained(in_l2):
     none = alone([3.0, 3.0, 3.0], 1.0, in_l2)
     change = [int(each) for each in first - second]
     if in_l2:
-        assert isqrt(sum(each**2 for each in change)) == pytest.approx(2**0.5 * UNIT, rel=1e-5)
+        assert isqrt(sum(each**2 for each in change)) == pytest.approx(
+            2**0.5 * LOSS_UNITS, rel=1e-5
+        )
     else:
-        assert sum(map(abs, change)) == pytest.approx(2 * UNIT, rel=1e-5)
+        assert sum(map(abs, change)) == pytest.approx(2 * LOSS_UNITS, rel=1e-5)
     assert none.tolist() == [0, 0, 0]
-    assert (first - none).sum() == pytest.approx(UNIT, rel=1e-5)
+    assert (first - none).sum() == pytest.approx(LOSS_UNITS, rel=1e-5)
 
 
 @pytest.mark.parametrize("in_l2", [True, False])
@@ -70,7 +73,7 @@ def test_rows_add_what_the_definition_says(in_l2):
         taken = 1 - 1 / Fraction(divisor) ** 2
         losses = [(Fraction(x) - m) ** 2 * taken for x, m in zip(row, middles, strict=True)]
         norm = float(sum(each**2 for each in losses)) ** 0.5 if in_l2 else float(sum(losses))
-        scale = UNIT / max(norm, LIMIT)
+        scale = LOSS_UNITS / max(norm, LIMIT)
         expected = [float(each) * scale for each in losses]
         found = alone(row.tolist(), divisor, in_l2)
         assert np.all(found <= np.array(expected)) and np.all(found > np.array(expected) - 1.01)
@@ -124,6 +127,8 @@ def test_the_losses_of_a_table_are_those_of_its_encoded_rows(mapped):
     asked = MomentsQuestion(spec=MomentsSpec(), geometry=geometry, losses=losses)
     found = Gathering(threads=1).answer(frame, encoding, asked)
     assert taken.max() > 0.5
-    np.testing.assert_allclose(found.losses.sums * (limit / UNIT), expected, rtol=1e-3, atol=1.0)
+    np.testing.assert_allclose(
+        found.losses.sums * (limit / LOSS_UNITS), expected, rtol=1e-3, atol=1.0
+    )
     parts = dask.from_pandas(frame, npartitions=3)
     assert Gathering(engine="dask").answer(parts, encoding, asked) == found

@@ -162,3 +162,50 @@ def test_groups_with_missing_values_are_pooled_over_the_values_that_are_present(
     assert group.feature_names == release.feature_names and group.missing() == {}
     assert np.allclose(group.mean_vector(), pooled.means[place])
     assert np.allclose(group.covariance_matrix(), pooled.covariances[place])
+
+
+def test_correlations_of_groups_do_not_depend_on_units():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=4000)
+    frame = pd.DataFrame(
+        {
+            "revenue": 5e8 * (1 + 0.3 * z),
+            "rate": 0.05 + 0.01 * (z + rng.normal(size=4000)),
+            "region": rng.choice(["north", "south"], 4000),
+        }
+    )
+    columns = {
+        "revenue": dpcov.Numeric(lower=0, upper=1e9),
+        "rate": dpcov.Numeric(lower=0, upper=0.1),
+        "region": dpcov.Categorical(categories=("north", "south")),
+    }
+    release = dpcov.release(
+        frame,
+        schema=dpcov.Schema(columns=columns),
+        by="region",
+        budget=dpcov.Budget(epsilon=1, delta="1e-6"),
+        entropy=dpcov.SeededEntropy(0),
+    )
+    for place, name in enumerate(("north", "south")):
+        alone = release.group(name).correlation_matrix()
+        assert release.pooled.correlations[place] == pytest.approx(alone, abs=0.1)
+
+
+def test_groups_of_which_noise_leaves_nothing_can_be_read():
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=1000)
+    frame = pd.DataFrame({"x": z, "y": z + rng.normal(size=1000), "k": np.full(1000, 2.5)})
+    frame["g"] = rng.choice(list("abc"), 1000, p=[0.6, 0.3, 0.1])
+    number = dpcov.Numeric(lower=-4, upper=4)
+    columns = dict.fromkeys("xyk", number) | {"g": dpcov.Categorical(categories=tuple("abc"))}
+    for seed in range(6):
+        release = dpcov.release(
+            frame,
+            schema=dpcov.Schema(columns=columns),
+            by="g",
+            budget=dpcov.Budget(epsilon=0.1, delta="1e-6"),
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        assert np.isfinite(release.pooled.covariances).all()
+        for name in "abc":
+            assert np.isfinite(release.group(name, pooled=True).covariance_matrix()).all()

@@ -152,16 +152,18 @@ def feature_matrix(estimator: Any, columns: Columns, X: Any, instead: Array | No
     """Return new rows as features in original units, shape (n_rows, n_features).
 
     Missing numbers become what ``instead`` has of every feature, by default the center.  ``X`` is a
-    data frame with the table's columns, or an array with one column for each table column if all
-    are numbers, otherwise one for each feature.
+    data frame with the table's columns and perhaps others, or an array with one column for each
+    table column if all are numbers, otherwise one for each feature.
     """
     centers = np.array([c.center for c in columns]) if instead is None else instead
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
     if all(column.kind in ("numeric", "boolean") for column in columns):
+        if isinstance(frame, nw.DataFrame):
+            X = _in_order(estimator, frame, source_names(columns))
         numbers = validate_data(
             estimator, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
         )
         return np.asarray(np.where(np.isnan(numbers), centers, numbers))
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         given = given_names(columns).items()
         cells = {source: _source(frame, name) for source, name in given}
@@ -172,6 +174,22 @@ def feature_matrix(estimator: Any, columns: Columns, X: Any, instead: Array | No
         names = ", ".join(source_names(columns))
         raise InputError(f"Give a data frame ({names}), or an array like get_encoded_names().")
     return np.asarray(np.where(np.isnan(encoded), centers, encoded))
+
+
+def _in_order(estimator: Any, frame: "nw.DataFrame[Any]", names: list[str]) -> Any:
+    # The columns of a whole table by name; otherwise scikit-learn compares names and their order.
+    if set(names) < set(frame.columns):
+        return frame.select(names).to_native()
+    # It compares none where columns are called as those of arrays are.
+    seem_named = any(is_placeholder(str(name)) for name in frame.columns)
+    if seem_named and not hasattr(estimator, "feature_names_in_") and frame.columns != names:
+        raise InputError(f"Give a data frame with these columns, in this order: {names}.")
+    return frame.to_native()
+
+
+def is_placeholder(name: str) -> bool:
+    """Whether a column is called as those of an array are, which have no names: x0, x1, ..."""
+    return name.startswith("x") and name[1:].isdigit()
 
 
 def _source(frame: "nw.DataFrame[Any]", name: str) -> NDArray[Any]:
@@ -185,14 +203,18 @@ def _source(frame: "nw.DataFrame[Any]", name: str) -> NDArray[Any]:
     return np.array(stripped, dtype=object)
 
 
+def _is_missing(cell: Any) -> bool:
+    # NaN is the one value that differs from itself; pandas' NA has no truth value.
+    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
+
+
 def _feature(cells: NDArray[Any], column: EncodedColumn, center: float) -> Array:
     if column.kind == "category":
         texts = cells if cells.dtype.kind == "O" else cells.astype(str)
         return np.asarray(texts == column.name.removeprefix(f"{column.source}="), dtype=np.float64)
     if cells.dtype.kind in "biu" and column.kind != "missing":
         return cells.astype(np.float64)
-    # NaN is the one value that differs from itself.
-    missing = np.array([cell is None or cell != cell for cell in cells], dtype=bool)
+    missing = np.array([_is_missing(cell) for cell in cells], dtype=bool)
     if column.kind == "missing":
         return missing.astype(np.float64)
     try:

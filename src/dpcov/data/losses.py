@@ -1,7 +1,7 @@
 """Add up exactly what scaling long rows down takes of the spread of every column.
 
 Contract: what a row adds depends on that row and on public numbers alone: integers, none negative,
-of an l2 norm, or l1 norm, of at most :data:`UNIT`.  Sums do not depend on blocks, order, threads or
+of an l2 norm, or l1 norm, of at most `LOSS_UNITS`.  Sums do not depend on blocks, order, threads or
 engine.  **Sensitive** throughout.
 """
 
@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.errors import DataError, NumericError
+from dpcov.published.statistics import LOSS_UNITS
 
 FloatMatrix = NDArray[np.float64]
-
-UNIT = 2**20
-"""What a row adds at most, in integers."""
 
 # Far more than a limit, and finite when squared.
 _MOST = 2.0**60
@@ -29,7 +27,7 @@ class LossQuestion:
     """The sum of (x_j - m_j)² (1 - s²) over the rows that are scaled down by s < 1, by column j.
 
     One person with k rows moves the vector of all sums by at most ``sqrt(2) k`` (replace-one) or
-    ``k`` (add-remove-one), times :data:`UNIT`, in the l2 norm where ``in_l2``; else by ``2 k`` or
+    ``k`` (add-remove-one), times `LOSS_UNITS`, in the l2 norm where ``in_l2``; else by ``2 k`` or
     ``k`` in the l1 norm: a row whose vector is longer than ``limit`` is scaled down to it.
 
     Parameters
@@ -39,7 +37,7 @@ class LossQuestion:
     middles : tuple of float
         The encoded values that rows are scaled down around.
     limit : float
-        The norm that is counted as one :data:`UNIT`, in squared encoded units.
+        The norm that is counted as one `LOSS_UNITS`, in squared encoded units.
     in_l2 : bool
     """
 
@@ -66,7 +64,7 @@ class LossQuestion:
                 norms += part * part if self.in_l2 else part
         norms = np.maximum(np.sqrt(norms) if self.in_l2 else norms, self.limit)
         # A hair less than the unit: rounding cannot make a row longer, and whole numbers are less.
-        factors = (UNIT * (1 - 2.0**-30)) / norms
+        factors = (LOSS_UNITS * (1 - 2.0**-30)) / norms
         sums = [int(np.floor(part * factors).astype(np.int64).sum()) for part in parts]
         return np.array(sums, dtype=np.int64)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpcov.data.geometry import Geometry
-from dpcov.data.losses import UNIT, LossQuestion
+from dpcov.data.losses import LossQuestion
 from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.mechanisms.base import Problem
@@ -27,12 +27,12 @@ from dpcov.mechanisms.survey_counts import CountNoise
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP
 from dpcov.published.columns import EncodedColumn, numbers
-from dpcov.published.statistics import LossLaw, NoisyStatistics
+from dpcov.published.statistics import LOSS_UNITS, LossLaw, NoisyStatistics
 
 
 def loss_noise(cost: Cost, problem: Problem) -> CountNoise:
     """Noise on the sums; BudgetError where so much cannot be drawn."""
-    noise = CountNoise(cost, problem, UNIT)
+    noise = CountNoise(cost, problem, LOSS_UNITS)
     noise.std(disjoint=True)
     return noise
 
@@ -81,7 +81,7 @@ class AskedInside:
         losses = self._moments.losses
         noisy = losses.sums + noise.draw(len(losses.sums), entropy, disjoint=True)
         law = LossLaw(
-            unit=losses.question.limit / UNIT,
+            unit=losses.question.limit / LOSS_UNITS,
             variance=str(round(noise.std(disjoint=True) ** 2)),
             counted=counted,
         )

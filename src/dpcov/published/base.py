@@ -63,6 +63,8 @@ class BaseRelease(EncodedRelease):
         if places is not None:
             own, frame = restricted(unit, places, self._marks), self.frame.on(places)
             moment[np.ix_(places, places)] = self._second_moment_of(own, post, frame)
+            if not moment[0, 0] > 0:
+                return moment
         found = self.filled(self.presence.moments(moment / moment[0, 0]), missing)
         if not find_post(post).may_be_indefinite:
             found = found._replace(covariance=self._positive(found.covariance))

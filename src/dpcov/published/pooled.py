@@ -4,7 +4,6 @@ Contract: reads a release only and costs nothing.  Derived and measured in docs/
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import sqrt
 
 import msgspec
@@ -39,8 +38,8 @@ class PooledGroups:
         what pulling a group toward the others does to it.
     covariances, covariance_std : (G, p, p) float64
         Around each group's own mean.
-    correlation_std : (G, p, p) float64
-        Standard deviations of the errors of :attr:`correlations`.
+    correlations, correlation_std : (G, p, p) float64
+        And the standard deviations of their errors.
     """
 
     names: tuple[str, ...]
@@ -49,12 +48,8 @@ class PooledGroups:
     mean_std: Array
     covariances: Array
     covariance_std: Array
+    correlations: Array
     correlation_std: Array
-
-    @cached_property
-    def correlations(self) -> Array:
-        """Of every group, (G, p, p)."""
-        return np.array([correlation_of(each) for each in self.covariances])
 
 
 def most_distinct(found: PooledGroups, correlation: Array, most: int) -> list[int]:
@@ -93,6 +88,8 @@ def pool_groups(release: BaseRelease) -> PooledGroups:
         mean_std=units * np.sqrt(made.mean_variances),
         covariances=np.array(covariances) * np.outer(units, units),
         covariance_std=np.sqrt(made.covariance_variances) * np.outer(units, units),
+        # In encoded units, in which variances compare.
+        correlations=np.array([*map(correlation_of, covariances)]),
         correlation_std=np.array([*map(_relative_to, np.sqrt(made.by_correlations), covariances)]),
     )
 

@@ -50,6 +50,10 @@ class NoiseLaw:
     scale: Decimal | None = None
 
 
+LOSS_UNITS = 2**20
+"""What a row adds at most to sums of losses, in integers."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LossLaw:
     """Noisy sums of what scaling rows down took of the columns of numbers.
@@ -62,6 +66,11 @@ class LossLaw:
     unit: Annotated[float, msgspec.Meta(gt=0)]
     variance: Variance
     counted: Annotated[float, msgspec.Meta(gt=0, le=1)]
+
+    @property
+    def most(self) -> float:
+        """What a row adds at most, in squared encoded units."""
+        return self.unit * LOSS_UNITS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ from dpcov.analysis.features import (
     feature_columns,
     feature_matrix,
     find_features,
+    is_placeholder,
     source_names,
     weights_column,
 )
@@ -124,7 +125,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         names = source_names(self._columns())
         self.n_features_in_ = len(names)
         # The columns of a plain array are called x0, x1, ...: they had no names of their own.
-        if any(not (name.startswith("x") and name[1:].isdigit()) for name in names):
+        if not all(map(is_placeholder, names)):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_

@@ -177,8 +177,10 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         without a published law of the noise there are no standard errors.
         """
         tables = self.conf_int(level, **options)
-        errors = zip(self._problems, self._mean_squares(), strict=True)
-        r2 = [1.0 - error / p.mean_square(np.zeros(len(p.features))) for p, error in errors]
+        wholes = [p.mean_square(np.zeros(len(p.features))) for p in self._problems]
+        errors = zip(self._mean_squares(), wholes, strict=True)
+        # Of a target that the noise leaves no variance nothing is explained.
+        r2 = [1.0 - error / whole if whole > 0 else np.nan for error, whole in errors]
         return self._summed_up([tables] if self._flat else tables, r2)
 
     def _summed_up(self, tables: list[IntervalTable], r2: list[float]) -> RegressionSummary:

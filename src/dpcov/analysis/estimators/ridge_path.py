@@ -113,7 +113,9 @@ def risks(problem: RidgeProblem, raw: Array, cross: Array, alphas: Array, n_rows
         return found
     # The rows' own optimism: generalized cross-validation (Golub, Heath, Wahba 1979).
     values = np.maximum(problem.spectrum[0], 0.0)
-    parameters = np.sum(values / (values + alphas[:, None]), axis=1) + problem.has_intercept
+    # A direction without variance has no parameter, whatever the penalty.
+    whole = np.maximum(values + alphas[:, None], np.finfo(np.float64).tiny)
+    parameters = np.sum(values / whole, axis=1) + problem.has_intercept
     left = np.maximum(1.0 - parameters / n_rows, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         grown = found + np.maximum(found, 0.0) * (left**-2 - 1.0)

@@ -105,9 +105,14 @@ class Spectrum:
         distances = observed - found.mean(axis=1)
         scores = distances / np.maximum(_spreads(found, extra, np.sign(distances)), 1e-300)
         lower, upper = _where_between(candidates, scores, z)
+        # Noise that carries an eigenvalue beyond all candidates leaves none of them.
+        if (scores > z).all() or (scores < -z).all():
+            lower, upper = max(0.0, lower - z * spread), upper + z * spread
         privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
         estimate, sampling = float(self.meant(base)[k]), sqrt(max(0.0, spread**2 - privacy**2))
-        return Interval(f"eigenvalue {k + 1}", lower, upper, estimate, sampling, float(privacy))
+        # The estimate without bias lies within, wherever the simulations have their mean.
+        ends = min(lower, estimate), max(upper, estimate)
+        return Interval(f"eigenvalue {k + 1}", *ends, estimate, sampling, float(privacy))
 
 
 def _spreads(found: Array, extra: float, sides: Array | None = None) -> Array:

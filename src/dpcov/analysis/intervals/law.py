@@ -2,7 +2,8 @@
 
 Moments are before post-processing, in encoded units; the intercept is 1.
 
-Fourth moments, which no release has, are guessed from means, variances and public bounds.  Tails
+Fourth moments, which no release has, are guessed from means, variances, public bounds, and the
+length to which rows are scaled down.  Tails
 are never lighter than the normal law's, except for yes-or-no columns, whose moments of every order
 are known.  docs/inference.md derives and measures the rules.
 """
@@ -50,9 +51,11 @@ class ColumnShape:
         return self.outliers, 3 * self.kurtosis - added - 1
 
 
-def column_shape(column: EncodedColumn, mean: float, variance: float) -> ColumnShape:
-    """Shape of an encoded column."""
-    nearer, farther = sorted((mean - column.lowest, column.largest - mean))
+def column_shape(
+    column: EncodedColumn, ends: tuple[float, float], mean: float, variance: float
+) -> ColumnShape:
+    """Shape of an encoded column whose values in the rows lie between these ends."""
+    nearer, farther = sorted((mean - ends[0], ends[1] - mean))
     if column.kind in TWO_VALUED:
         slope = column.lowest + column.largest - 2 * mean
         own = (slope**2 / variance + 1) / 3 if variance > 0 else 1.0
@@ -61,9 +64,9 @@ def column_shape(column: EncodedColumn, mean: float, variance: float) -> ColumnS
     largest = reach / variance if variance > 0 else 3.0
     if largest <= 3:
         return ColumnShape(variance, 1.0, None)
-    # The bulk follows the Gamma law that starts at the nearer bound: excess kurtosis 6 s / b².
+    # The bulk follows the Gamma law that starts at the nearer end: excess kurtosis 6 s / b².
     bulk = 6 * variance / nearer**2 if nearer > 0 else 0.0
-    # Outliers at the farther bound B add w (B² / s - 3), and no law exceeds the bounds' B² / s.
+    # Outliers at the farther end B add w (B² / s - 3), and no law exceeds the bounds' B² / s.
     kurtosis = min(3 + bulk + OUTLIERS * (largest - 3), largest) / 3
     return ColumnShape(variance, kurtosis, None, OUTLIERS * reach)
 
@@ -73,6 +76,7 @@ def pair_covariance(first: ColumnShape, second: ColumnShape, covariance: float) 
     a, b, c, t, s = first.variance, second.variance, covariance, first.skew_slope, second.skew_slope
     if t is not None and s is not None:
         # Two yes-or-no columns: exact, since u² = t u + variance.
+        c = _possible(first, second, c)
         products = t * s * c + a * b - c * c
         return _symmetric(t * t * a, t * t * c, t * s * c, products, s * s * c, s * s * b)
     if s is not None:
@@ -83,6 +87,20 @@ def pair_covariance(first: ColumnShape, second: ColumnShape, covariance: float) 
     kappa, means = max(first.kurtosis, second.kurtosis), np.array([a, c, b])
     normal = _symmetric(2 * a * a, 2 * a * c, 2 * c * c, a * b + c * c, 2 * b * c, 2 * b * b)
     return np.asarray(kappa * normal + (kappa - 1) * np.outer(means, means))
+
+
+def _possible(first: ColumnShape, second: ColumnShape, c: float) -> float:
+    """The covariance of two yes-or-no columns, moved to where some law has it (Fréchet 1951)."""
+    # With t = 1 - 2 p in units of the distance of the two values, whose square is t² + 4 variance.
+    widths = [sqrt((x.skew_slope or 0.0) ** 2 + 4 * x.variance) for x in (first, second)]
+    if not min(widths) > 0:
+        return 0.0
+    p, q = (
+        (1 - (x.skew_slope or 0.0) / width) / 2
+        for x, width in zip((first, second), widths, strict=True)
+    )
+    unit = widths[0] * widths[1]
+    return float(np.clip(c, unit * (max(0.0, p + q - 1) - p * q), unit * (min(p, q) - p * q)))
 
 
 # The second column is slope times the first, which has two values, plus a symmetric rest.
@@ -131,6 +149,11 @@ class MomentLaw:
     unsure: Array | None = None
     # Length of the encoded features of a row, or of the mapped ones, that none exceeds.
     longest: float = inf
+    # What a row loses at most of its squared values, as far as sums of losses count it.
+    most_lost: float = 0.0
+    # Lowest and largest encoded values that rows have once they are scaled down, (d, 2); None: the
+    # public bounds.
+    ends: Array | None = None
     # What means are divided by because rows are shorter, (d,); None: one.
     shorter: Array | None = None
     # Deviations of the variances' units, over those units, where the release says what scaling rows
@@ -337,14 +360,25 @@ class MomentLaw:
     def shape(self, place: int) -> ColumnShape:
         """Shape of a column, with a variance that its bounds allow."""
         column, mean = self.columns[place], float(self.means[place])
-        largest = max(0.0, (column.largest - mean) * (mean - column.lowest))
-        variance = float(np.clip(self.covariance[place, place], 0.0, largest))
-        return column_shape(column, mean, variance)
+        lowest, largest = self._ends(place, mean)
+        most = max(0.0, (largest - mean) * (mean - lowest))
+        variance = float(np.clip(self.covariance[place, place], 0.0, most))
+        return column_shape(column, (lowest, largest), mean, variance)
 
     def reach(self, place: int) -> float:
         """Largest distance of a value of the column from its mean."""
-        column, mean = self.columns[place], float(self.means[place])
-        return max(column.largest - mean, mean - column.lowest)
+        mean = float(self.means[place])
+        lowest, largest = self._ends(place, mean)
+        return max(largest - mean, mean - lowest)
+
+    def _ends(self, place: int, mean: float) -> tuple[float, float]:
+        column = self.columns[place]
+        lowest, largest = column.lowest, column.largest
+        if self.ends is None or self.tails == "bounded" or column.kind in TWO_VALUED:
+            return lowest, largest
+        # A noisy mean may lie beyond what rows reach.
+        lowest, largest = max(lowest, self.ends[place, 0]), min(largest, self.ends[place, 1])
+        return min(lowest, mean), max(largest, mean)
 
     def privacy_form(self, a: Array, *, in_all: bool = False) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u; of losses in all, or beyond a factor."""

@@ -74,6 +74,8 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
     pair = np.array([-law.means[place], 1.0])
     point = float(law.covariance[place, place]) * law.count, law.count
     linear, square = law.shape(place).square_variance
+    # Given back is what other rows would have lost less or more of.
+    linear += float(law.lost_parts[place]) * (law.reach(place) ** 2 + law.most_lost)
     if law.tails == "bounded":
         # u² varies by t (B² - t) at most if nothing but |u| <= B is known.
         linear, square = law.reach(place) ** 2, -1.0
@@ -135,7 +137,9 @@ def _pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
 def _thinning(shares: Array) -> Array:
     # A variance is over the rows of its own column, the covariance over those of both: sums over
     # rows covary as often as rows are in both.
-    first, second, both = shares[0, 0], shares[1, 1], shares[0, 1]
+    first, second = shares[0, 0], shares[1, 1]
+    # Rows of both are rows of each, also where shares stand for what values are worth.
+    both = min(shares[0, 1], first, second)
     return np.array(
         [
             [1 / first, 1 / first, both / (first * second)],

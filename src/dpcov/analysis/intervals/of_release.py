@@ -121,7 +121,7 @@ def moment_law(
         design = design_of(release)
         design_effect = design.largest_effect if tails == "bounded" else design.effect
         notes = design.sentences(design_effect)
-    factors, stretch = release.row_factors, release.stretch
+    factors, stretch, losses = release.row_factors, release.stretch, release.statistics.losses
     raw = MomentLaw(
         **facts,
         off_diagonal=noise.off_diagonal + noise.bias,
@@ -135,6 +135,8 @@ def moment_law(
         bias=noise.bias,
         intercept_is_public=intercept_is_known,
         longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
+        most_lost=0.0 if losses is None else losses.most,
+        ends=_ends(release, back),
         sampling=sampling,
         level=level,
         tails=tails,
@@ -142,6 +144,17 @@ def moment_law(
         notes=notes,
     )
     return _over_present(release, raw) if missing == "pairwise" else _of_all_rows(release, raw)
+
+
+def _ends(release: Release, back: Array | None) -> Array:
+    """Lowest and largest encoded values of rows that were scaled down to the norm bound, (d, 2)."""
+    start, d = int(release.has_intercept), len(release.manifest.columns)
+    map_ = np.eye(d) if back is None else back
+    # Rows of releases that were combined may be longer than the first one's.
+    squared = release.manifest.norm_bound**2 * max(1.0, release.unit.trace_bound) - start
+    reach = sqrt(max(squared, 0.0)) * np.linalg.norm(map_[:, start:], axis=1)
+    middle = map_[:, 0] if start else np.zeros(d)
+    return np.column_stack([middle - reach, middle + reach])
 
 
 def _columns(release: Release) -> tuple[EncodedColumn, ...]:

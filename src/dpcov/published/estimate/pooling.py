@@ -256,7 +256,8 @@ def _pull_columns(
         kept = made.kept
         found[:, rows, columns] = found[:, columns, rows] = made.values
         variances[:, rows, columns] = variances[:, columns, rows] = made.variances
-    correlations = np.array([correlation_of(project_psd(each)) for each in found])
+    # Noise may leave nothing of a group's column.
+    correlations = np.array([correlation_of(project_psd(each), undefined=0.0) for each in found])
     both = of_scales[:, :, None] + of_scales[:, None, :]
     variances *= units**2
     whole = variances + (units * correlations) ** 2 / 4 * both
