@@ -202,3 +202,43 @@ def test_a_failure_after_the_charge_says_so_and_leaves_no_file(tmp_path, ledger,
 def test_what_is_lost_is_a_part(lost):
     with pytest.raises(SchemaError, match="bound took"):
         Geometry(columns={}, lost=lost)
+
+
+@pytest.mark.parametrize("door", ["object", "file"])
+def test_a_release_in_a_geometry_that_was_seeded_says_that_it_is_not_private(tmp_path, door):
+    path = tmp_path / "geometry.toml"
+    found = dpcov.survey(
+        TABLE, schema=SCHEMA, budget=BUDGET, coming=COMING, entropy=SeededEntropy(1), output=path
+    )
+    geometry = found if door == "object" else path
+    assert found.seeded
+    assert Geometry.from_toml(path) == found
+    assert not dpcov.release(TABLE, schema=SCHEMA, budget=COMING, geometry=geometry).is_private
+    private = dpcov.survey(TABLE, schema=SCHEMA, budget=BUDGET, coming=COMING)
+    assert not private.seeded
+    assert dpcov.release(TABLE, schema=SCHEMA, budget=COMING, geometry=private).is_private
+
+
+@pytest.mark.parametrize("changed", ["region", "share", "height"])
+def test_a_table_that_changes_between_questions_ends_the_release(changed):
+    """Its groups and weights too, which are part of a row."""
+    data, seen = TABLE.assign(share=1.0), []
+
+    def change(rows):
+        if not seen:
+            data[changed] = "s" if changed == "region" else 0.5
+        seen.append(rows)
+
+    columns = {**SCHEMA.columns, "share": dpcov.Ignored(note="a weight, or nothing")}
+    weights = dpcov.Weights(column="share", upper=1.0) if changed == "share" else None
+    with pytest.raises(DataError, match="changed while"):
+        dpcov.release(
+            data,
+            schema=dpcov.Schema(columns=columns, weights=weights),
+            by="region" if changed == "region" else None,
+            budget=Budget(rho=1),
+            neighbors="add-remove-one",
+            entropy=SeededEntropy(0),
+            progress=change,
+            threads=1,
+        )

@@ -151,6 +151,10 @@ class Encoder:
             _shorten(encoded, 1.0)
         return encoded, places
 
+    def weights(self, block: Block) -> FloatMatrix | None:
+        """Numbers of the column of weights as they are read, (n,) float64; None without weights."""
+        return None if self._weight is None else np.asarray(self._weight[0].of(block), np.float64)
+
     def row_lengths(
         self, block: Block, room: Room | None = None, seen: Seen | None = None
     ) -> FloatMatrix:

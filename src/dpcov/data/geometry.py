@@ -52,12 +52,16 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         instead of its own; then a norm bound is needed.
     lost : float
         Part of all squared lengths that the norm bound took where this geometry was found.
+    seeded : bool
+        Whether it was found with seeded randomness: then it is not private, and what is released in
+        it is not either.
     """
 
     columns: dict[str, Scale]
     norm_bound: float | None = None
     linear: LinearMap | None = None
     lost: float = 0.0
+    seeded: bool = False
 
     def __post_init__(self) -> None:
         # Numbers of numpy cannot be written down.
@@ -153,6 +157,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         said: list[tuple[str, Child]] = [
             ("Longer rows are scaled down to", bound),
             ("Part of squared lengths that this took", f"{self.lost:.2g}" if self.lost else None),
+            ("Not private", "its randomness was seeded" if self.seeded else None),
             ("Linear map", "takes correlations out before noise is added" * bool(self.linear)),
         ]
         caption = "A column is encoded as (value - center) / scale"
@@ -166,6 +171,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             lines.append(f"norm_bound = {self.norm_bound!r}")
         if self.lost:
             lines.append(f"lost = {self.lost!r}")
+        if self.seeded:
+            lines.append("seeded = true")
         for name, column in self.columns.items():
             lines += [
                 "",
@@ -199,8 +206,9 @@ def longest_row(columns: Iterable[EncodedColumn]) -> float:
     At most one of the encoded columns of one column of the table is not zero: levels exclude each
     other, and a missing value leaves only its indicator.
     """
+    # A product that is too large is infinite, and a power an error.
     squares = [
-        max(max(column.lowest**2, column.largest**2) for column in group)
+        max(max(column.lowest * column.lowest, column.largest * column.largest) for column in group)
         for _, group in groupby(columns, lambda column: column.source)
     ]
     return math.sqrt(math.fsum(squares)) * (1 + 2.0**-40)

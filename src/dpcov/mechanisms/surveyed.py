@@ -277,7 +277,10 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         notes = [f"centers and scales of the columns were found with {calibration.survey}"]
         full, first_look = Geometry(columns=found), Fraction(0)
         if calibration.first is not None:
-            energies = [each.energy for column in spreads for each in column]
+            energies = []
+            for column, of_levels in zip(self.columns, spreads, strict=True):
+                # Yes or no is one feature around its mean.
+                energies += [1.0] if column.boolean else [each.energy for each in of_levels]
             if sum(energy > 0 for energy in energies) >= _SEEN * len(energies):
                 # How long most rows are follows; of longer ones the map need not know all.
                 usual = Shortening(_FIRST_LENGTH * sum(energies) / self._n_features, 0.0)

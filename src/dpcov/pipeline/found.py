@@ -6,6 +6,8 @@ Contract: the file holds numbers that the survey published, and public facts.
 from dataclasses import dataclass
 from hashlib import sha256
 
+import msgspec
+
 from dpcov.data.geometry import Geometry
 from dpcov.mechanisms.base import Calibration
 from dpcov.mechanisms.survey_alone import SurveyAlone
@@ -49,4 +51,5 @@ class GeometryMaker(Maker[FoundGeometry]):
             notes.append(f"charged: entry {drawn.spent.entry} of dataset {drawn.spent.dataset}")
         if not drawn.private:
             notes.insert(0, "NOT PRIVATE: the randomness was seeded, for research on public data")
-        return FoundGeometry(geometry=drawn.value, notes=tuple(notes))
+        geometry = msgspec.structs.replace(drawn.value, seeded=not drawn.private)
+        return FoundGeometry(geometry=geometry, notes=tuple(notes))

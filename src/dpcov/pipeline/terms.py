@@ -138,18 +138,19 @@ def plan_table(
 
 
 def _read_geometry(geometry: Geometry | str | Path) -> tuple[Geometry, bool]:
-    """A public geometry, and whether what it was found with was not seeded, as far as is known."""
+    """A public geometry, and whether what it was found with was not seeded."""
     if not isinstance(geometry, Geometry | str | Path):
         raise UsageError("geometry must be 'schema', 'private', the path of a file or a Geometry.")
     if isinstance(geometry, Geometry):
-        return geometry, True
+        return geometry, not geometry.seeded
     if Path(geometry).suffix == ".dpcov":
         release = Release.load(geometry)
         manifest = release.manifest
         lost = manifest.statistics.lost
         made = Geometry.of(manifest.columns, manifest.norm_bound, _map_of(release), lost)
         return made, release.is_private
-    return Geometry.from_toml(geometry), True
+    found = Geometry.from_toml(geometry)
+    return found, not found.seeded
 
 
 def _map_of(release: Release) -> LinearMap | None:

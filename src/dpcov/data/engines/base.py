@@ -105,17 +105,26 @@ class TableEncoding:
 
         ``losses`` is told the rows that are scaled down.
         """
-        return self.encoder.encode(block, self._room, seen, losses), self._groups(block)
+        groups = self._beside(block, seen)
+        return self.encoder.encode(block, self._room, seen, losses), groups
 
     def inhabited(
         self, block: Block, seen: Seen | None = None, losses: Losses | None = None
     ) -> InhabitedBlock:
         """The same, and the columns that rows have; others are zero."""
+        groups = self._beside(block, seen)
         rows, places = self.encoder.inhabited(block, self._room, seen, losses)
-        return rows, self._groups(block), places
+        return rows, groups, places
 
-    def _groups(self, block: Block) -> NDArray[np.intp] | None:
-        return None if self.grouping is None else self.grouping.codes(block)
+    def _beside(self, block: Block, seen: Seen | None) -> NDArray[np.intp] | None:
+        # Groups; ``seen`` is told them, and weights, which belong to a row as its features do.
+        weights = None if seen is None else self.encoder.weights(block)
+        if seen is not None and weights is not None:
+            seen(weights)
+        groups = None if self.grouping is None else self.grouping.codes(block)
+        if seen is not None and groups is not None:
+            seen(groups.astype(np.float64))
+        return groups
 
     def column_values(
         self, block: Block, seen: Seen | None = None
@@ -124,10 +133,12 @@ class TableEncoding:
 
         The next column overwrites them.
         """
+        self._beside(block, seen)
         return self.encoder.column_values(block, self._room, seen)
 
     def row_lengths(self, block: Block, seen: Seen | None = None) -> NDArray[np.float64]:
         """Lengths of rows, as :meth:`~dpcov.data.encode.Encoder.row_lengths` gives them."""
+        self._beside(block, seen)
         return self.encoder.row_lengths(block, self._room, seen)
 
 
