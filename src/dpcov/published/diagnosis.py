@@ -286,9 +286,14 @@ class _Doctor:
 
     def _weak(self, place: int) -> _Said:
         share = self._share(place)
-        if self.columns[place].kind == "category" and share < RARE:
+        if self.columns[place].kind == "category" and self._is_rare(place):
             return _Said("weak", f"{_rare(share)} this level.", _MERGE)
         return _Said("weak", "The noise is large beside its spread.", _MORE)
+
+    def _is_rare(self, place: int) -> bool:
+        # Noise does not make a common one look rare.
+        noise = 0.0 if self.made.mean_noise is None else float(self.made.mean_noise[place])
+        return self._share(place) + WITHIN * noise < RARE
 
     def _share(self, place: int) -> float:
         # Of the rarer one of two values.
@@ -298,10 +303,11 @@ class _Doctor:
     def _lost(self, place: int) -> _Said:
         column, smallest = self.columns[place], sqrt(self.made.hidden_variances[place])
         lower, upper = column.bounds
-        if column.kind != "numeric" and (share := self._share(place)) < RARE:
+        if column.kind != "numeric" and self._is_rare(place):
             is_level = column.kind == "category"
             what = "this level" if is_level else "one of its two values"
-            return _Said("lost", f"{_rare(share)} {what}.", _MERGE if is_level else _MORE)
+            said = f"{_rare(self._share(place))} {what}."
+            return _Said("lost", said, _MERGE if is_level else _MORE)
         hidden = f"The noise hides spreads below {_number(smallest)}"
         if smallest > COARSE * (upper - lower) or self.shows[place]:
             return _Said("lost", f"{hidden}: there are too few rows for this budget.", _MORE)

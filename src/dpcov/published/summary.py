@@ -171,7 +171,10 @@ def _columns(columns: Sequence[ColumnVerdict]) -> str:
     for c in columns:
         mean, of_mean, spread, of_spread, within = told_numbers(c)
         line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {within:>14}"
-        line += f"  {_part(c.missing):>7} {_part(WITHIN * c.missing_noise):>6}" * is_marked
+        doubt = WITHIN * c.missing_noise
+        # A part of which nothing is known is none.
+        missing = ("–", "–") if doubt >= 1 else (_part(c.missing), _part(doubt))
+        line += f"  {missing[0]:>7} {missing[1]:>6}" * is_marked
         light, _, word = LIGHTS[c.verdict].partition(" ")
         lines.append(f"{light}  {_short(c.in_unit):<{width}}  {line}  {word}")
     return "\n".join(lines)

@@ -10,7 +10,14 @@ import dpcov
 from dpcov.errors import LedgerError
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, ApproxDP
-from dpcov.privacy.ledger.composition import check_room, is_within, largest_release, room_in_words
+from dpcov.privacy.ledger.composition import (
+    check_room,
+    choose_composition,
+    is_within,
+    largest_release,
+    room_in_words,
+)
+from dpcov.privacy.ledger.spend import Spend
 from tests.contracts.test_mechanisms import UnreadSource
 from tests.privacy import spends
 from tests.privacy.spends import MILLIONTH, pure, zcdp
@@ -64,7 +71,20 @@ def test_nothing_is_left_of_what_was_spent(rule, total, earlier):
     assert largest_release(rule, total, earlier) is None
     assert room_in_words(rule, total, earlier) == "Nothing is left that a release could use."
     with pytest.raises(LedgerError, match=r"would overspend .* Nothing is left"):
-        check_room(rule, total, earlier, earlier[0])
+        check_room(rule, total, earlier, earlier[0], rule)
+
+
+@pytest.mark.parametrize("epsilon", ["1.01", "1.5", "3"])
+def test_a_refused_first_release_says_what_the_empty_account_says(epsilon):
+    """Whatever was asked for: no rule is chosen before the first release."""
+    total = ApproxDP(epsilon=Fraction(1), delta=MILLIONTH)
+    promise = ApproxDP(epsilon=Fraction(epsilon), delta=MILLIONTH)
+    multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta)
+    asked = Spend(promise=promise, mechanism="any", noise_multiplier=multiplier)
+    chosen = choose_composition(total, asked)
+    with pytest.raises(LedgerError) as caught:
+        check_room(chosen, total, [], asked, None)
+    assert room_in_words(None, total, []) in str(caught.value)
 
 
 ACCOUNTS = [

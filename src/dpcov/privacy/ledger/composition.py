@@ -135,12 +135,17 @@ def _unsupported(composition: Composition, spend: Spend) -> LedgerError:
     )
 
 
-def check_room(composition: Composition, total: Promise, earlier: Spends, new: Spend) -> None:
-    """Refuse the new release if it would overspend the total."""
+def check_room(
+    composition: Composition, total: Promise, earlier: Spends, new: Spend, kept: Composition | None
+) -> None:
+    """Refuse the new release if it would overspend the total.
+
+    ``kept`` is the rule of the releases there are, None if this would be the first.
+    """
     if not is_within(composition, total, Counter(earlier) + Counter([new])):
         raise LedgerError(
             f"This release would overspend the dataset's total of {total}. "
-            f"{room_in_words(composition, total, earlier)} Give the release a smaller budget, or "
+            f"{room_in_words(kept, total, earlier)} Give the release a smaller budget, or "
             "publish from the releases that exist, which costs nothing."
         )
 

@@ -210,7 +210,7 @@ def _allowed_composition(
                 f"be added to it: the two promises differ. Release with {name} = {fixed}."
             )
     composition = account.composition or rules.choose_composition(account.total, spend)
-    rules.check_room(composition, account.total, earlier, spend)
+    rules.check_room(composition, account.total, earlier, spend, account.composition)
     return composition
 
 
