@@ -94,7 +94,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data")
-    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--repetitions", type=int, default=12)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for line in lines(data_directory(options.data), options.repetitions):

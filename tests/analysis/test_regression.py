@@ -387,3 +387,8 @@ def test_missing_truth_values_of_pandas_own_type_are_predicted_with():
     ill = frame["ill"].astype(object).where(frame["ill"].notna(), None)
     objects = frame[["sex"]].assign(ill=ill)
     np.testing.assert_array_equal(model.predict(frame[["ill", "sex"]]), model.predict(objects))
+
+
+def test_a_feature_that_is_nearly_written_is_proposed(made):
+    with pytest.raises(DpcovError, match="Did you mean 'income'"):
+        PrivateRidge.from_release(made, target="incme")

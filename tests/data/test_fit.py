@@ -181,3 +181,12 @@ def test_only_a_complete_schema_without_patterns_is_compared():
     for columns in ({"a": Numeric()}, {"a*": UNIT}):
         with pytest.raises(SchemaError, match="cannot be used yet"):
             fit(open_source(pa.table({"a": [1.0]})), Schema(columns=columns))
+
+
+def test_columns_that_the_schema_forgot_are_told():
+    frame = pd.DataFrame({"x": [1.0, 2.0], "smoker": ["yes", "no"], "note": ["a", "b"]})
+    schema = Schema(columns={"x": UNIT, "note": Ignored(note="free text")})
+    found = fit(open_source(frame), schema)
+    assert found.undeclared == ("smoker",)
+    assert "look  smoker: in the table, but not in the schema" in found.summary()
+    assert found.usable

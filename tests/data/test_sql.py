@@ -459,3 +459,14 @@ def test_a_file_can_be_read_on_and_closed_by_another_thread(tmp_path):
     with ThreadPoolExecutor(1) as pool:
         read += pool.submit(lambda: [block.column(0).to_pylist() for block in blocks]).result()
     assert [cell for part in read for cell in part] == list(range(100))
+
+
+def test_a_draft_of_sqlite_has_the_types_that_tables_declare(tmp_path):
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        connection.execute("CREATE TABLE t (a INTEGER, b TEXT, c VARCHAR(9), d REAL, e, f TEXT)")
+        connection.execute("CREATE TABLE u (f INTEGER)")
+        connection.execute("INSERT INTO t VALUES (1, 'x', 'y', 2.5, 3, 'z')")
+    query = Query("SELECT *, upper(b) AS g FROM t", db=f"sqlite:///{tmp_path / 't.db'}")
+    kinds = open_source(query).kinds()
+    assert [name for name, kind in kinds.items() if kind == "text"] == ["b", "c"]
+    assert set(kinds) == set("abcdefg")

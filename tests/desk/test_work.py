@@ -178,6 +178,34 @@ def test_an_overdrawn_account_is_refused_like_on_the_command_line(desk, ready):
     assert not (desk.folder / "patients.dpcov").exists()
 
 
+def test_an_account_that_the_release_does_not_fit_into_is_not_opened(desk, ready):
+    account = {"ledger": "small.sqlite", "dataset": "people"}
+    for epsilon, delta in (("0.5", "1e-5"), ("4", "1e-7"), ("4", "")):
+        status, _, page = send(
+            desk, ready, "account", total_epsilon=epsilon, total_delta=delta, **account
+        )
+        assert status == 422
+        assert "does not fit into a total" in page
+    assert not (desk.folder / "small.sqlite").exists()
+    assert send(desk, ready, "account", total_epsilon="1", total_delta="1e-6", **account)[0] == 303
+
+
+def test_what_an_attempt_said_is_gone_with_another_account(desk, ready):
+    Ledger(desk.folder / "spent.sqlite").create(
+        "people", dpcov.Budget(epsilon="0.5", delta="1e-7"), "replace-one"
+    )
+    spent = {"ledger": "spent.sqlite", "dataset": "people"}
+    # The total of an account that exists is fixed.
+    assert send(desk, ready, "account", total_epsilon="9", total_delta="", **spent)[0] == 303
+    assert "ledger create" not in desk.ask(f"{ready}/account")[2]
+    send(desk, ready, "begin", "release")
+    until_done(desk, ready)
+    assert "It was not released" in desk.ask(f"{ready}/release")[2]
+    other = {"ledger": "other.sqlite", "dataset": "people"}
+    assert send(desk, ready, "account", total_epsilon="4", total_delta="1e-5", **other)[0] == 303
+    assert "It was not released" not in desk.ask(f"{ready}/release")[2]
+
+
 def test_no_value_of_a_row_is_on_any_page(desk, ready):
     sentinel = "Zyxwvut-987654"
     rows = (desk.folder / "patients.csv").read_text().splitlines()

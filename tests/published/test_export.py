@@ -84,7 +84,7 @@ def test_unknown_numbers_are_null(tmp_path, monkeypatch):
 def test_the_format_may_be_said(made, tmp_path):
     export(made, tmp_path / "x.txt", format="json")
     assert json.loads((tmp_path / "x.txt").read_text())["quantity"] == "covariance"
-    with pytest.raises(UsageError, match="--format"):
+    with pytest.raises(UsageError, match="give format"):
         export(made, tmp_path / "y.txt")
 
 

@@ -5,6 +5,7 @@ Levels that hold nearly all rows are collinear beside an intercept.  So the firs
 """
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -63,7 +64,10 @@ def find_features(
         found = exact or [i for i in values if columns[i].source == name]
         if not found:
             some = ", ".join([column.name for column in columns[:8]] + ["..."] * (len(columns) > 8))
-            raise InputError(f"This release has no feature called {name!r}. It has: {some}")
+            known = [*(column.name for column in columns), *(column.source for column in columns)]
+            close = get_close_matches(str(name), known, n=1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"This release has no feature called {name!r}.{meant} It has: {some}")
         places += found
     if len(set(places)) != len(places):
         raise InputError("A feature is named twice.")

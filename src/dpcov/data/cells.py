@@ -32,11 +32,14 @@ _TRUTH = {
 _DIGIT_OF_TRUTH = {"true": "1", "false": "0"}
 # Digits up to which a decimal is written out.
 _LONGEST_DECIMAL = 1000
-_NO_NUMBER = "that is not a number; declare it categorical, or correct it"
+NO_NUMBER = (
+    "that is not a number; correct it, say how its numbers are written (decimal, thousands), or "
+    "declare it categorical"
+)
 _NO_TRUTH_VALUE = "that is neither true nor false; declare it categorical, or correct it"
 
 
-def number_of(cell: object, name: str, otherwise: str = _NO_NUMBER) -> float:
+def number_of(cell: object, name: str, otherwise: str = NO_NUMBER) -> float:
     """Return the nearest float64; NaN for a missing value; other cells raise a `DataError`."""
     cell = plain_cell(cell)
     if cell is None or (isinstance(cell, str) and cell.strip() in MISSING_WORDS):

@@ -61,6 +61,8 @@ class TableFit(msgspec.Struct, frozen=True, kw_only=True):
     note: str = NOT_PRIVATE
     n_rows: int
     columns: tuple[ColumnFit, ...]
+    # Columns of the table that the schema does not name.
+    undeclared: tuple[str, ...] = ()
 
     @property
     def usable(self) -> bool:
@@ -77,6 +79,9 @@ class TableFit(msgspec.Struct, frozen=True, kw_only=True):
             f"{'look' if usable else 'NO  '}  {_listed(told[usable, words])}: {words}"
             for usable, words in sorted(told, key=lambda each: each[0])
         ]
+        if self.undeclared:
+            left_out = "in the table, but not in the schema: not released"
+            lines.append(f"look  {_listed(list(self.undeclared))}: {left_out}")
         fitting = sum(not column.findings for column in self.columns)
         return "\n".join([*lines, f"{fitting} of {len(self.columns)} columns fit."])
 
@@ -104,7 +109,11 @@ def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None =
             column.add(block)
         if progress is not None:
             progress(len(block))
-    return TableFit(n_rows=n_rows, columns=tuple(column.found(n_rows) for column in columns))
+    return TableFit(
+        n_rows=n_rows,
+        columns=tuple(column.found(n_rows) for column in columns),
+        undeclared=tuple(name for name in source.columns if name not in schema.columns),
+    )
 
 
 def _reader(schema: Schema, name: str) -> Reader:

@@ -203,13 +203,28 @@ class Work:
             raise UsageError("Name the ledger and the dataset.")
         self.ledger, self.dataset = ledger.strip(), dataset.strip()
         self.total_epsilon, self.total_delta = epsilon.strip(), delta.strip()
-        if self.left() is None:
-            if not self.total_epsilon:
-                raise UsageError(
-                    "This account does not exist yet. Say what all releases about these people "
-                    "together may cost."
-                )
-            self.total()
+        if self.made is None and self.step == "release" and self.job is not None:
+            # What an attempt with another account said is no longer true.
+            self.job = None if not self.job.running else self.job
+        if self.left() is not None:
+            # Its total is fixed.
+            self.total_epsilon = self.total_delta = ""
+            return
+        if not self.total_epsilon:
+            raise UsageError(
+                "This account does not exist yet. Say what all releases about these people "
+                "together may cost."
+            )
+        self._require_room()
+
+    def _require_room(self) -> None:
+        total, asked = vars(self.total().promise), vars(self.budget.promise)
+        if any(amount > total.get(unit, 0) for unit, amount in asked.items()):
+            raise UsageError(
+                f"This release, {self.budget.promise}, does not fit into a total of "
+                f"{self.total().promise}, which is fixed once the account is open. Choose a larger "
+                "total, or a smaller budget."
+            )
 
     def total(self) -> Budget:
         """What all releases about these people may cost."""

@@ -59,7 +59,7 @@ def export(
     ending = next((kind for end, kind in endings.items() if name.endswith(end)), None)
     if format is None and ending is None:
         known = ", ".join([*(f".{kind}" for kind in FORMATS), *_ENDINGS])
-        raise UsageError(f"No format in the file name; end it in {known} or say --format.")
+        raise UsageError(f"No format in the file name; end it in {known}, or give format.")
     kind = plain("format", format or ending, Format)
     made = Exported.of(release, quantity, post)
     write = {"csv": _csv, "json": _json, "npz": _npz, "r": _r, "dcat": _dcat}.get(kind, _package)

@@ -111,7 +111,8 @@ class Mistakes:
         said = _PLACE.sub(f" at `{place[1].lstrip('.')}`" if place and place[1] else "", told)
         if unknown := _UNKNOWN.search(told):
             inside = (*inside, unknown[1])
-        self.add((*path, *inside), f"{what}: {said}{_advice(told, inside, entry, struct)}.")
+        said = f"{what}: {said}{_advice(told, inside, entry, struct)}"
+        self.add((*path, *inside), said if said.endswith("?") else f"{said}.")
         return None
 
     def refuse(self, heading: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpcov.data.notation import Notation
-from dpcov.data.seal import explain
+from dpcov.data.seal import explain, sealed
 from dpcov.data.sources.base import (
     Block,
     Kind,
@@ -239,12 +239,17 @@ class Sqlite(DatabaseSource):
     """An SQLite file; its cells have types of their own, whatever the column declares."""
 
     @contextlib.contextmanager
-    def _cursor(self) -> Iterator[tuple[list[str], sqlite3.Cursor]]:
+    def _connection(self) -> Iterator[sqlite3.Connection]:
         where = f"{Path(self._place).absolute().as_uri()}?mode=ro"
         # The reader may be closed from another thread than the one that read.
         opened = sqlite3.connect(where, uri=True, check_same_thread=False)
         with contextlib.closing(opened) as connection:
             connection.execute("PRAGMA query_only = ON")
+            yield connection
+
+    @contextlib.contextmanager
+    def _cursor(self) -> Iterator[tuple[list[str], sqlite3.Cursor]]:
+        with self._connection() as connection:
             connection.set_authorizer(_only_reading)
             cursor = connection.execute(self._sql)
             yield [column[0] for column in cursor.description or ()], cursor
@@ -254,8 +259,17 @@ class Sqlite(DatabaseSource):
             return pa.schema([(name, pa.null()) for name in names])
 
     def kinds(self) -> dict[str, Kind]:
-        """Call every column a number: cells have types of their own, and no row is looked at."""
-        return dict.fromkeys(self.columns, "number")
+        """What tables declare of columns of these names: cells have types, no row is looked at."""
+
+        def ask() -> list[tuple[str, str]]:
+            with self._connection() as connection:
+                return connection.execute(_DECLARED).fetchall()
+
+        declared = sealed(ask, self.name, explain_database_error)
+        texts, others = set[str](), set[str]()
+        for name, kind in declared:
+            (texts if any(each in kind.upper() for each in _TEXTS) else others).add(name)
+        return {name: "text" if name in texts - others else "number" for name in self.columns}
 
     def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         with self._cursor() as (names, cursor):
@@ -274,6 +288,10 @@ def _batch_of_rows(
     return pa.RecordBatch.from_pydict(columns)
 
 
+_DECLARED = """SELECT c.name, c.type FROM sqlite_master AS t, pragma_table_info(t.name) AS c
+WHERE t.type IN ('table', 'view')"""
+# What SQLite takes for the type of texts.
+_TEXTS = ("CHAR", "CLOB", "TEXT")
 _READING = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.csv
 
-from dpcov.data.cells import MISSING_WORDS
+from dpcov.data.cells import MISSING_WORDS, NO_NUMBER
 from dpcov.data.layout import PLAIN, FileLayout
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_header, kinds_of
@@ -125,8 +125,7 @@ class DelimitedSource(Source):
             name = self.columns[index]
             # Where the line of names was forgotten, a name is a value.
             column = f"'{name}'" if name in schema_names else f"number {index + 1}"
-            advice = "declare it categorical, or correct it"
-            return f"column {column} holds text that is not a number; {advice}."
+            return f"column {column} holds text {NO_NUMBER}."
         if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns", message):
             return f"not every row has the {len(self.columns)} fields that the first line has."
         if "block_size" in message or "straddl" in message:

@@ -84,7 +84,9 @@ class CheckedLines:
             last = max(window.rfind(end, 1, -1) for end in (b"\n", b"\r"))
         longest = self._row + (len(window) - 2 if first < 0 else first)
         if longest > BLOCK_BYTES:
-            raise DataError(f"'{self._name}' has a row longer than 1 MiB. Give it shorter texts.")
+            raise DataError(
+                f"'{self._name}' has a row longer than 1 MiB, or a quotation mark is never closed."
+            )
         self._row = longest if first < 0 else len(window) - 2 - last
 
     def _marks(self, window: NDArray[np.uint8]) -> NDArray[np.intp]:
