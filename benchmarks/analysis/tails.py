@@ -65,7 +65,9 @@ def coverages(population: Population, share: float) -> list[float]:
             name=name, source=name, kind="numeric", center=0.0, half_range=1.0, **bounds
         )
         with mock.patch.object(fourth_moments, "OUTLIERS", share):
-            shape = fourth_moments.column_shape(column, mean, variance)
+            shape = fourth_moments.column_shape(
+                column, (column.lowest, column.largest), mean, variance
+            )
         own = float(np.mean((values - mean) ** 4)) / variance**2
         reach = 1.96 * np.sqrt((3 * shape.kurtosis - 1) / (own - 1))
         found.append(2 * normal.cdf(float(reach)) - 1)

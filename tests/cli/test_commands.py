@@ -1,17 +1,23 @@
 """Exit codes, unforeseen errors and progress."""
 
 import re
+import shlex
 import subprocess
 import sys
 import time
 from fractions import Fraction
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from typer.testing import CliRunner
 
+import dpcov
 from dpcov import errors
 from dpcov.cli import main
+from dpcov.cli.main import app
 from dpcov.cli.options import parse_options, rows_progress
 from dpcov.privacy.convert import zcdp_rho
 
@@ -173,3 +179,49 @@ def test_nothing_heavy_is_imported_at_the_start(action, more):
     loaded = subprocess.check_output(script, text=True).split()
     assert "dpcov" in loaded
     assert not {name.partition(".")[0] for name in loaded} & (HEAVY | more)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "report a.dpcov --ledger ledger.sqlite -o ledger.sqlite",
+        "report a.dpcov -o a.dpcov",
+        "record a.dpcov --curator me --intended-use research --ledger ledger.sqlite -o ledger.sqlite",
+        "record a.dpcov --curator me --intended-use research -o a.dpcov",
+        "combine a.dpcov b.dpcov -o b.dpcov",
+        "export a.dpcov -o a.dpcov --what mean",
+    ],
+)
+def test_nothing_that_a_command_reads_is_written_over(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = pa.table({"x": np.linspace(-1, 1, 50), "y": np.linspace(-1, 1, 50) ** 2})
+    column = dpcov.Numeric(lower=-1, upper=1)
+    schema = dpcov.Schema(columns={"x": column, "y": column})
+    book = dpcov.Ledger("ledger.sqlite")
+    book.create("people", dpcov.Budget(rho=1), "replace-one")
+    for name in ("a.dpcov", "b.dpcov"):
+        dpcov.release(
+            rows,
+            schema=schema,
+            budget=dpcov.Budget(rho=0.1),
+            ledger=book,
+            dataset="people",
+            output=name,
+        )
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    run = CliRunner().invoke(app, [*shlex.split(command), "--overwrite"])
+    assert run.exit_code != 0
+    assert "is read by this command" in run.output
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_release_is_not_written_over_its_ledger(tmp_path):
+    path = tmp_path / "book.dpcov"
+    book = dpcov.Ledger(path)
+    book.create("people", dpcov.Budget(rho=1), "replace-one")
+    rows = pa.table({"x": np.linspace(-1, 1, 50)})
+    schema = dpcov.Schema(columns={"x": dpcov.Numeric(lower=-1, upper=1)})
+    terms = {"schema": schema, "budget": dpcov.Budget(rho=0.1), "dataset": "people"}
+    with pytest.raises(errors.UsageError, match="is the ledger"):
+        dpcov.release(rows, **terms, ledger=path, output=path, overwrite=True)
+    assert book.entries("people") == ()

@@ -115,3 +115,20 @@ def test_parts_are_never_written_over(folder):
     before = (folder / "jan.moments").read_bytes()
     refused(checkpoint("feb.csv jan.moments --overwrite", output="jan.moments"), "another name")
     assert (folder / "jan.moments").read_bytes() == before
+
+
+def test_a_part_counts_once_by_whatever_name_and_from_whatever_folder(folder, monkeypatch):
+    assert checkpoint("jan.csv").exit_code == 0
+    for name in ("./jan.csv", str(folder / "jan.csv"), "jan.csv"):
+        again = checkpoint(f"{name} --resume")
+        assert again.exit_code == 0
+        assert "1 part" in again.output
+    # A file of the same name in another folder is another part.
+    site = folder / "site"
+    site.mkdir()
+    (site / "jan.csv").write_text((folder / "feb.csv").read_text())
+    monkeypatch.chdir(site)
+    terms = TERMS.replace("schema.toml", "../schema.toml")
+    more = dpcov(f"moments checkpoint jan.csv {terms} --key ../k -o ../all.moments --resume")
+    assert more.exit_code == 0, more.output
+    assert "2 parts" in more.output

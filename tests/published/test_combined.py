@@ -415,3 +415,28 @@ def test_groups_with_missing_values_are_combined_and_pooled():
     for group in (whole.group("a"), whole.group("a", pooled=True)):
         assert np.allclose(group.mean_vector(), own.mean(), atol=0.2)
         assert np.allclose(group.correlation_matrix(), own.corr(), atol=0.2)
+
+
+def test_disjoint_releases_of_one_account_carry_a_warning(tmp_path):
+    book = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    for name in ("people", "others"):
+        book.create(name, dpcov.Budget(rho=1), "replace-one")
+    releases = [
+        made(seed, ledger=book, dataset=name)
+        for seed, name in ((0, "people"), (1, "people"), (2, "others"))
+    ]
+    first, again, other = releases
+    assert any("called 'people'" in each for each in first.unite(again).manifest.warnings)
+    assert not first.unite(other).manifest.warnings or not any(
+        "called" in each for each in first.unite(other).manifest.warnings
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("title", "Harmless"), ("n_rows", 9_000_000), ("norm_bound", 77.0)]
+)
+def test_a_combination_describes_the_table_of_its_releases(several, field, value):
+    combination = several[0].combine(*several[1:])
+    manifest = msgspec.structs.replace(combination.manifest, **{field: value})
+    with pytest.raises(ReleaseError, match=r"another (table|number of rows)"):
+        Release(manifest, dict(combination.statistics.arrays))

@@ -147,8 +147,8 @@ def folder(tmp_path, monkeypatch):
     release = dpcov.release(
         table, schema=schema, budget=dpcov.Budget(rho=1), output="patients.dpcov"
     )
-    for ending in ("R", "csv", "npz"):
-        export(release, f"patients.{ending}")
+    for name in ("patients.R", "patients-covariance.csv", "patients.npz"):
+        export(release, name)
     return tmp_path
 
 

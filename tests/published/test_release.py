@@ -13,6 +13,7 @@ from dpcov.errors import ReleaseError
 from dpcov.published.file import MANIFEST_NAME, encode_manifest
 from dpcov.published.manifest import json_schema
 from dpcov.published.release import Release
+from dpcov.published.summary import told_by_doctor
 
 SCHEMA = dpcov.Schema(
     columns={
@@ -351,3 +352,36 @@ def test_fields_that_came_later_are_written_where_they_say_something(tmp_path):
         written[geometry] = encode_manifest(made.manifest)
     assert b'"upper": 50' in written["private"]
     assert not any(name in written["schema"] for name in (b'"lost"', b'"lower"', b'"upper"'))
+
+
+def test_members_that_share_their_bytes_are_refused(tmp_path):
+    """A small file would become as large as it says that its members are."""
+    column = dpcov.Numeric(lower=-1, upper=1)
+    dpcov.release(
+        pa.table({"x": np.linspace(-1, 1, 50)}),
+        schema=dpcov.Schema(columns={"x": column}),
+        budget=dpcov.Budget(rho=1),
+        output=tmp_path / "a.dpcov",
+    )
+    with zipfile.ZipFile(tmp_path / "a.dpcov", "a") as archive:
+        first = archive.infolist()[-1]
+        for place in range(100):
+            # The same bytes under another name: only the list of members grows.
+            again = zipfile.ZipInfo(f"m{place}.npy")
+            again.header_offset, again.CRC = first.header_offset, first.CRC
+            again.file_size = again.compress_size = first.file_size
+            archive.filelist.append(again)
+            archive.NameToInfo[again.filename] = again
+        archive._didModify = True
+    refused(tmp_path / "a.dpcov", "repacked")
+
+
+def test_names_in_a_summary_take_one_line():
+    column = dpcov.Numeric(lower=-1, upper=1)
+    made = dpcov.release(
+        pa.table({"x\nGuarantee  none": np.linspace(-1, 1, 50)}),
+        schema=dpcov.Schema(columns={"x\nGuarantee  none": column}, title="t\nGuarantee  none"),
+        budget=dpcov.Budget(rho=1),
+    )
+    told = made.summary() + str(told_by_doctor(made.diagnose()))
+    assert not [line for line in told.splitlines() if line.startswith("Guarantee  none")]

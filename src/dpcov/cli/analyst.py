@@ -46,6 +46,7 @@ def report(
     from dpcov.files import ReservedFile
     from dpcov.report import render_release
 
+    options.check_output(output, release, ledger)
     # The file is taken first: a page of thousands of features takes a while.
     with ReservedFile(output, overwrite=overwrite) as file:
         loaded = options.load(release)
@@ -70,6 +71,7 @@ def export(
     from dpcov.published.export import export as write
     from dpcov.published.scripts import write_script
 
+    options.check_output(output, release)
     loaded = options.load(release, group, pooled=pooled)
     chosen: Any = {"post": post, "overwrite": overwrite}
     if to is not None:
@@ -95,6 +97,7 @@ def combine(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Average releases of one table: one file, less noise, the joint guarantee; costs nothing."""
+    options.check_output(output, *releases)
     first, *others = map(options.load, releases)
     made = first.unite(*others) if disjoint else first.combine(*others)
     made.save(output, overwrite=overwrite)
@@ -115,6 +118,7 @@ def nest(
     """Let regions add up to their states: one table, released by each; costs nothing."""
     import csv
 
+    options.check_output(output, release, parents, inside)
     with inside.open(encoding="utf-8-sig", newline="") as file:
         rows = [row for row in csv.reader(file) if row][1:]
     if any(len(row) != 2 for row in rows):
@@ -146,6 +150,7 @@ def sample(
 
     from dpcov.files import write_file
 
+    options.check_output(output, release)
     write = {".csv": write_csv, ".parquet": write_table}.get(output.suffix.lower())
     if write is None:
         raise UsageError("End the file name in .csv or .parquet.")
@@ -177,6 +182,7 @@ def record(
 
     if kind not in ("registry", "checklist"):
         raise UsageError("--kind is registry or checklist.")
+    options.check_output(output, release, ledger)
     loaded = options.load(release)
     balance = options.balance_of(loaded, ledger)
     if kind == "checklist":

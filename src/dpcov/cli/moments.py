@@ -63,8 +63,10 @@ def checkpoint(
     options.check_output(output, schema, key_file, *parts)
     options.check_free(output, overwrite or resume)
     held = Checkpoint.load(output, secret) if resume and output.exists() else None
+    # The same file by whatever name, and from whatever folder: its rows must not count twice.
+    counted = set() if held is None else {Path(name).resolve() for name in held.parts.values()}
     for number, part in enumerate(parts):
-        if held is not None and part in held.parts.values():
+        if Path(part).resolve() in counted:
             continue
         # Under add-remove-one the number of rows is private, also on the screen.
         with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
@@ -76,7 +78,7 @@ def checkpoint(
                 neighbors=check_neighbors(neighbors),
                 by=by,
                 geometry=geometry,
-                name=part,
+                name=str(Path(part).resolve()),
                 progress=progress,
                 **options.parse_options(option),
             )

@@ -290,7 +290,11 @@ class Work:
             self.stop()
         files, read = self.files, self.source()
         _check_names(self.schema, read)
+        taken = [self.folder / self.ledger]
+        taken += [self.folder / self.data] if isinstance(self.data, str) else []
         for path in files.values():
+            if any(path.exists() and other.exists() and path.samefile(other) for other in taken):
+                raise UsageError(f"{path.name} is the table or the ledger. Name the ledger anew.")
             if path.exists() and not overwrite:
                 raise UsageError(f"{path.name} exists. Allow to write over it, or move it away.")
         if self.left() is None:

@@ -175,8 +175,12 @@ def _look_share(problem: Problem, epsilon: Fraction, weight: Fraction) -> Fracti
     # Part of the budget for a first look; none where it would not be worth it.
     if problem.neighbors != "replace-one" or problem.n_rows is None:
         return Fraction(0)
-    share = max(SMALLEST_LOOK, LOOK_NOISE * problem.rows_per_person / (problem.n_rows * epsilon))
-    return share if share <= LARGEST_LOOK * weight / (1 + weight) else Fraction(0)
+    k = problem.rows_per_person
+    share = max(SMALLEST_LOOK, LOOK_NOISE * k / (problem.n_rows * epsilon))
+    # Noise that cannot be drawn is refused now: so small a part of a small budget buys no look.
+    can_be_drawn = UNIT * k / (epsilon * share) <= LARGEST_STD
+    worth_it = share <= LARGEST_LOOK * weight / (1 + weight)
+    return share if worth_it and can_be_drawn else Fraction(0)
 
 
 def _most_rows_are_long(

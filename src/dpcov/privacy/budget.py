@@ -22,6 +22,7 @@ LARGEST_RHO = Fraction(1000)
 # Numbers below 10^-300 are taken for mistakes.
 SMALLEST_EXPONENT = -300
 _SMALLEST = Fraction(1, 10**-SMALLEST_EXPONENT)
+_LONGEST_BITS = 2**13
 
 
 @dataclass(frozen=True, init=False)
@@ -93,6 +94,9 @@ def parse_number(name: str, value: object) -> Fraction:
         raise BudgetError(f"{name} must be greater than zero.")
     if exact < _SMALLEST:
         raise BudgetError(f"{name} is smaller than 1e{SMALLEST_EXPONENT}. Use a larger {name}.")
+    # Ledgers and releases write numbers down whole, and read no longer ones back.
+    if max(exact.numerator.bit_length(), exact.denominator.bit_length()) > _LONGEST_BITS:
+        raise BudgetError(f"{name} has thousands of digits. Round it.")
     return exact
 
 

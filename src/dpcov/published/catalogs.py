@@ -26,13 +26,16 @@ def data_package(
 ) -> bytes:
     """A Data Package that holds the tables, (d, d) or (d,), and a table of the columns."""
     labels = [column.name for column in columns]
-    fields = [{"name": "column", **_TEXT}, *(_field(column, quantity) for column in columns)]
+    row_label = "column"
+    while row_label in labels:
+        row_label += "_"
+    fields = [{"name": row_label, **_TEXT}, *(_field(column, quantity) for column in columns)]
     resources = [
         {
             "name": name,
-            "schema": {"fields": fields, "primaryKey": ["column"]},
+            "schema": {"fields": fields, "primaryKey": [row_label]},
             "data": [
-                {"column": row, **dict(zip(labels, map(_known, numbers), strict=True))}
+                {row_label: row, **dict(zip(labels, map(_known, numbers), strict=True))}
                 for row, numbers in zip(
                     labels if values.ndim == 2 else [name], np.atleast_2d(values), strict=True
                 )

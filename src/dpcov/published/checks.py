@@ -4,6 +4,7 @@ Contract: no estimate is computed from arrays that do not fit.  Says nothing abo
 """
 
 from collections.abc import Mapping
+from math import inf
 
 import numpy as np
 
@@ -19,6 +20,10 @@ _MOST_POWER = 300
 def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     """Whether the arrays are the ones of the layout, with the shapes and noise law they need."""
     arrays, noise, d = statistics.arrays, statistics.noise, len(manifest.columns)
+    if any(column.kind == "intercept" for column in manifest.columns[1:]):
+        return False
+    if not 0 <= statistics.lost < 1 or not _is_variance(noise and noise.row_count_variance):
+        return False
     if statistics.layout == "combined":
         # Every one of them is checked as a release of its own.
         records = {
@@ -48,6 +53,13 @@ def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     # A public number of rows needs no noisy one; every group has its own.
     count, private = _shape_of(arrays, "row_count"), manifest.n_rows is None or manifest.groups
     return fits and (count == (len(manifest.groups) or 1,) or (count is None and not private))
+
+
+def _is_variance(text: str | None) -> bool:
+    try:
+        return text is None or 0 <= float(text) < inf
+    except ValueError:
+        return False
 
 
 def _map_fits(manifest: Manifest, statistics: NoisyStatistics) -> bool:

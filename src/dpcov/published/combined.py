@@ -4,6 +4,7 @@ Contract: every release stays in the file as it is, so that its fingerprint can 
 order in which releases are combined changes nothing.  Derived in docs/several.md.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -73,8 +74,6 @@ def combined_facts(
     }
     unit, reference = combined_unit(members, disjoint), reference_of(members)
     weights = _weights(members, _placed(members, None), disjoint)
-    counts = [member.manifest.n_rows for member in members]
-    n_rows = sum(count or 0 for count in counts) if disjoint and all(counts) else counts[0]
     lost = (member.statistics.lost for member in members)
     names = {member.manifest.mechanism.name for member in members}
     posts = {member.statistics.post for member in members}
@@ -92,7 +91,7 @@ def combined_facts(
         reference.manifest,
         created=last.created,
         disjoint=disjoint,
-        n_rows=n_rows,
+        n_rows=_counted(members, disjoint),
         software=last.software,
         mechanism=MechanismRecord(name=names.pop() if len(names) == 1 else "several", options={}),
         guarantee=guarantee_record(joint_guarantee(members, disjoint)),
@@ -100,10 +99,34 @@ def combined_facts(
         statistics=statistics,
         members={name: member_record(array) for name, array in arrays.items()},
         spent=None,
-        warnings=tuple(sorted({w for member in members for w in member.manifest.warnings})),
+        warnings=tuple(sorted(_warnings(members, disjoint))),
         combined=tuple(member.manifest for member in members),
     )
     return manifest, arrays
+
+
+# What a combination states of its own; the rest is its reference's.
+_OWN = (
+    *("created", "disjoint", "n_rows", "software", "mechanism", "guarantee", "intercept_is_public"),
+    *("statistics", "members", "spent", "warnings", "combined"),
+)
+
+
+def _counted(members: Sequence["ReleaseRecord"], disjoint: bool) -> int | None:
+    counts = [member.manifest.n_rows for member in members]
+    return sum(count or 0 for count in counts) if disjoint and all(counts) else counts[0]
+
+
+def _warnings(members: Sequence["ReleaseRecord"], disjoint: bool) -> set[str]:
+    found = {warning for member in members for warning in member.manifest.warnings}
+    paid = Counter(m.manifest.spent.dataset for m in members if m.manifest.spent is not None)
+    for dataset, count in sorted(paid.items()):
+        if disjoint and count > 1:
+            found.add(
+                f"{count} of these releases were charged to an account called {dataset!r}: if that "
+                "is one account, they are of the same people, and do not keep this guarantee"
+            )
+    return found
 
 
 def check_combined(manifest: Manifest, members: Sequence["ReleaseRecord"]) -> None:
@@ -117,6 +140,14 @@ def check_combined(manifest: Manifest, members: Sequence["ReleaseRecord"]) -> No
         raise ReleaseError(
             f"The releases in this file are not of one table. {problem} Do not use this file."
         ) from None
+    made = {name: getattr(manifest, name) for name in _OWN}
+    if msgspec.structs.replace(reference_of(members).manifest, **made) != manifest:
+        raise ReleaseError(
+            "The file describes another table than the releases in it. Do not use it; combine them "
+            "again."
+        )
+    if manifest.n_rows != _counted(members, manifest.disjoint):
+        raise ReleaseError("The file states another number of rows than the releases in it.")
     if not {w for member in members for w in member.manifest.warnings} <= set(manifest.warnings):
         raise ReleaseError(
             "The file leaves out warnings of the releases in it. Do not use it; combine them again."

@@ -6,6 +6,7 @@ never executes anything and never allocates more than the manifest's shapes allo
 
 import hashlib
 import io
+import os
 import struct
 import tokenize
 import zipfile
@@ -112,8 +113,11 @@ def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
     sizes = {info.filename: info for info in infos}
     if len(sizes) < len(infos) or len(sizes) > _MAX_MEMBERS or MANIFEST_NAME not in sizes:
         raise ReleaseError("This archive is not a dpcov release: its list of members is not one.")
-    # Stored members have the size that the archive says: nothing can grow while it is read.
-    if any(info.compress_type != zipfile.ZIP_STORED for info in sizes.values()):
+    # Stored members have the size that the archive says, each in a place of its own: nothing can
+    # grow while it is read.
+    assert archive.fp is not None
+    room, whole = archive.fp.seek(0, os.SEEK_END), sum(info.file_size for info in infos)
+    if any(info.compress_type != zipfile.ZIP_STORED for info in infos) or whole > room:
         raise ReleaseError("The release file was repacked; get the original.")
     small = sizes[MANIFEST_NAME].file_size <= _MAX_MANIFEST
     text = archive.read(MANIFEST_NAME) if small else b""

@@ -6,7 +6,6 @@ Contract: a strict, versioned schema; unknown or missing fields and wrong types 
 import re
 from dataclasses import fields
 from fractions import Fraction
-from math import inf
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -23,6 +22,8 @@ Count = Annotated[int, msgspec.Meta(gt=0, le=2**63 - 1)]
 Bits = Annotated[int, msgspec.Meta(ge=0, le=64)]
 
 # No exponents: 1e999999999 as a fraction would fill the memory.
+# Far more than any promise.
+_MOST = 10**9
 _EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
@@ -160,7 +161,7 @@ def read_promise(record: PromiseRecord) -> Promise:
 def _exact(text: str | None, name: str) -> Fraction:
     # A positive number, a delta below one.
     number = Fraction(text) if text and _EXACT_NUMBER.fullmatch(text) else Fraction(0)
-    if not 0 < number < (1 if name == "delta" else inf):
+    if not 0 < number < (1 if name == "delta" else _MOST):
         raise ValueError
     return number
 

@@ -155,8 +155,8 @@ def _wrapped(words: Sequence[str], between: str, end: str = "") -> str:
 
 def quoted_for_r(text: str) -> str:
     """Text in R: names are anybody's, and quoted they stay text; control characters by code."""
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in quoted) + '"'
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\0", "")
+    return '"' + "".join(c if c.isprintable() else f"\\U{{{ord(c):x}}}" for c in quoted) + '"'
 
 
 def _quoted_for_julia(text: str) -> str:

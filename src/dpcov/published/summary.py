@@ -76,6 +76,8 @@ def _table(*rows: tuple[str, str]) -> str:
 
 
 def _short(name: str) -> str:
+    # A line break in a name would look like a line of ours.
+    name = " ".join(name.splitlines())
     return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"
 
 
@@ -85,7 +87,7 @@ def _first(names: Sequence[str]) -> str:
 
 
 def _title(release: "BaseRelease") -> str:
-    title = release.manifest.title or "untitled table"
+    title = " ".join(release.manifest.title.splitlines()) or "untitled table"
     return f"Private covariance release: {title}\nFingerprint  {release.fingerprint}"
 
 

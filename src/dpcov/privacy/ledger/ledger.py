@@ -130,6 +130,10 @@ class Ledger:
                 raise LedgerError("This dataset already has an account, whose total is fixed.")
             transaction.add_dataset(record)
 
+    def is_file(self, path: str | Path) -> bool:
+        """Whether the ledger is this file, by whatever name."""
+        return self._store.is_file(Path(path))
+
     def datasets(self) -> tuple[Dataset, ...]:
         """Return all accounts, sorted by name."""
         with self._store.reading() as transaction:

@@ -43,6 +43,10 @@ class LedgerFile(LedgerStore):
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def is_file(self, path: Path) -> bool:
+        """Whether the accounts are in this file."""
+        return path.exists() and self._path.exists() and self._path.samefile(path)
+
     def create(self) -> None:
         """Create the file for its owner alone, or finish a creation that was interrupted."""
         # What is there is opened below; what cannot be created cannot be opened, and says why.

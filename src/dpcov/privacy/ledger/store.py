@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from dpcov.errors import LedgerError
@@ -58,6 +59,10 @@ class LedgerStore(ABC):
     @abstractmethod
     def create(self) -> None:
         """Make the tables unless they exist."""
+
+    def is_file(self, path: Path) -> bool:
+        """Whether the accounts are in this file."""
+        return False
 
     @abstractmethod
     def _opened(self, *, writes: bool) -> AbstractContextManager[Run]:
