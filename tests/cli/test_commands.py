@@ -186,8 +186,8 @@ def test_nothing_heavy_is_imported_at_the_start(action, more):
     [
         "report a.dpcov --ledger ledger.sqlite -o ledger.sqlite",
         "report a.dpcov -o a.dpcov",
-        "record a.dpcov --curator me --intended-use research --ledger ledger.sqlite -o ledger.sqlite",
-        "record a.dpcov --curator me --intended-use research -o a.dpcov",
+        "record a.dpcov --curator me --intended-use it --ledger ledger.sqlite -o ledger.sqlite",
+        "record a.dpcov --curator me --intended-use it -o a.dpcov",
         "combine a.dpcov b.dpcov -o b.dpcov",
         "export a.dpcov -o a.dpcov --what mean",
     ],

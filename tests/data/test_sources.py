@@ -398,3 +398,15 @@ def test_arrow_files_and_streams_are_read_and_broken_ones_refused(tmp_path, endi
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(DataError):
         list(open_source(path).blocks(1, wanted={"y": "text"}))
+
+
+def test_keys_of_json_may_hold_quotation_marks(tmp_path):
+    name = "height 5'11\" \\ x"
+    rows = [{name: 1.5, "b": "x"}, {name: "2", "b": None}, {name: None, "b": 3}]
+    path = text_file(tmp_path / "x.jsonl", *map(json.dumps, rows))
+    (block,) = open_source(path).blocks(9, wanted={name: "number", "b": "text"})
+    assert block.column(name).to_pylist() == [1.5, 2.0, None]
+    assert block.column("b").to_pylist() == ["x", None, "3"]
+    path = text_file(tmp_path / "y.jsonl", json.dumps(rows[0]), '{"b": 1}')
+    with pytest.raises(DataError, match="not every line has the key"):
+        list(open_source(path).blocks(9, wanted={name: "number"}))

@@ -14,9 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from dpcov.data.encode import Encoder
 from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
-from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
+from dpcov.data.readers import reader_of
+from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric
 from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Query, open_source
@@ -396,7 +398,7 @@ def test_a_query_shows_nothing_of_itself():
 def test_a_lost_connection_is_explained(postgres):
     psycopg = pytest.importorskip("psycopg")
     url, name = postgres
-    wide = f"SELECT a.* FROM {name} a, generate_series(1, 200)"
+    wide = f"SELECT a.* FROM {name} a, generate_series(1, 5000)"
     blocks = open_source(Query(wide, db=url)).blocks(100, wanted={"age": "number"})
     next(blocks)
     with psycopg.connect(url, autocommit=True) as connection:
@@ -470,3 +472,37 @@ def test_a_draft_of_sqlite_has_the_types_that_tables_declare(tmp_path):
     kinds = open_source(query).kinds()
     assert [name for name, kind in kinds.items() if kind == "text"] == ["b", "c"]
     assert set(kinds) == set("abcdefg")
+
+
+def test_a_copy_of_a_query_holds_the_columns_that_are_wanted_alone(home):
+    url, name = home
+    query = Query(f"SELECT * FROM {name}", db=url)
+    (block, *_) = open_source(query).blocks(500, wanted={"age": "number"})
+    assert block.schema.names == ["age"]
+    # All that the block keeps alive, not only what its columns count.
+    total = sum(each.size for each in block.column("age").buffers() if each is not None)
+    assert total <= 64 * 500
+
+
+def test_decimals_of_postgres_keep_their_places_as_categories(postgres):
+    url, _ = postgres
+    big = "9007199254740993"
+    labels = ("1.50", "1.5", big, "9007199254740992")
+    schema = Schema(columns={"c": Categorical(categories=labels)})
+    for text, code in (("1.50", 0), ("1.5", 1), (big, 2)):
+        places = len(text.partition(".")[2])
+        query = Query(f"SELECT {text}::numeric(30,{places}) AS c", db=url)
+        (block,) = open_source(query).blocks(9, wanted=Encoder(schema).wanted)
+        assert reader_of(schema, "c").of(block).tolist() == [code]
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp"])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_infinite_dates_of_postgres_are_refused(postgres, kind, sign):
+    url, _ = postgres
+    schema = Schema(columns={"d": Date(as_="year", lower=1900, upper=2100)})
+    query = Query(f"SELECT '{sign}infinity'::{kind} AS d", db=url)
+    with pytest.raises(DataError, match="infinite date"):
+        list(open_source(query).blocks(9, wanted=Encoder(schema).wanted))
+    early = Query(f"SELECT '0001-01-01'::{kind} AS d", db=url)
+    assert len(list(open_source(early).blocks(9, wanted=Encoder(schema).wanted))) == 1

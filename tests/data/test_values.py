@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dpcov.data.cells import number_column, number_of, text_column, text_of
+from dpcov.data.sources import open_source
 from dpcov.data.values import (
     MISSING,
     MISSING_WORDS,
@@ -213,3 +214,16 @@ def test_columns_of_cells_have_the_type_that_is_wanted():
     assert number_column([1, None, "2.5"], "x").equals(pa.array([1.0, None, 2.5]))
     assert text_column([1, None, 2.5, "a"], "x").equals(pa.array(["1", None, "2.5", "a"]))
     assert text_column([], "x").type == pa.string()
+
+
+@pytest.mark.parametrize("read", [numbers, truth_values])
+def test_what_an_entry_says_that_no_row_has_is_no_matter(read):
+    cells = pa.array(["1", "0", "broken", None, "1"]).dictionary_encode()
+    rows = cells.filter(pa.array([True, True, False, True, True]))
+    assert "broken" in rows.dictionary.to_pylist()
+    assert plain(read(rows, "x")) == [1.0, 0.0, None, 1.0]
+    frame = pd.DataFrame({"x": pd.Series(["1", "broken", "0"], dtype="category")})
+    (block,) = open_source(frame[frame.x != "broken"]).blocks(9, wanted={"x": "number"})
+    assert plain(read(block.column("x"), "x")) == [1.0, 0.0]
+    with pytest.raises(DataError):
+        read(cells, "x")

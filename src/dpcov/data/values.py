@@ -109,8 +109,8 @@ def _numbers(column: Column, name: str, notation: Notation) -> NDArray[Any]:
         return np.asarray(column.to_numpy(zero_copy_only=False))
     if types.is_dictionary(data_type):
         # The place -1 of a null picks the entry at the end.
-        places = column.indices.cast(pa.int64()).fill_null(-1).to_numpy()
-        found = numbers(column.dictionary, name, notation)
+        entries, places = _used(column)
+        found = numbers(entries, name, notation)
         return np.asarray(np.append(found, np.nan)[places])
     if kind_of_arrow_type(data_type) == "text":
         return _numbers_of_texts(column, name, notation)
@@ -172,5 +172,17 @@ def _distinct(column: pa.Array) -> tuple[list[object], NDArray[np.int64]]:
         if pa.types.is_string_view(column.type):
             column = column.cast(pa.string())
         column = column.dictionary_encode()
-    places = column.indices.cast(pa.int64()).fill_null(-1)
-    return column.dictionary.to_pylist(), places.to_numpy()
+    entries, places = _used(column)
+    return entries.to_pylist(), places
+
+
+def _used(column: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
+    # The entries of a dictionary that a row has, and each row's place among them, -1 for null: what
+    # an entry says that no row has is no matter.
+    places = column.indices.cast(pa.int64()).fill_null(-1).to_numpy()
+    kept = np.unique(places[places >= 0])
+    if len(kept) == len(column.dictionary):
+        return column.dictionary, places
+    moved = np.full(len(column.dictionary) + 1, -1)
+    moved[kept] = np.arange(len(kept))
+    return column.dictionary.take(pa.array(kept)), moved[places]

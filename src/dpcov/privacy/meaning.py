@@ -31,9 +31,14 @@ def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> N
     if too_large:
         raise BudgetError(
             f"delta = {format_number(promise.delta)} is not {most}. With such a delta, publishing "
-            "somebody's whole row would be allowed. Use a delta such as 1e-6, or insist with "
-            "accept_large_delta=True (--accept-large-delta)."
+            f"somebody's whole row would be allowed. Use a delta such as {_usual(n_rows)}, or "
+            "insist with accept_large_delta=True (--accept-large-delta)."
         )
+
+
+def _usual(n_rows: int | None) -> str:
+    # A power of ten, a tenth of one over the number of rows at most.
+    return f"1e-{max(6, len(str(n_rows or 0)) + 1)}"
 
 
 def warn_of_large_epsilon(promise: Promise, *, stacklevel: int) -> None:

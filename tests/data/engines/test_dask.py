@@ -203,3 +203,14 @@ class TestOnTwoProcesses:
         assert made == local(X)
         assert dead.exists()
         assert len(list(runs.iterdir())) > len(parts)
+
+
+def test_partitions_keep_the_names_that_they_have():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)))
+    schema = dpcov.Schema(columns={str(k): dpcov.Numeric(lower=-5, upper=5) for k in range(3)})
+    kept = dask.dataframe.from_pandas(frame, npartitions=2).persist()
+    delayed = dask.dataframe.from_delayed([dask.delayed(frame)], meta=frame.iloc[:0])
+    for table in (kept, delayed):
+        dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1))
+        assert list(table.compute().columns) == [0, 1, 2]
+    assert list(frame.columns) == [0, 1, 2]

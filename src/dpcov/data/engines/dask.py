@@ -87,7 +87,7 @@ def _gather_declared(declared: Mapping[str, Any] | None, task: Task, part: Any) 
 
 def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:
     # Cells of a column of objects are read one by one; no other type may depend on the partition.
-    part.columns = [str(label) for label in part.columns]
+    part = part.set_axis([str(label) for label in part.columns], axis=1)
     for name, dtype in declared.items():
         if dtype.name == "object":
             part = part.assign(**{name: part[name].astype(object)})

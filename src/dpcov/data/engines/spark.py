@@ -154,7 +154,7 @@ def _gather_batches(
     def gather() -> Any:
         gathered = task.empty()
         for batch in batches:
-            named = pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+            named = pa.RecordBatch.from_arrays(map(_in_utc, batch.columns), names=list(names))
             for start in range(0, len(named), task.block_rows):
                 task.add(gathered, named.slice(start, task.block_rows))
         return gathered
@@ -162,6 +162,13 @@ def _gather_batches(
     # A value, also where a row is wrong: Spark would log an error and try again.
     value = pickle.dumps(attempt(gather), protocol=5)
     yield pa.RecordBatch.from_pydict({"moments": pa.array([value], type=pa.binary())})
+
+
+def _in_utc(column: pa.Array) -> pa.Array:
+    # Spark hands instants out in the session's zone, which is the machine's by default.
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        return column.cast(pa.timestamp(column.type.unit, "UTC"))
+    return column
 
 
 def _describe(error: Exception) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpcov.data.notation import Notation
 from dpcov.data.seal import explain, sealed
@@ -31,6 +32,8 @@ from dpcov.data.sources.guesses import refuse_guesses
 from dpcov.errors import DataError, UsageError
 
 _BATCH_BYTES = 4 << 20
+# January 1 of 4713 BC, the first day of PostgreSQL, from 1970.
+_FIRST_DAY = -2_440_588
 
 _NO_CHANGES = (
     "the statement would change something, or is not a single SELECT; only reading is allowed."
@@ -181,6 +184,9 @@ class DuckDb(DatabaseSource):
 
     def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         with self._relation() as relation:
+            # Batches of columns that are not wanted would stay in memory beside the others.
+            names = [name.replace('"', '""') for name in wanted]
+            relation = relation.project(", ".join(f'"{name}"' for name in names))
             # The older name is deprecated, the newer one absent from older versions.
             read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
             yield from read(block_rows)
@@ -206,9 +212,12 @@ class Postgres(DatabaseSource):
             return pa.schema([_plain_field(each) for each in cursor.adbc_execute_schema(self._sql)])
 
     def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
+        names = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
         with self._cursor() as cursor:
-            cursor.execute(self._sql)
-            yield from map(_plain_batch, cursor.fetch_record_batch())
+            # Batches of columns that are not wanted would stay in memory beside the others.
+            cursor.execute(f"SELECT {names} FROM ({self._sql}\n) AS asked")
+            for batch in cursor.fetch_record_batch():
+                yield _plain_batch(batch, wanted)
 
 
 def _postgres_type(column: pa.Field) -> bytes:
@@ -225,14 +234,31 @@ def _plain_field(column: pa.Field) -> pa.Field:
     return pa.field(column.name, column.type)
 
 
-def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _plain_batch(batch: pa.RecordBatch, wanted: Mapping[str, ReadAs]) -> pa.RecordBatch:
     columns = []
     for column, cells in zip(batch.schema, batch.columns, strict=True):
         plain = cells.storage if isinstance(cells, pa.ExtensionArray) else cells
-        # NUMERIC arrives as text, since its precision has no limit; it is rounded once.
-        numeric = _postgres_type(column) == b"numeric"
+        # NUMERIC arrives as text, since its precision has no limit; as a number it is rounded once,
+        # and as a category it keeps its places.
+        numeric = _postgres_type(column) == b"numeric" and wanted[column.name] != "text"
+        _refuse_infinite(plain, column.name)
         columns.append(plain.cast(pa.float64()) if numeric else plain)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _refuse_infinite(cells: pa.Array, name: str) -> None:
+    # Infinite days and moments overflow to the far past, before all that the database can hold.
+    if not (pa.types.is_date32(cells.type) or pa.types.is_timestamp(cells.type)):
+        return
+    numbers = cells.cast(pa.int32() if pa.types.is_date32(cells.type) else pa.int64())
+    units = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+    day = 1 if pa.types.is_date32(cells.type) else 86_400 * units[cells.type.unit]
+    earliest = pc.min(numbers).as_py()
+    if earliest is not None and earliest // day < _FIRST_DAY:
+        raise DataError(
+            f"Column '{name}' holds an infinite date. Say in the query what it means: "
+            "NULLIF(column, 'infinity'), or LEAST(column, a date)."
+        )
 
 
 class Sqlite(DatabaseSource):

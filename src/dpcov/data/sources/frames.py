@@ -122,7 +122,8 @@ class ArrowFileSource(TypedSource):
 
 
 def _open_arrow(path: Path) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
-    file = pa.memory_map(str(path))
+    # Mapped pages would count as memory, and stay.
+    file = pa.OSFile(str(path))
     is_file = file.read(6) == b"ARROW1"
     file.seek(0)
     return pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
@@ -182,6 +183,8 @@ def _by_type(cells: Any, name: str, reading: ReadAs) -> Any:
     if cells.dtype == object:
         return column_of_cells(cells.tolist(), name, reading)
     if cells.dtype.name == "category":
+        # What a category says that no row has is no matter.
+        cells = cells.cat.remove_unused_categories()
         labels = column_of_cells(cells.cat.categories.astype(object).tolist(), name, reading)
         codes = cells.cat.codes.to_numpy().astype("int64")
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), labels)

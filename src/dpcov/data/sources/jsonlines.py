@@ -5,6 +5,7 @@ that its line writes.  Other keys are not read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -32,6 +33,7 @@ _FIRST_ROWS = 1000
 _FEW = 256
 _NUMBER: Any = float | str | bool | None
 _ANY: Any = int | _NUMBER
+_ROW = msgspec.json.Decoder(dict[str, Any])
 
 
 class JsonLinesSource(Source):
@@ -63,10 +65,10 @@ class JsonLinesSource(Source):
 
         def columns(lines: Sequence[bytes]) -> list[Any]:
             try:
-                cells = zip(*[astuple(usual(line)) for line in lines], strict=True)
+                cells = zip(*[usual(line) for line in lines], strict=True)
                 return [_column(of, *each) for of, each in zip(cells, wanted.items(), strict=True)]
             except msgspec.ValidationError:
-                cells = zip(*[astuple(other(line)) for line in lines], strict=True)
+                cells = zip(*[other(line) for line in lines], strict=True)
             named = zip(cells, wanted.items(), strict=True)
             return [column_of_cells(of, name, reading) for of, (name, reading) in named]
 
@@ -127,14 +129,27 @@ class JsonLinesSource(Source):
         return super()._explain(error, schema_names)
 
 
-def _decoder(wanted: Mapping[str, ReadAs], number: Any) -> Callable[[bytes], Any]:
+def _decoder(wanted: Mapping[str, ReadAs], number: Any) -> Callable[[bytes], tuple[Any, ...]]:
+    if any(not name.isprintable() or not {'"', "\\"}.isdisjoint(name) for name in wanted):
+        # The library compares keys as they are written, in which these stand otherwise.
+        return partial(_by_key, tuple(wanted), number is _NUMBER)
     # Names of columns need not be names of Python.
     names = {f"c{place}": name for place, name in enumerate(wanted)}
     fields = [
         (field, number if wanted[name] == "number" else _ANY) for field, name in names.items()
     ]
     row = msgspec.defstruct("Row", fields, rename=names, gc=False)
-    return msgspec.json.Decoder(row).decode
+    decode = msgspec.json.Decoder(row).decode
+    return lambda line: astuple(decode(line))
+
+
+def _by_key(names: Sequence[str], of_any_type: bool, line: bytes) -> tuple[Any, ...]:
+    if not of_any_type:
+        raise msgspec.ValidationError
+    row = _ROW.decode(line)
+    if lacking := [name for name in names if name not in row]:
+        raise msgspec.ValidationError(f"required field `{lacking[0]}`")
+    return tuple(row[name] for name in names)
 
 
 def _column(cells: Sequence[Any], name: str, reading: ReadAs) -> Any:
