@@ -12,7 +12,12 @@ from benchmarks.analyst.scaled_down import errors, generated
 from benchmarks.analyst.tables import made
 from benchmarks.measured import results
 from dpcov import Budget, SeededEntropy
-from dpcov.analysis import correlation_intervals, eigenvalue_intervals
+from dpcov.analysis import (
+    coefficient_intervals,
+    correlation_intervals,
+    eigenvalue_intervals,
+    variance_intervals,
+)
 from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error, error_at
 
@@ -247,3 +252,62 @@ def test_eigenvalues_of_correlations_do_not_feel_the_common_factor():
         assert np.median((lines.upper - lines.lower) / truth) < 0.2
     assert np.mean(losses) > 0.15
     assert np.mean(inside) > 0.85
+
+
+def of_mixed_rows(seed, n_rows=4000):
+    """Three related columns, one that is mostly zero with a long tail, and yes or no."""
+    rng = np.random.default_rng(seed)
+    rows = 50 + 10 * (0.7 * rng.normal(size=(n_rows, 1)) + rng.normal(size=(n_rows, 3)))
+    frame = pd.DataFrame(rows, columns=list("abc"))
+    frame["z"] = np.where(rng.random(n_rows) < 0.1, rng.exponential(20, n_rows), 0.0)
+    frame["rare"] = rng.random(n_rows) < 0.02
+    columns = {name: dpcov.Numeric(lower=-50, upper=150) for name in "abc"}
+    columns |= {"z": dpcov.Numeric(lower=0, upper=300), "rare": dpcov.Boolean()}
+    budget = Budget(epsilon=2, delta="1e-6")
+    schema = dpcov.Schema(columns=columns)
+    return frame, dpcov.release(frame, schema=schema, budget=budget, entropy=SeededEntropy(seed))
+
+
+def test_a_small_penalty_costs_an_interval_nothing():
+    _, release = of_mixed_rows(0)
+    widths = {}
+    for alpha in (0.0, 1e-9, 0.1):
+        found = coefficient_intervals(release, "c", ["a", "b", "z"], alpha=alpha)
+        widths[alpha] = found.upper - found.lower
+    np.testing.assert_allclose(widths[1e-9], widths[0.0], rtol=1e-3)
+    assert (widths[0.1] < 1.1 * widths[0.0]).all()
+
+
+def test_eigenvalues_count_what_their_own_columns_lost():
+    _, release = of_mixed_rows(1)
+    assert release.lost_parts[3] > 2 * release.lost_parts[0]
+    (alone,) = eigenvalue_intervals(release, ["a"], n_eigenvalues=1, sampling=False).rows
+    (variance,) = variance_intervals(release, ["a"], sampling=False).rows
+    assert alone.upper - alone.lower < 3 * (variance.upper - variance.lower)
+
+
+def test_the_spread_of_yes_or_no_is_as_sure_as_its_mean():
+    held = []
+    for seed in range(12):
+        frame, release = of_mixed_rows(seed)
+        (column,) = (each for each in release.diagnose().columns if each.name == "rare")
+        held.append(abs(column.spread - frame["rare"].std()) <= 1.96 * column.spread_noise)
+        assert column.spread_noise < 0.1
+    assert sum(held) >= 10
+
+
+def test_an_eigenvalue_of_a_column_that_nothing_relates_is_not_surer_than_its_error():
+    rng = np.random.default_rng(0)
+    schema = dpcov.Schema(columns=dict.fromkeys("abc", dpcov.Numeric(lower=-5, upper=5)))
+    for seed in range(4):
+        rows = rng.normal(size=(5000, 3))
+        rows[:, 1] = 0.6 * rows[:, 0] + 0.8 * rows[:, 1]
+        release = dpcov.release(
+            pd.DataFrame(rows, columns=list("abc")),
+            schema=schema,
+            budget=Budget(epsilon=1, delta="1e-6"),
+            entropy=SeededEntropy(seed),
+        )
+        found = eigenvalue_intervals(release, n_eigenvalues=3, scaling="correlation")
+        assert (found.upper - found.lower >= 2 * found.std_error).all()
+        assert found.lower[1] <= 1.0 <= found.upper[1]

@@ -338,3 +338,26 @@ def test_the_file_of_a_database_is_in_the_folder(desk):
     assert "ward" in desk.ask(work)[2]
     status, _, text = desk.post("/query", **(asked | {"sql": "SELECT * FROM nothing"}))
     assert status == 422 and "SELECT * FROM nothing" in text and "<details open>" in text
+
+
+def test_what_is_no_ledger_is_refused_and_the_page_stays(desk, ready):
+    (desk.folder / "notes.txt").write_text("no ledger")
+    account = {"dataset": "people", "total_epsilon": "4", "total_delta": "1e-5"}
+    for ledger in ("notes.txt", "postgresql://nobody@127.0.0.1:1/none"):
+        assert send(desk, ready, "account", ledger=ledger, **account)[0] == 422
+        assert desk.ask(f"{ready}/account")[0] == 200
+
+
+def test_a_script_has_the_name_of_its_table_in_any_letters(desk, ready):
+    rows = (desk.folder / "patients.csv").read_bytes()
+    (desk.folder / '表 "1".csv').write_bytes(rows)
+    _, headers, _ = desk.post("/open", data='表 "1".csv', schema="")
+    work = headers["location"].removesuffix("/columns").removeprefix(desk.base)
+    status, headers, _ = desk.ask(f"{work}/files/script")
+    assert status == 200
+    assert "filename*=UTF-8''%E8%A1%A8" in headers["content-disposition"]
+
+
+def test_numbers_of_thousands_of_digits_are_refused(desk, ready):
+    who = {"neighbors": "replace-one", "rows_per_person": "9" * 5000, "title": "", "by": ""}
+    assert send(desk, ready, "people", rows="", **who)[0] == 422

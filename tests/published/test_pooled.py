@@ -209,3 +209,29 @@ def test_groups_of_which_noise_leaves_nothing_can_be_read():
         assert np.isfinite(release.pooled.covariances).all()
         for name in "abc":
             assert np.isfinite(release.group(name, pooled=True).covariance_matrix()).all()
+
+
+def test_a_column_that_alone_differs_between_groups_is_not_too_sure():
+    """Groups of unequal size; all other columns are alike, and draw what differs toward nothing."""
+    sizes, middles, held = (3000, 1500, 750, 750), np.array([60, 64, 60, 64]), []
+    bounds = {"x": (0, 200), "y": (-500, 500), "z": (0, 1000)}
+    columns = {name: dpcov.Numeric(lower=a, upper=b) for name, (a, b) in bounds.items()}
+    columns |= {"g": dpcov.Categorical(categories=tuple("abcd"))}
+    for seed in range(25):
+        rng, parts = np.random.default_rng(500 + seed), []
+        for group, size, middle in zip("abcd", sizes, middles, strict=True):
+            rows = rng.normal(size=(size, 3)) * (12, 40, 30) + (middle, 20, 100)
+            parts.append(pd.DataFrame(rows, columns=list("xyz")).assign(g=group))
+        release = dpcov.release(
+            pd.concat(parts, ignore_index=True),
+            schema=dpcov.Schema(columns=columns),
+            by="g",
+            geometry="schema",
+            budget=dpcov.Budget(epsilon=1, delta="1e-6"),
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        pooled = release.pooled
+        places = [pooled.names.index(group) for group in "abcd"]
+        errors = np.abs(pooled.means[places, 0] - middles)
+        held.append(errors <= 1.96 * pooled.mean_std[places, 0])
+    assert np.mean(held) > 0.88

@@ -34,7 +34,11 @@ def test_estimates_are_the_releases_own():
     estimates = numbers(demo()).estimates
     np.testing.assert_allclose(estimates.correlation, demo().correlation())
     deviations = np.sqrt(np.diagonal(demo().covariance_matrix()))
-    np.testing.assert_allclose(estimates.deviations, deviations)
+    # The spread of yes or no is that of its mean.
+    two = np.array([column.kind in ("boolean", "category") for column in demo().features])
+    np.testing.assert_allclose(estimates.deviations[~two], deviations[~two])
+    means = demo().mean_vector()[two]
+    np.testing.assert_allclose(estimates.deviations[two], np.sqrt(means * (1 - means)))
     made = plain()
     estimates = numbers(made).estimates
     deviations = np.sqrt(np.diagonal(made.second_moment()))

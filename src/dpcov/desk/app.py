@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -111,7 +112,10 @@ class Desk:
         work, what = self._work(request), request.path_params["what"]
         if work is not None and what == "script":
             name = f"{work.stem}-release.sh"
-            headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+            # Names of files are anybody's; a header takes few of their letters as they are.
+            headers = {
+                "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"
+            }
             return PlainTextResponse(script_of(work), headers=headers)
         if work is None or what not in work.files or not work.files[what].exists():
             return self._gone()

@@ -4,6 +4,7 @@ Contract: holds public decisions and names; no value of a row.  What is done is 
 library's doors, which refuse what the command line refuses.
 """
 
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -201,12 +202,19 @@ class Work:
         """Where the budget is charged; with a total the account is opened when it is released."""
         if not ledger.strip() or not dataset.strip():
             raise UsageError("Name the ledger and the dataset.")
+        before = self.ledger, self.dataset
         self.ledger, self.dataset = ledger.strip(), dataset.strip()
+        try:
+            left = self.left()
+        # What cannot be opened is not kept: the page asks it again.
+        except DpcovError:
+            self.ledger, self.dataset = before
+            raise
         self.total_epsilon, self.total_delta = epsilon.strip(), delta.strip()
         if self.made is None and self.step == "release" and self.job is not None:
             # What an attempt with another account said is no longer true.
             self.job = None if not self.job.running else self.job
-        if self.left() is not None:
+        if left is not None:
             # Its total is fixed.
             self.total_epsilon = self.total_delta = ""
             return
@@ -348,7 +356,7 @@ def _place(data: str | Query, folder: Path) -> str | Query:
 
 def count_of(text: str, what: str) -> int:
     """A whole number that was typed, 1 or more."""
-    if not text.strip().isdecimal() or int(text) < 1:
+    if not re.fullmatch(r"\s*[0-9]{1,18}\s*", text) or int(text) < 1:
         raise UsageError(f"{what} is a whole number, 1 or more.")
     return int(text)
 
@@ -361,7 +369,9 @@ def _check_names(schema: Schema, source: Source) -> None:
 
 def declared(now: Any, fields: Mapping[str, str]) -> Any:
     """A column as typed; what the page does not ask for stays as it was."""
-    kind = KINDS[fields.get("type", str(now.__struct_config__.tag))]
+    kind = KINDS.get(fields.get("type", str(now.__struct_config__.tag)))
+    if kind is None:
+        raise SchemaError(f"The types of columns are {', '.join(KINDS)}.")
     kept = {
         name: value
         for name, value in msgspec.structs.asdict(now).items()

@@ -22,7 +22,8 @@ def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     arrays, noise, d = statistics.arrays, statistics.noise, len(manifest.columns)
     if any(column.kind == "intercept" for column in manifest.columns[1:]):
         return False
-    if not 0 <= statistics.lost < 1 or not _is_variance(noise and noise.row_count_variance):
+    counted = None if noise is None else noise.row_count_variance
+    if not 0 <= statistics.lost < 1 or not _is_variance(counted):
         return False
     if statistics.layout == "combined":
         # Every one of them is checked as a release of its own.

@@ -132,6 +132,23 @@ def _estimates(release: BaseRelease) -> Estimates:
         release.statistics.lost, release.lost_parts[release.shown], release.unit.n_rows
     )
     pulled = error * np.sqrt(spreads)
+    of_mean = None if mean_law is None else np.hypot(mean_noise(encoded, mean_law), pulled)
+    deviations = np.sqrt(spreads)
+    of_deviation = None
+    if law is not None:
+        of_deviation = np.hypot(deviation_noise(encoded, spreads, law), taken)
+    if of_mean is not None and of_deviation is not None:
+        # The mean of yes or no tells its spread, and rare ones lose more than an average column.
+        ends = np.array([(c.lowest, c.largest) for c in release.features]).T
+        two = np.array([c.kind in ("boolean", "category") for c in release.features])
+        two &= spreads >= np.maximum(hidden, np.finfo(float).tiny)
+        of_two = np.sqrt(np.maximum((ends[1] - encoded) * (encoded - ends[0]), 0.0))
+        slope = np.abs(ends.sum(axis=0) - 2 * encoded)
+        # Half of the range at most, also where a mean in the middle has no slope.
+        errors = (slope + of_mean) * of_mean / (2 * np.maximum(of_two, of_mean / 2))
+        two &= of_two > 0
+        deviations = np.where(two, of_two, deviations)
+        of_deviation = np.where(two, errors, of_deviation)
     moved = correlation - correlation_of(noisy, least=hidden)
     return Estimates(
         correlation=correlation,
@@ -139,13 +156,9 @@ def _estimates(release: BaseRelease) -> Estimates:
         within=None if std is None else np.minimum(1.0, np.hypot(WITHIN * std, moved)),
         clear=clear_of_pairs(p, 1.0 if law is None else law.laplace_part),
         means=means,
-        mean_noise=None
-        if mean_law is None
-        else np.hypot(mean_noise(encoded, mean_law), pulled) * half_ranges,
-        deviations=np.sqrt(spreads) * half_ranges,
-        deviation_noise=None
-        if law is None
-        else np.hypot(deviation_noise(encoded, spreads, law), taken) * half_ranges,
+        mean_noise=None if of_mean is None else of_mean * half_ranges,
+        deviations=deviations * half_ranges,
+        deviation_noise=None if of_deviation is None else of_deviation * half_ranges,
         variances=np.diagonal(noisy) * half_ranges**2,
         hidden_variances=hidden * half_ranges**2,
         spectrum=spectrum(noisy, covariance, noise=law, means=encoded),

@@ -143,7 +143,7 @@ def expected_error(release: "BaseRelease") -> str | None:
         return None
     size, length = float(np.linalg.norm(release.second_moment())), f"{error:.3g} (Frobenius norm)"
     if size > 0:
-        return f"about {length} in a second moment matrix of size {size:.3g}"
+        return f"about {length}, of noise alone, in a second moment matrix of size {size:.3g}"
     return f"Noise exceeds signal.  The estimate is zero, the truth probably at most {length}"
 
 

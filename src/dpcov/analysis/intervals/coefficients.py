@@ -39,9 +39,11 @@ class Regression(NamedTuple):
         # The residual u = g - F'b and the variance of c'T(b), from noise and from sampling, are
         # functions of (b, 1).
         L, direction, at = np.column_stack([-F.T, g]), F.T @ c, np.append(b, 1.0)
-        # A penalty is relative to variances.
-        form = law.privacy_form(direction, in_all=bool(self.penalty.any()))
+        form = law.privacy_form(direction)
         privacy = L.T @ form @ L
+        # A penalty is relative to variances, of which a common factor is not known.
+        penalized = law.factor_std * np.append(self.penalty * c, 0.0)
+        privacy += np.outer(penalized, penalized)
         weight = float(direction @ law.plausible @ direction)
         errors = L.T @ law.plausible @ L
         # Residuals of a fit with q coefficients are too small by q of n rows.
@@ -60,7 +62,7 @@ class Regression(NamedTuple):
         spread = (widening * privacy + sampling) / float(c @ units @ c)
         lengths = system.T @ np.linalg.solve(units, system)
         lower, upper = project_quadric(lengths - z * z * spread, functional)
-        stds = (sqrt(max(0.0, float(at @ form @ at))) for form in (sampling, privacy))
+        stds = (sqrt(max(0.0, float(at @ each @ at))) for each in (sampling, privacy))
         return Interval(name, lower, upper, float(functional @ b), *stds).scaled(1.0, offset)
 
 
@@ -112,8 +114,7 @@ def coefficient_lines(
     if fit_intercept:
         regressors = np.vstack([np.eye(1, len(law.moment)), regressors])
     penalty = np.array([0.0] * fit_intercept + [alpha] * len(directions))
-    # A penalty feels a common factor, too.
-    fit = Regression(law if alpha else law.restored, regressors, maps[target], penalty)
+    fit = Regression(law.restored, regressors, maps[target], penalty)
     lines = []
     if fit_intercept:
         centers = np.array([columns[place].center for place in places]) / half_ranges

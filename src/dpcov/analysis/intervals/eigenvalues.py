@@ -5,7 +5,7 @@ bootstrap, Ferrando, Wang and Sheldon 2022), and the candidates are kept for whi
 the release is within reach of the simulated ones (docs/inference.md).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 from typing import Literal
@@ -110,8 +110,10 @@ class Spectrum:
             lower, upper = max(0.0, lower - z * spread), upper + z * spread
         privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
         estimate, sampling = float(self.meant(base)[k]), sqrt(max(0.0, spread**2 - privacy**2))
-        # The estimate without bias lies within, wherever the simulations have their mean.
-        ends = min(lower, estimate), max(upper, estimate)
+        # The estimate without bias lies within, wherever the simulations have their mean.  The unit
+        # diagonal of correlations holds back candidates of a column that nothing relates.
+        least = z * spread if self.normalized else 0.0
+        ends = min(lower, max(estimate - least, 0.0)), max(upper, estimate + least)
         return Interval(f"eigenvalue {k + 1}", *ends, estimate, sampling, float(privacy))
 
 
@@ -163,6 +165,11 @@ def spectrum_of(
     rows[:, 0] = -law.means[chosen]
     rows[range(len(chosen)), chosen] = 1.0
     rows *= scale[:, None] / sqrt(law.count)
+    if law.stretch_stds is not None:
+        # Of the chosen columns alone: another one may have lost far more.
+        own = np.zeros_like(law.stretch_stds)
+        own[chosen] = law.stretch_stds[chosen]
+        law = replace(law, stretch_stds=own)
     # A common factor changes no correlation.
     drawn = law.around_means.draw_noise(draws, rng, in_all=not normalized)
     noise = rows @ drawn @ rows.T

@@ -245,15 +245,20 @@ class MomentLaw:
 
     @cached_property
     def taken_in_all(self) -> Array:
-        """The same with the common factor, which variances and penalties feel."""
-        if not self.lost:
-            return self.taken
+        """The same with the common factor, which variances feel."""
+        return (
+            np.asarray(self.taken + self.factor_std * self.shortened) if self.lost else self.taken
+        )
+
+    @property
+    def factor_std(self) -> float:
+        """Deviation of a common factor of all that was scaled down, relative to one."""
         part = self.lost / (1 - self.lost)
         if self.stretch_stds is not None:
             # Columns have it back, as far as is known.
             known = self.stretch_stds[self.stretch_stds > 0]
             part = float(np.sqrt(np.mean(known**2))) if len(known) else part
-        return np.asarray(self.taken + part * self.shortened)
+        return part
 
     @cached_property
     def lost_parts(self) -> Array:
