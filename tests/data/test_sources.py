@@ -410,3 +410,9 @@ def test_keys_of_json_may_hold_quotation_marks(tmp_path):
     path = text_file(tmp_path / "y.jsonl", json.dumps(rows[0]), '{"b": 1}')
     with pytest.raises(DataError, match="not every line has the key"):
         list(open_source(path).blocks(9, wanted={name: "number"}))
+
+
+def test_missing_words_of_padded_columns_are_missing(tmp_path):
+    path = text_file(tmp_path / "x.csv", "a,b", "   NA,1", "2,NA  ", "      .     ,?", "null,  ")
+    (block,) = open_source(path).blocks(9, wanted={"a": "number", "b": "number"})
+    assert block.to_pydict() == {"a": [None, 2.0, None, None], "b": [1.0, None, None, None]}

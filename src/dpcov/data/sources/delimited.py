@@ -23,8 +23,9 @@ from dpcov.data.sources.streams import HEAD_BYTES, Opener, Replayed, head_of, op
 from dpcov.errors import DataError
 
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
-# Arrow compares whole cells, blanks included.
-_PADDED_MISSING = ["".join(parts) for parts in product(("", " "), MISSING_WORDS, ("", " "))]
+# Arrow compares whole cells, blanks included: those of columns of a few places are told.
+_BLANKS = [" " * count for count in range(9)]
+_PADDED_MISSING = ["".join(parts) for parts in product(_BLANKS, MISSING_WORDS, _BLANKS)]
 
 
 class DelimitedSource(Source):
