@@ -132,3 +132,13 @@ def test_a_part_counts_once_by_whatever_name_and_from_whatever_folder(folder, mo
     more = dpcov(f"moments checkpoint jan.csv {terms} --key ../k -o ../all.moments --resume")
     assert more.exit_code == 0, more.output
     assert "2 parts" in more.output
+
+
+def test_a_part_that_was_moved_is_not_counted_again(folder):
+    assert checkpoint("jan.csv").exit_code == 0
+    moved = folder / "elsewhere"
+    moved.mkdir()
+    (folder / "jan.csv").rename(moved / "jan.csv")
+    refused(checkpoint(f"{moved / 'jan.csv'} --resume"), "must not count twice")
+    (moved / "jan.csv").rename(folder / "jan.csv")
+    assert "1 part" in checkpoint("jan.csv --resume").output

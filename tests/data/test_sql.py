@@ -468,6 +468,10 @@ def test_a_draft_of_sqlite_has_the_types_that_tables_declare(tmp_path):
         connection.execute("CREATE TABLE t (a INTEGER, b TEXT, c VARCHAR(9), d REAL, e, f TEXT)")
         connection.execute("CREATE TABLE u (f INTEGER)")
         connection.execute("INSERT INTO t VALUES (1, 'x', 'y', 2.5, 3, 'z')")
+        # A view of a table that is gone does not matter.
+        connection.execute("CREATE TABLE v (a TEXT)")
+        connection.execute("CREATE VIEW w AS SELECT a FROM v")
+        connection.execute("DROP TABLE v")
     query = Query("SELECT *, upper(b) AS g FROM t", db=f"sqlite:///{tmp_path / 't.db'}")
     kinds = open_source(query).kinds()
     assert [name for name, kind in kinds.items() if kind == "text"] == ["b", "c"]
@@ -506,3 +510,9 @@ def test_infinite_dates_of_postgres_are_refused(postgres, kind, sign):
         list(open_source(query).blocks(9, wanted=Encoder(schema).wanted))
     early = Query(f"SELECT '0001-01-01'::{kind} AS d", db=url)
     assert len(list(open_source(early).blocks(9, wanted=Encoder(schema).wanted))) == 1
+
+
+def test_names_of_duckdb_that_differ_in_capitals_are_two_columns():
+    query = Query('SELECT 1 AS a, 2 AS "A"', db="duckdb://")
+    (block,) = open_source(query).blocks(9, wanted={"A": "number"})
+    assert block.schema.names == ["A"]

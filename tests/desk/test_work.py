@@ -180,7 +180,7 @@ def test_an_overdrawn_account_is_refused_like_on_the_command_line(desk, ready):
 
 def test_an_account_that_the_release_does_not_fit_into_is_not_opened(desk, ready):
     account = {"ledger": "small.sqlite", "dataset": "people"}
-    for epsilon, delta in (("0.5", "1e-5"), ("4", "1e-7"), ("4", "")):
+    for epsilon, delta in (("0.5", "1e-6"), ("1", "1e-8"), ("0.5", "")):
         status, _, page = send(
             desk, ready, "account", total_epsilon=epsilon, total_delta=delta, **account
         )
@@ -361,3 +361,19 @@ def test_a_script_has_the_name_of_its_table_in_any_letters(desk, ready):
 def test_numbers_of_thousands_of_digits_are_refused(desk, ready):
     who = {"neighbors": "replace-one", "rows_per_person": "9" * 5000, "title": "", "by": ""}
     assert send(desk, ready, "people", rows="", **who)[0] == 422
+
+
+def test_an_account_is_not_opened_for_a_budget_that_was_raised_since(desk, ready):
+    account = {"ledger": "small.sqlite", "dataset": "people"}
+    assert send(desk, ready, "account", total_epsilon="1", total_delta="1e-6", **account)[0] == 303
+    assert send(desk, ready, "budget", chosen="2", delta="1e-6")[0] == 303
+    status, _, page = send(desk, ready, "begin", "release")
+    assert status == 422
+    assert "does not fit into a total" in page
+    assert not (desk.folder / "small.sqlite").exists()
+
+
+def test_an_account_takes_whatever_its_rules_take(desk, ready):
+    """Of Gaussian noise a larger delta costs less epsilon."""
+    account = {"ledger": "other.sqlite", "dataset": "people"}
+    assert send(desk, ready, "account", total_epsilon="3", total_delta="1e-7", **account)[0] == 303

@@ -65,6 +65,7 @@ def checkpoint(
     held = Checkpoint.load(output, secret) if resume and output.exists() else None
     # The same file by whatever name, and from whatever folder: its rows must not count twice.
     counted = set() if held is None else {Path(name).resolve() for name in held.parts.values()}
+    _refuse_moved(parts, counted)
     for number, part in enumerate(parts):
         if Path(part).resolve() in counted:
             continue
@@ -120,6 +121,19 @@ def _check_parts(parts: Iterable[str]) -> None:
         if path.resolve() in seen:
             raise UsageError("A part is named twice; its rows would count twice.")
         seen.add(path.resolve())
+
+
+def _refuse_moved(parts: Iterable[str], counted: set[Path]) -> None:
+    # A part that was counted may have been moved, or be seen from another machine.
+    gone = {path.name: path for path in counted if not path.exists()}
+    for part in parts:
+        path = Path(part).resolve()
+        if path not in counted and path.name in gone:
+            raise UsageError(
+                f"A part called {path.name} was counted, from a place where there is no file now. "
+                "If this is the same file, put it back; if it is another one, rename it, or "
+                "gather it by itself and merge: its rows must not count twice."
+            )
 
 
 def _tell(output: Path, parts: int) -> None:

@@ -29,6 +29,7 @@ from dpcov.pipeline.plan.rehearsal import Rehearsal, count_rows
 from dpcov.pipeline.table import release
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
+from dpcov.privacy.ledger.composition import fits
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.published.release import Release
 from dpcov.report import render_release
@@ -226,8 +227,7 @@ class Work:
         self._require_room()
 
     def _require_room(self) -> None:
-        total, asked = vars(self.total().promise), vars(self.budget.promise)
-        if any(amount > total.get(unit, 0) for unit, amount in asked.items()):
+        if not fits(self.total().promise, self.budget.promise):
             raise UsageError(
                 f"This release, {self.budget.promise}, does not fit into a total of "
                 f"{self.total().promise}, which is fixed once the account is open. Choose a larger "
@@ -306,8 +306,9 @@ class Work:
             if path.exists() and not overwrite:
                 raise UsageError(f"{path.name} exists. Allow to write over it, or move it away.")
         if self.left() is None:
-            total = self.total()
-            Ledger(self.ledger_place).create(self.account, total, self.neighbors)
+            # The budget may have changed since.
+            self._require_room()
+            Ledger(self.ledger_place).create(self.account, self.total(), self.neighbors)
         self.schema.save(files["schema"])
         data = _place(self.data, self.folder)
 

@@ -113,7 +113,7 @@ def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
     sizes = {info.filename: info for info in infos}
     if len(sizes) < len(infos) or len(sizes) > _MAX_MEMBERS or MANIFEST_NAME not in sizes:
         raise ReleaseError("This archive is not a dpcov release: its list of members is not one.")
-    # Stored members have the size that the archive says, each in a place of its own: nothing can
+    # Stored members have the size that the archive says, all together at most its own: nothing can
     # grow while it is read.
     assert archive.fp is not None
     room, whole = archive.fp.seek(0, os.SEEK_END), sum(info.file_size for info in infos)

@@ -21,9 +21,9 @@ FORMAT_VERSION: Final = 1
 Count = Annotated[int, msgspec.Meta(gt=0, le=2**63 - 1)]
 Bits = Annotated[int, msgspec.Meta(ge=0, le=64)]
 
-# No exponents: 1e999999999 as a fraction would fill the memory.
 # Far more than any promise.
 _MOST = 10**9
+# No exponents: 1e999999999 as a fraction would fill the memory.
 _EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 

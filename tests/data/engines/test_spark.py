@@ -297,3 +297,22 @@ def test_a_reader_that_failed_after_its_last_row_and_ran_again_counts_once(
     assert gathered(folder, engine="spark") == local(X3)
     assert sorted(path.name for path in runs.iterdir()) == ["0-0", "0-1", "1-0", "1-1"]
     assert sum(int(path.read_text()) for path in runs.iterdir()) == 2 * len(X3)
+
+
+def test_the_day_of_an_instant_is_that_of_utc_whatever_the_session_says(session, tmp_path):
+    moments = ["2020-01-01T02:00", "1969-12-31T23:30", "2020-06-30T23:59"]
+    kind = pa.timestamp("us", "UTC")
+    cells = pa.array(np.array(moments, dtype="datetime64[us]").astype(np.int64)).cast(kind)
+    pq.write_table(pa.table({"seen": cells}), tmp_path / "x.parquet")
+    column = dpcov.Date(as_="days", reference="2020-01-01", lower=-30000, upper=300)
+    schema, spec = dpcov.Schema(columns={"seen": column}), MomentsSpec(shells=4)
+    expected = table_moments(str(tmp_path / "x.parquet"), schema, spec)
+    before = session.conf.get("spark.sql.session.timeZone")
+    try:
+        for zone in ("America/New_York", "Asia/Tokyo"):
+            session.conf.set("spark.sql.session.timeZone", zone)
+            # A further step, after which the rows are no longer those of files.
+            frame = session.read.parquet(str(tmp_path / "x.parquet")).limit(3)
+            assert table_moments(frame, schema, spec) == expected
+    finally:
+        session.conf.set("spark.sql.session.timeZone", before)

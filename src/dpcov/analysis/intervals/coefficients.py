@@ -114,7 +114,8 @@ def coefficient_lines(
     if fit_intercept:
         regressors = np.vstack([np.eye(1, len(law.moment)), regressors])
     penalty = np.array([0.0] * fit_intercept + [alpha] * len(directions))
-    fit = Regression(law.restored, regressors, maps[target], penalty)
+    of_fit = law.restored.of_losses(np.append(places, target) + 1)
+    fit = Regression(of_fit, regressors, maps[target], penalty)
     lines = []
     if fit_intercept:
         centers = np.array([columns[place].center for place in places]) / half_ranges

@@ -5,7 +5,7 @@ bootstrap, Ferrando, Wang and Sheldon 2022), and the candidates are kept for whi
 the release is within reach of the simulated ones (docs/inference.md).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 from typing import Literal
@@ -165,11 +165,7 @@ def spectrum_of(
     rows[:, 0] = -law.means[chosen]
     rows[range(len(chosen)), chosen] = 1.0
     rows *= scale[:, None] / sqrt(law.count)
-    if law.stretch_stds is not None:
-        # Of the chosen columns alone: another one may have lost far more.
-        own = np.zeros_like(law.stretch_stds)
-        own[chosen] = law.stretch_stds[chosen]
-        law = replace(law, stretch_stds=own)
+    law = law.of_losses(chosen)
     # A common factor changes no correlation.
     drawn = law.around_means.draw_noise(draws, rng, in_all=not normalized)
     noise = rows @ drawn @ rows.T

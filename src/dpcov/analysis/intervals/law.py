@@ -250,6 +250,14 @@ class MomentLaw:
             np.asarray(self.taken + self.factor_std * self.shortened) if self.lost else self.taken
         )
 
+    def of_losses(self, chosen: Places) -> "MomentLaw":
+        """The law for a question about these columns: others may have lost far more."""
+        if self.stretch_stds is None:
+            return self
+        own = np.zeros_like(self.stretch_stds)
+        own[chosen] = self.stretch_stds[chosen]
+        return replace(self, stretch_stds=own)
+
     @property
     def factor_std(self) -> float:
         """Deviation of a common factor of all that was scaled down, relative to one."""

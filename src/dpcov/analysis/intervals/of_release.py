@@ -16,6 +16,7 @@ from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.problems import UnknownNoiseError
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.combined import same_coordinates
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.estimate.present import MissingAs
@@ -50,6 +51,11 @@ class FilledLaw(MomentLaw):
     def unbiased(self) -> "FilledLaw":
         """As in a law of moments that are read as they are."""
         return self.on(self.raw.unbiased)
+
+    def of_losses(self, chosen: Places) -> "FilledLaw":
+        """As in a law of moments that are read as they are."""
+        own = super().of_losses(chosen).stretch_stds
+        return replace(self, stretch_stds=own, raw=self.raw.of_losses(chosen))
 
     @cached_property
     def around_means(self) -> "FilledLaw":
@@ -146,12 +152,17 @@ def moment_law(
     return _over_present(release, raw) if missing == "pairwise" else _of_all_rows(release, raw)
 
 
-def _ends(release: Release, back: Array | None) -> Array:
-    """Lowest and largest encoded values of rows that were scaled down to the norm bound, (d, 2)."""
+def _ends(release: Release, back: Array | None) -> Array | None:
+    """Lowest and largest encoded values of rows that were scaled down to the norm bound, (d, 2).
+
+    None for combined releases of several geometries, which say it in units of their own.
+    """
     start, d = int(release.has_intercept), len(release.manifest.columns)
+    members = release.members or (release,)
+    if any(not same_coordinates(members[0], other) for other in members[1:]):
+        return None
     map_ = np.eye(d) if back is None else back
-    # Rows of releases that were combined may be longer than the first one's.
-    squared = release.manifest.norm_bound**2 * max(1.0, release.unit.trace_bound) - start
+    squared = max(member.manifest.norm_bound for member in members) ** 2 - start
     reach = sqrt(max(squared, 0.0)) * np.linalg.norm(map_[:, start:], axis=1)
     middle = map_[:, 0] if start else np.zeros(d)
     return np.column_stack([middle - reach, middle + reach])

@@ -154,7 +154,8 @@ def _gather_batches(
     def gather() -> Any:
         gathered = task.empty()
         for batch in batches:
-            named = pa.RecordBatch.from_arrays(map(_in_utc, batch.columns), names=list(names))
+            columns = [_in_utc(column) for column in batch.columns]
+            named = pa.RecordBatch.from_arrays(columns, names=list(names))
             for start in range(0, len(named), task.block_rows):
                 task.add(gathered, named.slice(start, task.block_rows))
         return gathered

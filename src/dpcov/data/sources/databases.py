@@ -185,8 +185,10 @@ class DuckDb(DatabaseSource):
     def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         with self._relation() as relation:
             # Batches of columns that are not wanted would stay in memory beside the others.
-            names = [name.replace('"', '""') for name in wanted]
-            relation = relation.project(", ".join(f'"{name}"' for name in names))
+            names = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
+            # It takes names that differ in capitals only for one.
+            if len({name.lower() for name in relation.columns}) == len(relation.columns):
+                relation = relation.project(names)
             # The older name is deprecated, the newer one absent from older versions.
             read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
             yield from read(block_rows)
@@ -209,7 +211,8 @@ class Postgres(DatabaseSource):
 
     def _types(self) -> pa.Schema:
         with self._cursor() as cursor:
-            return pa.schema([_plain_field(each) for each in cursor.adbc_execute_schema(self._sql)])
+            asked = f"SELECT * FROM ({self._sql}\n) AS asked"  # noqa: S608
+            return pa.schema([_plain_field(each) for each in cursor.adbc_execute_schema(asked)])
 
     def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         names = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
@@ -289,7 +292,12 @@ class Sqlite(DatabaseSource):
 
         def ask() -> list[tuple[str, str]]:
             with self._connection() as connection:
-                return connection.execute(_DECLARED).fetchall()
+                found = list[tuple[str, str]]()
+                for (table,) in connection.execute(_TABLES).fetchall():
+                    # A view of what is gone has no columns.
+                    with contextlib.suppress(sqlite3.Error):
+                        found += connection.execute(_DECLARED, (table,)).fetchall()
+                return found
 
         declared = sealed(ask, self.name, explain_database_error)
         texts, others = set[str](), set[str]()
@@ -314,8 +322,8 @@ def _batch_of_rows(
     return pa.RecordBatch.from_pydict(columns)
 
 
-_DECLARED = """SELECT c.name, c.type FROM sqlite_master AS t, pragma_table_info(t.name) AS c
-WHERE t.type IN ('table', 'view')"""
+_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+_DECLARED = "SELECT name, type FROM pragma_table_info(?)"
 # What SQLite takes for the type of texts.
 _TEXTS = ("CHAR", "CLOB", "TEXT")
 _READING = {

@@ -130,8 +130,8 @@ class JsonLinesSource(Source):
 
 
 def _decoder(wanted: Mapping[str, ReadAs], number: Any) -> Callable[[bytes], tuple[Any, ...]]:
-    if any(not name.isprintable() or not {'"', "\\"}.isdisjoint(name) for name in wanted):
-        # The library compares keys as they are written, in which these stand otherwise.
+    if any(not {'"', "\\"}.isdisjoint(name) or min(name, default=" ") < " " for name in wanted):
+        # The library takes no such names for its fields.
         return partial(_by_key, tuple(wanted), number is _NUMBER)
     # Names of columns need not be names of Python.
     names = {f"c{place}": name for place, name in enumerate(wanted)}

@@ -135,6 +135,15 @@ def _unsupported(composition: Composition, spend: Spend) -> LedgerError:
     )
 
 
+def fits(total: Promise, asked: Promise) -> bool:
+    """Whether one release, of Gaussian noise where it has a delta, keeps a total by some rule."""
+    spend = _typical(asked)
+    try:
+        return is_within(choose_composition(total, spend), total, [spend])
+    except LedgerError:
+        return False
+
+
 def check_room(
     composition: Composition, total: Promise, earlier: Spends, new: Spend, kept: Composition | None
 ) -> None:
