@@ -440,3 +440,16 @@ def test_a_combination_describes_the_table_of_its_releases(several, field, value
     manifest = msgspec.structs.replace(combination.manifest, **{field: value})
     with pytest.raises(ReleaseError, match=r"another (table|number of rows)"):
         Release(manifest, dict(combination.statistics.arrays))
+
+
+def test_intervals_of_a_combination_do_not_depend_on_how_wide_bounds_are():
+    columns = {name: dpcov.Numeric(lower=-10_000, upper=10_000) for name in NAMES}
+    wide = dpcov.Schema(columns=columns, title="people")
+    releases = [made(seed, schema=wide, rho="0.05", geometry="private") for seed in range(2)]
+    combination = releases[0].combine(releases[1])
+    assert releases[0].manifest.columns != releases[1].manifest.columns
+    true = ROWS.corr().to_numpy()[np.triu_indices(3, 1)]
+    for release in (*releases, combination):
+        found = correlation_intervals(release)
+        assert (found.upper - found.lower < 0.4).all()
+        assert ((found.lower <= true) & (true <= found.upper)).all()

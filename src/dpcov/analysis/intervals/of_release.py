@@ -16,7 +16,6 @@ from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.problems import UnknownNoiseError
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.combined import same_coordinates
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.estimate.present import MissingAs
@@ -142,7 +141,7 @@ def moment_law(
         intercept_is_public=intercept_is_known,
         longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
         most_lost=0.0 if losses is None else losses.most,
-        ends=_ends(release, back),
+        ends=_ends(release),
         sampling=sampling,
         level=level,
         tails=tails,
@@ -152,20 +151,22 @@ def moment_law(
     return _over_present(release, raw) if missing == "pairwise" else _of_all_rows(release, raw)
 
 
-def _ends(release: Release, back: Array | None) -> Array | None:
-    """Lowest and largest encoded values of rows that were scaled down to the norm bound, (d, 2).
-
-    None for combined releases of several geometries, which say it in units of their own.
-    """
-    start, d = int(release.has_intercept), len(release.manifest.columns)
-    members = release.members or (release,)
-    if any(not same_coordinates(members[0], other) for other in members[1:]):
-        return None
-    map_ = np.eye(d) if back is None else back
-    squared = max(member.manifest.norm_bound for member in members) ** 2 - start
-    reach = sqrt(max(squared, 0.0)) * np.linalg.norm(map_[:, start:], axis=1)
-    middle = map_[:, 0] if start else np.zeros(d)
-    return np.column_stack([middle - reach, middle + reach])
+def _ends(release: Release) -> Array:
+    """Lowest and largest encoded values of rows that were scaled down to norm bounds, (d, 2)."""
+    own = release.manifest.columns
+    centers, units = np.array([(column.center, column.half_range) for column in own]).T
+    found = []
+    for member in release.members or (release,):
+        columns, start = member.manifest.columns, int(release.has_intercept)
+        map_ = np.eye(len(columns)) if member.frame.back is None else member.frame.back
+        squared = max(member.manifest.norm_bound**2 - start, 0.0)
+        reach = sqrt(squared) * np.linalg.norm(map_[:, start:], axis=1)
+        middle = map_[:, 0] if start else np.zeros(len(columns))
+        # Every release that is combined has a geometry of its own.
+        center, unit = np.array([(each.center, each.half_range) for each in columns]).T
+        ends = np.array([middle - reach, middle + reach])
+        found.append((center + unit * ends - centers) / units)
+    return np.column_stack([np.min(found, axis=0)[0], np.max(found, axis=0)[1]])
 
 
 def _columns(release: Release) -> tuple[EncodedColumn, ...]:
