@@ -41,9 +41,8 @@ class Population:
         self._means, self._variances = encoded.mean().to_numpy(), encoded.var(ddof=0).to_numpy()
         features = encoded[table.features].to_numpy()
         design = np.column_stack([np.ones(len(features)), features])
-        self._coefficients = np.linalg.lstsq(design, encoded[table.target].to_numpy(), rcond=None)[
-            0
-        ]
+        goal = encoded[table.target].to_numpy()
+        self._coefficients = np.linalg.lstsq(design, goal, rcond=None)[0]
 
     def scores(self, release: Release) -> tuple[float, float, float, float, float]:
         """Median width of correlations' intervals, and the parts that hold, kind by kind."""

@@ -4,7 +4,7 @@ Contract: reads a release only, deterministically; what cannot be known is None,
 that says why.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
+from dpcov.published.columns import EncodedColumn
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
@@ -139,16 +140,10 @@ def _estimates(release: BaseRelease) -> Estimates:
         of_deviation = np.hypot(deviation_noise(encoded, spreads, law), taken)
     if of_mean is not None and of_deviation is not None:
         # The mean of yes or no tells its spread, and rare ones lose more than an average column.
-        ends = np.array([(c.lowest, c.largest) for c in release.features]).T
-        two = np.array([c.kind in ("boolean", "category") for c in release.features])
-        two &= spreads >= np.maximum(hidden, np.finfo(float).tiny)
-        of_two = np.sqrt(np.maximum((ends[1] - encoded) * (encoded - ends[0]), 0.0))
-        slope = np.abs(ends.sum(axis=0) - 2 * encoded)
-        # Half of the range at most, also where a mean in the middle has no slope.
-        errors = (slope + of_mean) * of_mean / (2 * np.maximum(of_two, of_mean / 2))
-        two &= of_two > 0
-        deviations = np.where(two, of_two, deviations)
-        of_deviation = np.where(two, errors, of_deviation)
+        own, errors = _of_two_values(release.features, encoded, of_mean)
+        told = (own > 0) & (spreads >= np.maximum(hidden, np.finfo(float).tiny))
+        deviations = np.where(told, own, deviations)
+        of_deviation = np.where(told, errors, of_deviation)
     moved = correlation - correlation_of(noisy, least=hidden)
     return Estimates(
         correlation=correlation,
@@ -162,6 +157,20 @@ def _estimates(release: BaseRelease) -> Estimates:
         variances=np.diagonal(noisy) * half_ranges**2,
         hidden_variances=hidden * half_ranges**2,
         spectrum=spectrum(noisy, covariance, noise=law, means=encoded),
+    )
+
+
+def _of_two_values(
+    features: Sequence[EncodedColumn], means: Array, errors: Array
+) -> tuple[Array, Array]:
+    """Deviations of yes-or-no columns and their errors, by those of means; 0 for other columns."""
+    lowest, largest = np.array([(column.lowest, column.largest) for column in features]).T
+    two = np.array([column.kind in ("boolean", "category") for column in features])
+    found = np.sqrt(np.maximum((largest - means) * (means - lowest), 0.0)) * two
+    # To second order, since a mean in the middle has no slope.
+    slope = np.abs(lowest + largest - 2 * means)
+    return found, (slope + errors) * errors / (
+        2 * np.maximum(found, np.maximum(errors, 1e-300) / 2)
     )
 
 

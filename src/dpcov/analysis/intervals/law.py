@@ -3,9 +3,9 @@
 Moments are before post-processing, in encoded units; the intercept is 1.
 
 Fourth moments, which no release has, are guessed from means, variances, public bounds, and the
-length to which rows are scaled down.  Tails
-are never lighter than the normal law's, except for yes-or-no columns, whose moments of every order
-are known.  docs/inference.md derives and measures the rules.
+length to which rows are scaled down.  Tails are never lighter than the normal law's, except for
+yes-or-no columns, whose moments of every order are known.  docs/inference.md derives and measures
+the rules.
 """
 
 from dataclasses import dataclass, replace

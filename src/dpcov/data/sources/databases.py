@@ -9,7 +9,7 @@ import contextlib
 import sqlite3
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,10 @@ class DatabaseSource(TypedSource):
         return explain_database_error(error)
 
 
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
 def _check_type(column: pa.Field, reading: ReadAs) -> None:
     # Refuse, before a row is read, what can become neither a number nor a category.
     if pa.types.is_null(column.type) or kind_of_arrow_type(column.type) != "other":
@@ -185,10 +189,9 @@ class DuckDb(DatabaseSource):
     def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         with self._relation() as relation:
             # Batches of columns that are not wanted would stay in memory beside the others.
-            names = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
             # It takes names that differ in capitals only for one.
             if len({name.lower() for name in relation.columns}) == len(relation.columns):
-                relation = relation.project(names)
+                relation = relation.project(_quoted(wanted))
             # The older name is deprecated, the newer one absent from older versions.
             read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
             yield from read(block_rows)
@@ -215,7 +218,7 @@ class Postgres(DatabaseSource):
             return pa.schema([_plain_field(each) for each in cursor.adbc_execute_schema(asked)])
 
     def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
-        names = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
+        names = _quoted(wanted)
         with self._cursor() as cursor:
             # Batches of columns that are not wanted would stay in memory beside the others.
             cursor.execute(f"SELECT {names} FROM ({self._sql}\n) AS asked")  # noqa: S608

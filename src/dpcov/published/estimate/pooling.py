@@ -68,11 +68,10 @@ def _drawn(found: Array, variances: Array) -> tuple[Array, Array]:
     """Moment estimates toward their mean, and the standard deviations of their errors."""
     weight = 1 / variances
     mean = float(weight @ found / weight.sum())
-    squares = (found - mean) ** 2 - variances
-    between = max(0.0, float(np.mean(squares)))
+    between = max(0.0, float(np.mean((found - mean) ** 2 - variances)))
     share = between / (between + variances)
     # How entries differ is known badly itself: one that differs alone must not seem sure.
-    most = max(0.0, float(np.mean(squares))) + sqrt(2 / len(found)) * float(np.mean(variances))
+    most = between + sqrt(2 / len(found)) * float(np.mean(variances))
     errors = np.sqrt(most / (most + variances) * variances + 1 / weight.sum())
     return mean + share * (found - mean), np.asarray(errors)
 
