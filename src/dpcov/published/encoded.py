@@ -17,7 +17,6 @@ from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
-    Places,
     hidden_variance,
     mean_noise,
     moment_noise,
@@ -42,7 +41,7 @@ from dpcov.published.estimate.stretch import Stretch, average, restored, stiffne
 from dpcov.published.estimate.unit import UnitEstimate, centered
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.one_thread import one_thread
-from dpcov.published.linalg.symmetric import Array, correlation_of
+from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.record import ReleaseRecord
 from dpcov.published.statistics import Post
 

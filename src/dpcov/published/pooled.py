@@ -11,12 +11,12 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
-from dpcov.published.estimate.entry_noise import Places, inhabited
+from dpcov.published.estimate.entry_noise import inhabited
 from dpcov.published.estimate.levels import positive
 from dpcov.published.estimate.pooling import GroupMoments, Reading, pool_moments
 from dpcov.published.estimate.present import moment_of
 from dpcov.published.file import Arrays, member_record
-from dpcov.published.linalg.symmetric import Array, correlation_of
+from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.manifest import Manifest, StatisticsRecord
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.

@@ -8,9 +8,8 @@ import base64
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 
 MOST_PAIRS = 1_500_000
 STEP = 1e-4
@@ -54,7 +53,7 @@ def _noise_codes(values: Array) -> str:
     return base64.b64encode(codes.astype("<u2").tobytes()).decode()
 
 
-def clustered(correlation: Array) -> NDArray[np.intp]:
+def clustered(correlation: Array) -> Places:
     """Order in which features that go together are neighbors: average linkage on 1 - r."""
     if (d := len(correlation)) < 3:
         return np.arange(d)

@@ -12,7 +12,6 @@ from math import log, sqrt
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.published.columns import count_values
 from dpcov.published.estimate.post import find_post
@@ -20,11 +19,9 @@ from dpcov.published.estimate.present import Presence, PresentMoments
 from dpcov.published.estimate.scaled_down import correlation_error, error_at
 from dpcov.published.estimate.unit import Part, Source, UnitEstimate
 from dpcov.published.frame import Frame
-from dpcov.published.linalg.symmetric import Array, correlation_of
+from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.manifest import Manifest
 from dpcov.published.statistics import Post
-
-Places = NDArray[np.intp]
 
 # Standard deviations of the noise from which a variance or an eigenvalue counts as signal.
 DEVIATIONS = 2.0

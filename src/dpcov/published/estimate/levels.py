@@ -21,9 +21,7 @@ from dpcov.published.estimate.entry_noise import (
     variance_noise,
 )
 from dpcov.published.linalg.project import project_psd
-from dpcov.published.linalg.symmetric import Array
-
-Places = NDArray[np.intp]
+from dpcov.published.linalg.symmetric import Array, Places
 
 # Fewer numbers than these cannot tell how much of them is noise.
 _FEW = 3

@@ -9,7 +9,6 @@ from functools import cached_property
 from math import log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.errors import UsageError
 from dpcov.privacy.options import plain
@@ -21,7 +20,7 @@ from dpcov.published.estimate.stratum import Stratum
 from dpcov.published.estimate.threshold import RULES, choose_threshold, threshold_matrix
 from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
 from dpcov.published.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.statistics import Post, PostOptions
 
 _DEFAULT = PostOptions()
@@ -140,9 +139,7 @@ def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
     return centering.assemble(shrunk(beside).matrix)
 
 
-def restricted(
-    unit: UnitEstimate, places: NDArray[np.intp], others: NDArray[np.intp]
-) -> UnitEstimate:
+def restricted(unit: UnitEstimate, places: Places, others: Places) -> UnitEstimate:
     """The same for the columns at ``places`` alone; ``others`` are those left out that have rows.
 
     Traces lose what the others have.
