@@ -271,15 +271,11 @@ def mean_noise(means: Array, noise: MomentNoise) -> Array:
 
 def total(weights: Array, noise: MomentNoise) -> MomentNoise:
     """The law for one feature alone: the sum of all with these ``weights``, (p,)."""
-    features = noise.features
-    if features is None:
-        features = np.eye(len(weights) + 1)[1:]
     # Levels of one column are present together.
     first = int(np.flatnonzero(weights)[0]) if weights.any() else 0
     shares = None if noise.shares is None else noise.shares[first : first + 1, first : first + 1]
     others = tuple(total(weights, other) for other in noise.others)
-    seen = (weights @ features)[None]
-    return replace(noise, features=seen, shares=shares, lost_parts=None, others=others)
+    return replace(noise.mapped(weights[None]), shares=shares, others=others)
 
 
 def variance_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:

@@ -83,7 +83,7 @@ def _projected(noisy: Noisy) -> Array:
 def _thresholded(noisy: Noisy) -> Array:
     # Wang, Xu, Yang 2019, Algorithm 1: threshold, then set negative eigenvalues to zero.
     unit, options, scale = noisy.unit, noisy.options, 1 / (noisy.intercept or 1.0)
-    if not unit.noise_is_normal or not unit.off_diagonal_variance:
+    if unit.laplace_part > 0 or not unit.off_diagonal_variance:
         raise UsageError("Noise that is not Gaussian cannot be thresholded. Use another post.")
     rules = RULES if options.rule == "best" else (options.rule,)
     variance = unit.off_diagonal_variance * scale**2
