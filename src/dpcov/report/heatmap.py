@@ -27,8 +27,8 @@ def pack(correlation: Array, noise: Array | None, clear: float) -> dict[str, Any
     """Data of one heat map, ready for JSON; ``clear`` noise stds from zero a pair is shown."""
     upper = np.triu_indices(len(correlation), 1)
     return {
-        "order": [int(place) for place in clustered(correlation)],
-        "known": [bool(value) for value in np.isfinite(np.diagonal(correlation))],
+        "order": clustered(correlation).tolist(),
+        "known": np.isfinite(np.diagonal(correlation)).tolist(),
         "step": STEP,
         "clear": round(clear, 3),
         "range": NOISE_RANGE,
