@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import msgspec
 import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.files import ReservedFile, write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
-from dpcov.published.catalogs import data_package, dcat
+from dpcov.published.catalogs import data_package, dcat, json_text
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.encoded import noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import (
@@ -152,7 +151,6 @@ def _csv(made: Exported) -> bytes:
 
 
 def _json(made: Exported) -> bytes:
-    # JSON has no NaN: msgspec writes null for what is not known.
     record = {
         "quantity": made.quantity,
         "features": made.labels,
@@ -165,7 +163,7 @@ def _json(made: Exported) -> bytes:
         "guarantee": str(made.release.guarantee),
         "fingerprint": made.release.fingerprint,
     }
-    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+    return json_text(record)
 
 
 def _package(made: Exported) -> bytes:
