@@ -60,7 +60,9 @@ def export(
         known = ", ".join([*(f".{kind}" for kind in FORMATS), *_ENDINGS])
         raise UsageError(f"No format in the file name; end it in {known}, or give format.")
     kind = plain("format", format or ending, Format)
-    made = Exported.of(release, quantity, post)
+    labels, values = estimate(release, quantity, post)
+    noise = noise_std(release, quantity, post)
+    made = Exported(release=release, quantity=quantity, labels=labels, values=values, noise=noise)
     write = {"csv": _csv, "json": _json, "npz": _npz, "r": _r, "dcat": _dcat}.get(kind, _package)
     path = Path(path)
     if kind != "csv" or made.noise is None:
@@ -70,9 +72,9 @@ def export(
     beside = path.with_name(f"{path.stem}-noise{path.suffix}")
     with (
         ReservedFile(path, overwrite=overwrite) as file,
-        ReservedFile(beside, overwrite=overwrite) as noise,
+        ReservedFile(beside, overwrite=overwrite) as second,
     ):
-        noise.write(_csv(replace(made, values=made.noise)))
+        second.write(_csv(replace(made, values=made.noise)))
         file.write(_csv(made))
 
 
@@ -85,13 +87,6 @@ class Exported:
     labels: tuple[str, ...]
     values: Array
     noise: Array | None
-
-    @classmethod
-    def of(cls, release: BaseRelease, quantity: Quantity, post: Post | None) -> "Exported":
-        """Read one quantity and its noise."""
-        labels, values = estimate(release, quantity, post)
-        noise = noise_std(release, quantity, post)
-        return cls(release=release, quantity=quantity, labels=labels, values=values, noise=noise)
 
     @property
     def columns(self) -> tuple[EncodedColumn, ...]:
