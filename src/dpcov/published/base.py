@@ -78,13 +78,11 @@ class BaseRelease(EncodedRelease):
         (d, d) each, as :meth:`present_moment`: what an estimate does with noise, whatever it is
         made by.
         """
+        chosen = post or self.statistics.post
         for seed in probes(self.unit):
-            after, before = (with_noise(self.unit, step, seed) for step in (STEP, -STEP))
-            raw = [self._present_moment_of(unit, "none", missing) for unit in (after, before)]
-            found = [
-                self._present_moment_of(unit, post or self.statistics.post, missing)
-                for unit in (after, before)
-            ]
+            units = [with_noise(self.unit, step, seed) for step in (STEP, -STEP)]
+            raw = [self._present_moment_of(unit, "none", missing) for unit in units]
+            found = [self._present_moment_of(unit, chosen, missing) for unit in units]
             yield (raw[0] - raw[1]) / (2 * STEP), found[0], found[1]
 
     def mean_vector(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Array:

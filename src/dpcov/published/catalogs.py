@@ -56,7 +56,7 @@ def data_package(
             ],
         }
     )
-    return _json(
+    return json_text(
         {
             "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
             "name": f"dpcov-{release.fingerprint[:12].lower()}",
@@ -75,7 +75,7 @@ def dcat(release: BaseRelease, quantity: str, columns: Sequence[EncodedColumn]) 
         "dct:title": f"{quantity} of {len(columns)} columns",
         "dct:description": "Written by dpcov; add dcat:downloadURL where it is published.",
     }
-    return _json(
+    return json_text(
         {
             "@context": _CONTEXT,
             "@type": "dcat:Dataset",
@@ -110,5 +110,6 @@ def _known(number: float) -> float | None:
     return float(number) if np.isfinite(number) else None
 
 
-def _json(record: dict[str, Any]) -> bytes:
+def json_text(record: dict[str, Any]) -> bytes:
+    """A JSON file, one field a line; NaN, which JSON has not, becomes null."""
     return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"

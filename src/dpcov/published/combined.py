@@ -221,8 +221,7 @@ def combined_unit(members: Sequence[Member], disjoint: bool) -> UnitEstimate:
     weighted = [replace(each, share=share) for each, share in zip(placed, weights, strict=True)]
     unit = merged(weighted)
     if disjoint:
-        counts = np.array([member.unit.n_rows for member in members])
-        variances = np.array([member.unit.count_variance for member in members]) * counts**2
+        counts, variances = _counts(members)
         rows, count_variance = float(counts.sum()), float(variances.sum() / counts.sum() ** 2)
         unit = replace(unit, n_rows=rows)
     return replace(unit, count_variance=count_variance)
@@ -249,28 +248,25 @@ def reference_of(members: Sequence[Member]) -> Member:
 
 def _placed(members: Sequence[Member], rows: float | None) -> list[Weighted]:
     reference = reference_of(members)
-    maps = [encoded_map(member, reference) for member in members]
-    backs = [
-        to_reference if member.frame.back is None else to_reference @ member.frame.back
-        for to_reference, member in zip(maps, members, strict=True)
-    ]
-    forth: Array = np.eye(len(maps[0]))
-    if reference.frame.back is not None:
-        forth = np.asarray(np.linalg.inv(reference.frame.back))
     same = all(same_coordinates(reference, member) for member in members)
     placed = []
-    for member, back in zip(members, backs, strict=True):
+    for member in members:
         # Of the same rows: a noisy number of them is averaged too.
         unit = member.unit if rows is None else unit_estimate(member.statistics, rows)
         scale = (member.manifest.norm_bound / reference.manifest.norm_bound) ** 2
-        base = _first_shell(member, unit)
-        if same:
-            placed.append(Weighted(unit=unit, share=1.0, base=base, scale=scale))
-        else:
-            unit = _with_public_intercept(member, unit)
-            own = {"forth": forth @ back, "back": back}
-            placed.append(Weighted(unit=unit, share=1.0, base=base, scale=scale, **own))
+        found = Weighted(unit=unit, share=1.0, base=_first_shell(member, unit), scale=scale)
+        placed.append(found if same else _mapped(found, member, reference))
     return placed
+
+
+def _mapped(found: Weighted, member: Member, reference: Member) -> Weighted:
+    """The same in the coordinates of the reference."""
+    back = encoded_map(member, reference)
+    if member.frame.back is not None:
+        back = back @ member.frame.back
+    forth = back if reference.frame.back is None else np.linalg.inv(reference.frame.back) @ back
+    unit = _with_public_intercept(member, found.unit)
+    return replace(found, unit=unit, forth=forth, back=back)
 
 
 def encoded_map(member: Member, reference: Member) -> Array:
@@ -278,13 +274,9 @@ def encoded_map(member: Member, reference: Member) -> Array:
 
     A missing value is zero in both, so that centers shift only the values that are present.
     """
-    columns, others = member.manifest.columns, reference.manifest.columns
-    found = np.diag(
-        [own.half_range / to.half_range for own, to in zip(columns, others, strict=True)]
-    )
-    shift = [
-        (own.center - to.center) / to.half_range for own, to in zip(columns, others, strict=True)
-    ]
+    pairs = list(zip(member.manifest.columns, reference.manifest.columns, strict=True))
+    found = np.diag([own.half_range / to.half_range for own, to in pairs])
+    shift = [(own.center - to.center) / to.half_range for own, to in pairs]
     if reference.has_intercept:
         presence = Presence.of(member.encoded_features)
         present = np.eye(1, len(found)) if presence is None else presence.rows
@@ -322,13 +314,18 @@ def _variances(members: Sequence[Member], placed: Sequence[Weighted]) -> list[fl
 
 def _rows(members: Sequence[Member]) -> tuple[float | None, float]:
     """The average of noisy numbers of rows, and its variance relative to its square."""
-    counts = np.array([member.unit.n_rows for member in members])
-    variances = np.array([member.unit.count_variance for member in members]) * counts**2
+    counts, variances = _counts(members)
     if not np.all(variances > 0):
         return None, max(member.unit.count_variance for member in members)
     weights = np.array(shares(variances.tolist()))
     rows = float(weights @ counts)
     return rows, float(weights**2 @ variances) / rows**2
+
+
+def _counts(members: Sequence[Member]) -> tuple[Array, Array]:
+    """Numbers of rows, and the variances of their noise."""
+    counts = np.array([member.unit.n_rows for member in members])
+    return counts, np.array([member.unit.count_variance for member in members]) * counts**2
 
 
 def _base(member: Member) -> float:
@@ -428,6 +425,6 @@ def joint_guarantee(members: Sequence[Member], disjoint: bool = False) -> Guaran
 
 def _notes(members: Sequence[Member], weights: Sequence[float]) -> Iterable[str]:
     for member, weight in zip(members, weights, strict=True):
-        promise, spent = member.guarantee.promise, member.manifest.spent
-        paid = f", entry {spent.entry} of dataset {spent.dataset}" if spent is not None else ""
-        yield f"{100 * weight:.0f} % of release {member.fingerprint[:12]}, {promise}{paid}"
+        told = [f"{100 * weight:.0f} % of release {member.fingerprint[:12]}"]
+        told += [str(member.guarantee.promise), member.manifest.paid()]
+        yield ", ".join(filter(None, told))

@@ -47,8 +47,6 @@ COARSE = 1 / 10
 # A level with fewer of the rows is called rare.
 RARE = 0.05
 
-Places = NDArray[np.bool_]
-
 
 @dataclass(frozen=True)
 class ColumnVerdict:
@@ -240,7 +238,7 @@ class _Doctor:
         self.z = exceeded(chance, law.laplace_part)
         self.missing = release.missing()
 
-    def _typical(self, usable: Places) -> Array:
+    def _typical(self, usable: NDArray[np.bool_]) -> Array:
         # Median over the other columns that can be used; one column alone has no correlations.
         found = np.full(len(self.between), nan)
         for place, row in enumerate(self.between):

@@ -17,7 +17,6 @@ from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
-    Places,
     hidden_variance,
     mean_noise,
     moment_noise,
@@ -42,7 +41,7 @@ from dpcov.published.estimate.stretch import Stretch, average, restored, stiffne
 from dpcov.published.estimate.unit import UnitEstimate, centered
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.one_thread import one_thread
-from dpcov.published.linalg.symmetric import Array, correlation_of
+from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.record import ReleaseRecord
 from dpcov.published.statistics import Post
 
@@ -113,7 +112,7 @@ class EncodedRelease(ReleaseRecord):
         """
         found = Presence.of(self.encoded_features) if self.has_intercept else None
         law = moment_noise(self.unit, self.manifest, self.frame)
-        if found is None or law is None or not self._knows_means:
+        if found is None or law is None or not self.knows_means:
             return found
         means = self.frame.mean(self._centered[1])
         noise = mean_noise(means, law)
@@ -122,7 +121,8 @@ class EncodedRelease(ReleaseRecord):
         return found.without(np.flatnonzero(hidden))
 
     @property
-    def _knows_means(self) -> bool:
+    def knows_means(self) -> bool:
+        """Whether there is an intercept, and the noise does not hide it."""
         try:
             return bool(self._centered)
         # The noise hides how many rows there are.
@@ -134,24 +134,21 @@ class EncodedRelease(ReleaseRecord):
         """What scaling rows down did to levels; None where it did nothing, or they do not tell."""
         lost, columns = self.statistics.lost, self.encoded_features
         law = moment_noise(self.unit, self.manifest, self.frame) if lost else None
-        if law is None or not self._knows_means or self.frame.mixes(levels_of(columns)):
+        if law is None or not self.knows_means or self.frame.mixes(levels_of(columns)):
             return None
         mean, covariance = self.frame.mean(self._centered[1]), self._centered[2]
         return row_factors(mean, self.frame.covariance(covariance), law, columns, lost)
 
     @cached_property
+    @on_one_thread
     def stretch(self) -> Stretch | None:
         """What gives deviations back that scaling rows down took; None where nothing tells."""
         if self.members:
             return average([each.stretch for each in self.members if each.stretch is not None])
-        return self._own_stretch()
-
-    @on_one_thread
-    def _own_stretch(self) -> Stretch | None:
         law, losses = moment_noise(self.unit, self.manifest, self.frame), self.statistics.losses
         # Where nearly all was lost, what was counted of it tells nothing (docs/shrinkage.md).
         tells = losses is not None and self.statistics.lost <= MOST_LOST
-        if losses is None or law is None or not (tells and self._knows_means):
+        if losses is None or law is None or not (tells and self.knows_means):
             return None
         intercept, mean, raw = self._centered
         # Squared encoded units, a row; an intercept that is not whole stands for fewer rows.
@@ -181,12 +178,10 @@ class EncodedRelease(ReleaseRecord):
 
         Where nothing tells, what it took of all together.
         """
-        told = (
-            np.full(len(self.encoded_features), np.nan)
-            if self.stretch is None
-            else self.stretch.lost
-        )
-        return np.where(np.isnan(told), self.statistics.lost, told)
+        lost = self.statistics.lost
+        if self.stretch is None:
+            return np.full(len(self.encoded_features), lost)
+        return np.where(np.isnan(self.stretch.lost), lost, self.stretch.lost)
 
     @cached_property
     def restored_features(self) -> tuple[EncodedColumn, ...]:
@@ -225,15 +220,6 @@ class EncodedRelease(ReleaseRecord):
             return None
         _, mean, raw = self._centered
         return self.presence.moments(moment_of(self.frame.mean(mean), self.frame.covariance(raw)))
-
-    def over_present(self, law: MomentNoise, indicators: bool) -> MomentNoise:
-        """The same law for what is read over the values that are present."""
-        if self.presence is None:
-            return law
-        if not self._knows_means or self.pairwise is None:
-            return law if indicators else law.on(self.shown)
-        law = law.over_present(self.presence, self.pairwise)
-        return law if indicators else law.on(self.shown)
 
     @property
     def row_maps(self) -> tuple[Array | None, ...]:
@@ -331,21 +317,12 @@ class EncodedRelease(ReleaseRecord):
         columns: Sequence[EncodedColumn],
         factors: RowFactors | None,
     ) -> Array:
+        found = frame.covariance(post.apply(self._covariance_of(unit)))
         has_levels = any(column.kind in ("category", "missing") for column in columns)
-        if has_levels and post.drops_empty:
-            return self._covariance_of_levels(unit, frame, columns, factors)
-        return frame.covariance(post.apply(self._covariance_of(unit)))
-
-    def _covariance_of_levels(
-        self,
-        unit: UnitEstimate,
-        frame: Frame,
-        columns: Sequence[EncodedColumn],
-        factors: RowFactors | None,
-    ) -> Array:
-        """Shrunk, block by block, with what everybody knows of levels."""
+        if not (has_levels and post.drops_empty):
+            return found
+        # Shrunk, block by block, with what everybody knows of levels.
         kept = read_with(unit, "shrink")
-        found = frame.covariance(find_post("shrink").apply(self._covariance_of(unit)))
         mean, lost = frame.mean(self._centered_of(unit)[1]), self.statistics.lost
         noisy = frame.covariance(self._centered_of(kept)[2])
         law = moment_noise(kept, self.manifest, frame)
@@ -368,11 +345,15 @@ def noise_of(
     For its features, over the values that are present, or with ``indicators`` for all encoded ones.
     """
     kept = read_with(release.unit, post or release.statistics.post)
-    law = moment_noise(kept, release.manifest, release.frame)
-    if law is not None and release.row_factors is not None:
-        law = law.mapped(np.diag(1 / release.row_factors.of_rows))
+    law, presence = moment_noise(kept, release.manifest, release.frame), release.presence
     if law is None:
         return None
+    if release.row_factors is not None:
+        law = law.mapped(np.diag(1 / release.row_factors.of_rows))
     if release.statistics.lost:
         law = replace(law, lost_parts=release.lost_parts, n_rows=release.unit.n_rows)
-    return release.over_present(law, indicators)
+    if presence is None:
+        return law
+    if release.knows_means and release.pairwise is not None:
+        law = law.over_present(presence, release.pairwise)
+    return law if indicators else law.on(release.shown)

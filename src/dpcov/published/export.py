@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import msgspec
 import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.files import ReservedFile, write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
-from dpcov.published.catalogs import data_package, dcat
+from dpcov.published.catalogs import data_package, dcat, json_text
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.encoded import noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import (
@@ -61,7 +60,9 @@ def export(
         known = ", ".join([*(f".{kind}" for kind in FORMATS), *_ENDINGS])
         raise UsageError(f"No format in the file name; end it in {known}, or give format.")
     kind = plain("format", format or ending, Format)
-    made = Exported.of(release, quantity, post)
+    labels, values = estimate(release, quantity, post)
+    noise = noise_std(release, quantity, post)
+    made = Exported(release=release, quantity=quantity, labels=labels, values=values, noise=noise)
     write = {"csv": _csv, "json": _json, "npz": _npz, "r": _r, "dcat": _dcat}.get(kind, _package)
     path = Path(path)
     if kind != "csv" or made.noise is None:
@@ -71,9 +72,9 @@ def export(
     beside = path.with_name(f"{path.stem}-noise{path.suffix}")
     with (
         ReservedFile(path, overwrite=overwrite) as file,
-        ReservedFile(beside, overwrite=overwrite) as noise,
+        ReservedFile(beside, overwrite=overwrite) as second,
     ):
-        noise.write(_csv(replace(made, values=made.noise)))
+        second.write(_csv(replace(made, values=made.noise)))
         file.write(_csv(made))
 
 
@@ -86,13 +87,6 @@ class Exported:
     labels: tuple[str, ...]
     values: Array
     noise: Array | None
-
-    @classmethod
-    def of(cls, release: BaseRelease, quantity: Quantity, post: Post | None) -> "Exported":
-        """Read one quantity and its noise."""
-        labels, values = estimate(release, quantity, post)
-        noise = noise_std(release, quantity, post)
-        return cls(release=release, quantity=quantity, labels=labels, values=values, noise=noise)
 
     @property
     def columns(self) -> tuple[EncodedColumn, ...]:
@@ -152,7 +146,6 @@ def _csv(made: Exported) -> bytes:
 
 
 def _json(made: Exported) -> bytes:
-    # JSON has no NaN: msgspec writes null for what is not known.
     record = {
         "quantity": made.quantity,
         "features": made.labels,
@@ -165,7 +158,7 @@ def _json(made: Exported) -> bytes:
         "guarantee": str(made.release.guarantee),
         "fingerprint": made.release.fingerprint,
     }
-    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+    return json_text(record)
 
 
 def _package(made: Exported) -> bytes:

@@ -70,12 +70,10 @@ def _said(record: dict[str, Any]) -> dict[str, Any]:
     for name, nothing in (("lost", 0.0), ("linear_exponent", None), ("losses", None)):
         if record["statistics"][name] == nothing:
             del record["statistics"][name]
-    if not record["disjoint"]:
-        del record["disjoint"]
-    if not record["combined"]:
-        del record["combined"]
-    else:
-        record["combined"] = [_said(member) for member in record["combined"]]
+    record["combined"] = [_said(member) for member in record["combined"]]
+    for name in ("disjoint", "combined"):
+        if not record[name]:
+            del record[name]
     return record
 
 

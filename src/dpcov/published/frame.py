@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcov.published.linalg.symmetric import Array, symmetrize
+from dpcov.published.linalg.symmetric import Array, Places, symmetrize
 from dpcov.published.statistics import NoisyStatistics
 
 
@@ -30,7 +29,7 @@ class Frame:
         p, d = features.shape
         return cls(np.linalg.inv(np.vstack([np.eye(d - p, d), features])))
 
-    def on(self, places: NDArray[np.intp]) -> Self:
+    def on(self, places: Places) -> Self:
         """That of the encoded columns at ``places`` alone, which no others are mixed with."""
         return self if self.back is None else type(self)(self.back[np.ix_(places, places)])
 
@@ -53,7 +52,7 @@ class Frame:
             return matrix
         return symmetrize(self.back[1:, 1:] @ matrix @ self.back[1:, 1:].T)
 
-    def mixes(self, places: NDArray[np.intp]) -> bool:
+    def mixes(self, places: Places) -> bool:
         """Whether encoded features at ``places`` are not those that noise was added to."""
         if self.back is None:
             return False

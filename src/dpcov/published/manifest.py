@@ -174,8 +174,3 @@ def guarantee_record(guarantee: Guarantee) -> GuaranteeRecord:
 def read_guarantee(record: GuaranteeRecord) -> Guarantee:
     """Read a guarantee back."""
     return Guarantee(**msgspec.structs.asdict(record) | {"promise": read_promise(record.promise)})
-
-
-def json_schema() -> bytes:
-    """JSON schema of the manifest, as kept in docs/release-manifest.schema.json."""
-    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(Manifest)), indent=2)

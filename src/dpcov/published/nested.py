@@ -22,6 +22,9 @@ from dpcov.published.statistics import NoiseLaw
 # Fine enough that rounding to the lattice is nothing beside the noise.
 _LATTICE_BITS = 30
 
+# What a release is made of.
+Facts = tuple[Manifest, Arrays]
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -88,7 +91,7 @@ def _shared(
 
 def nested_facts(
     children: BaseRelease, parents: BaseRelease, inside: Mapping[str, str]
-) -> tuple[dict[str, tuple[Manifest, Arrays]], dict[str, tuple[Manifest, Arrays]]]:
+) -> tuple[dict[str, Facts], dict[str, Facts]]:
     """Manifest and arrays of every group of both releases, by name.
 
     UsageError where they are not of one table in one geometry, or where a group has no place.
@@ -98,12 +101,11 @@ def nested_facts(
         raise UsageError("A release has no second noise. Release the table again by larger groups.")
     _check(members)
     # Such as the group of unlisted values.
-    same = {name: name for name in children.group_names if name in parents.group_names}
-    inside = {**same, **inside}
+    inside = {name: name for name in parents.group_names} | dict(inside)
     if unknown := [name for name in children.group_names if name not in inside]:
         raise UsageError(f"No group is named that holds {unknown[0]!r}. Name one for every group.")
-    found: dict[str, tuple[Manifest, Arrays]] = {}
-    above: dict[str, tuple[Manifest, Arrays]] = {}
+    found: dict[str, Facts] = {}
+    above: dict[str, Facts] = {}
     for name in parents.group_names:
         own = [child for child in children.group_names if inside[child] == name]
         if not own:
@@ -138,9 +140,7 @@ def _check(members: tuple[BaseRelease, BaseRelease]) -> None:
         raise UsageError("They are of different tables. Release one table twice.")
 
 
-def _facts(
-    group: BaseRelease, sums: Sums, members: Sequence[BaseRelease]
-) -> tuple[Manifest, Arrays]:
+def _facts(group: BaseRelease, sums: Sums, members: Sequence[BaseRelease]) -> Facts:
     """A matrix with a known law of noise, as a release of its own."""
     statistics, n = group.statistics, sums.count
     step = statistics.radius**2 * 4.0**-_LATTICE_BITS

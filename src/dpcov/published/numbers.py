@@ -5,7 +5,7 @@ that says why.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,8 +80,8 @@ class GroupNumbers:
     index: int
     name: str
     release: BaseRelease
-    estimates: Estimates | None
-    problem: str | None
+    estimates: Estimates | None = None
+    problem: str | None = None
 
 
 def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
@@ -93,15 +93,12 @@ def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
 
 def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
     """Compute what a page shows of a release, or of a group of it."""
-    estimates, problem = None, None
+    made = GroupNumbers(index=index, name=name, release=release)
     try:
-        estimates = _estimates(release)
+        return replace(made, estimates=_estimates(release))
     # Noise can hide what an estimate needs; the page says so and shows the rest.
     except (ReleaseError, UsageError) as error:
-        problem = str(error)
-    return GroupNumbers(
-        index=index, name=name, release=release, estimates=estimates, problem=problem
-    )
+        return replace(made, problem=str(error))
 
 
 def _estimates(release: BaseRelease) -> Estimates:

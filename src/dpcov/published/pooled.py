@@ -11,12 +11,12 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
-from dpcov.published.estimate.entry_noise import Places, inhabited
+from dpcov.published.estimate.entry_noise import inhabited
 from dpcov.published.estimate.levels import positive
 from dpcov.published.estimate.pooling import GroupMoments, Reading, pool_moments
 from dpcov.published.estimate.present import moment_of
 from dpcov.published.file import Arrays, member_record
-from dpcov.published.linalg.symmetric import Array, correlation_of
+from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.manifest import Manifest, StatisticsRecord
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.
@@ -190,13 +190,13 @@ def _moments(group: BaseRelease, places: Places) -> GroupMoments:
 
 def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of one group's pooled estimate, as a finished matrix."""
-    place, group = made.names.index(name), release.group(name).manifest
+    place, group = made.names.index(name), release.group(name)
     units, bound = release.half_ranges, release.manifest.norm_bound
     mean = (made.means[place] - release.centers) / units
     moment = moment_of(mean, made.covariances[place] / np.outer(units, units))
     arrays: Arrays = {"second_moment": (moment + moment.T) / 2 / bound**2}
-    if "row_count" in release.group(name).statistics.arrays:
-        arrays["row_count"] = release.group(name).statistics.arrays["row_count"]
+    if "row_count" in group.statistics.arrays:
+        arrays["row_count"] = group.statistics.arrays["row_count"]
     note = f"estimated together with the other groups of release {release.fingerprint[:12]}"
     statistics = StatisticsRecord(
         layout="estimate",
@@ -208,9 +208,9 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
         notes=(note,),
     )
     manifest = msgspec.structs.replace(
-        group,
+        group.manifest,
         # The moments are those over the values that are present already.
-        columns=tuple(column for column in group.columns if column.kind != "missing"),
+        columns=tuple(column for column in group.manifest.columns if column.kind != "missing"),
         intercept_is_public=False,
         statistics=statistics,
         members={key: member_record(array) for key, array in arrays.items()},

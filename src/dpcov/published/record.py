@@ -14,10 +14,10 @@ from dpcov.privacy.guarantee import Guarantee
 from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.combined import arrays_of, check_combined, combined_unit, reference_of
-from dpcov.published.estimate.entry_noise import Places
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 from dpcov.published.file import Arrays, fingerprint
 from dpcov.published.frame import Frame
+from dpcov.published.linalg.symmetric import Places
 from dpcov.published.manifest import Manifest, read_guarantee
 from dpcov.published.statistics import NoisyStatistics
 

@@ -17,7 +17,6 @@ from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.file import pack, unpack
 from dpcov.published.labelled import labelled
-from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.nested import nested_facts
 from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts
 from dpcov.published.statistics import Post
@@ -107,10 +106,10 @@ class Release(BaseRelease):
         return made[0], made[1]
 
     @cached_property
+    @on_one_thread
     def pooled(self) -> PooledGroups:
         """Estimates of all groups together: small ones borrow strength from the others."""
-        with one_thread(len(self.manifest.columns)):
-            return pool_groups(self)
+        return pool_groups(self)
 
     def group(self, name: str, *, pooled: bool = False) -> Self:
         """Read the part of one of :attr:`group_names` as a release of its own.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from itertools import count
+from itertools import chain, count
 from math import isfinite
 from pathlib import Path
 from string import Template
@@ -22,7 +22,6 @@ from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import Post
 
 Program = Literal["r", "julia", "stata"]
-_TEMPLATES = {"r": "script.R", "julia": "script.jl", "stata": "script.do"}
 # Stata's limit is 32 letters; a number may have to be added.
 _LONGEST, _LONGEST_LABEL = 26, 80
 # Words that R or Stata keep to themselves.
@@ -75,8 +74,8 @@ def _text(release: BaseRelease, program: Program, target: str | None, post: Post
         "n_rows": str(round(release.n_rows)),
         "names": language.listed([language.quoted(name) for name in variables]),
         "labels": language.listed([language.quoted(name) for name in names]),
-        "means": language.vector(release.mean_vector()),
-        "covariance": language.matrix(release.covariance_matrix(post)),
+        "means": language.listed(_numbers(release.mean_vector())),
+        "covariance": language.matrix([*map(_numbers, release.covariance_matrix(post))]),
         "guarantee": language.quoted(str(release.guarantee)),
         "fingerprint": language.quoted(release.fingerprint),
         "title": language.quoted(release.manifest.title or "untitled table"),
@@ -90,7 +89,7 @@ def _text(release: BaseRelease, program: Program, target: str | None, post: Post
             for variable, name in zip(variables, names, strict=True)
         ),
     }
-    template = resources.files("dpcov.published").joinpath("templates", _TEMPLATES[program])
+    template = resources.files("dpcov.published").joinpath("templates", language.template)
     return Template(template.read_text(encoding="utf-8")).substitute(values)
 
 
@@ -135,22 +134,22 @@ def _identifiers(names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Language:
-    """How a language writes texts, lists of words, vectors, matrices."""
+    """A template, and how its language writes texts, lists of words, and matrices of them."""
 
+    template: str
     quoted: Callable[[str], str]
     listed: Callable[[Sequence[str]], str]
-    vector: Callable[[Array], str]
-    matrix: Callable[[Array], str]
+    matrix: Callable[[Sequence[Sequence[str]]], str]
 
 
-def _number(value: float) -> str:
-    return repr(float(value))
+def _numbers(values: Array) -> list[str]:
+    return [repr(value) for value in values.tolist()]
 
 
-def _wrapped(words: Sequence[str], between: str, end: str = "") -> str:
+def _wrapped(words: Sequence[str], end: str = "") -> str:
     # Lines of a few words: no program likes lines of thousands of letters.
     lines = [words[at : at + _PER_LINE] for at in range(0, len(words), _PER_LINE)]
-    return f"{between}{end}\n  ".join(between.join(line) for line in lines)
+    return f", {end}\n  ".join(", ".join(line) for line in lines)
 
 
 def quoted_for_r(text: str) -> str:
@@ -172,40 +171,33 @@ def _stata_string(text: str) -> str:
 
 
 def _r_list(words: Sequence[str]) -> str:
-    return f"c({_wrapped(words, ', ')})"
+    return f"c({_wrapped(words)})"
 
 
-def _r_matrix(values: Array) -> str:
+def _r_matrix(rows: Sequence[Sequence[str]]) -> str:
     # Row by row: Rscript takes minutes to read one long statement.
-    rows = (_r_list([_number(value) for value in row]) for row in values)
-    return "\n".join(f"rows[[{place}]] <- {row}" for place, row in enumerate(rows, 1))
+    return "\n".join(f"rows[[{place}]] <- {_r_list(row)}" for place, row in enumerate(rows, 1))
 
 
 def _julia_list(words: Sequence[str]) -> str:
-    return f"[{_wrapped(words, ', ')}]"
+    return f"[{_wrapped(words)}]"
 
 
-def _julia_matrix(values: Array) -> str:
+def _julia_matrix(rows: Sequence[Sequence[str]]) -> str:
     # Column by column, as Julia keeps them: the matrix is symmetric.
-    return f"reshape({_julia_list([_number(v) for v in values.ravel()])}, {len(values)}, :)"
+    return f"reshape({_julia_list([*chain(*rows)])}, {len(rows)}, :)"
 
 
-def _stata_row(values: Array) -> str:
-    return f"({_wrapped([_number(value) for value in values], ', ', ' ///')})"
+def _stata_list(words: Sequence[str]) -> str:
+    return f"({_wrapped(words, ' ///')})"
 
 
-def _stata_matrix(values: Array) -> str:
-    rows = [_stata_row(row) for row in values]
-    return "\n".join([rows[0], *(f"matrix C = C \\ {row}" for row in rows[1:])])
+def _stata_matrix(rows: Sequence[Sequence[str]]) -> str:
+    return "\nmatrix C = C \\ ".join(map(_stata_list, rows))
 
 
 _LANGUAGES: dict[Program, _Language] = {
-    "r": _Language(quoted_for_r, _r_list, lambda v: _r_list([_number(x) for x in v]), _r_matrix),
-    "julia": _Language(
-        _quoted_for_julia,
-        _julia_list,
-        lambda v: _julia_list([_number(x) for x in v]),
-        _julia_matrix,
-    ),
-    "stata": _Language(_stata_string, " ".join, _stata_row, _stata_matrix),
+    "r": _Language("script.R", quoted_for_r, _r_list, _r_matrix),
+    "julia": _Language("script.jl", _quoted_for_julia, _julia_list, _julia_matrix),
+    "stata": _Language("script.do", _stata_string, _stata_list, _stata_matrix),
 }

@@ -6,18 +6,15 @@ Contract: reads a release only, and claims no more than its guarantee.
 from collections.abc import Iterable, Sequence
 from math import isfinite
 from textwrap import fill
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpcov.privacy.guarantee import costs_nothing
+from dpcov.published.base import BaseRelease
 from dpcov.published.design import told_of
 from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, Verdict, plus_minus, with_error
 from dpcov.published.numbers import WITHIN
 from dpcov.published.words import NUMERICS_WORDS, own_rows, promise_in_words, rows_in_words
-
-if TYPE_CHECKING:
-    from dpcov.published.base import BaseRelease
 
 _SHOWN_FEATURES, _SHOWN_NAMES = 12, 6
 _NAME_WIDTH, _LABEL_WIDTH, _WIDTH = 34, 13, 104
@@ -36,7 +33,7 @@ can be used, at the median."""
 _BOUND = "the public bound on the length of an encoded row"
 
 
-def summarize(release: "BaseRelease", found: Diagnosis, *, details: bool = False) -> str:
+def summarize(release: BaseRelease, found: Diagnosis, *, details: bool = False) -> str:
     """Plain-text account of a release, about one screen; ``details`` for statisticians."""
     headline = _table(("Can be read", found.headline))
     return _joined(
@@ -86,16 +83,16 @@ def _first(names: Sequence[str]) -> str:
     return ", ".join(map(_short, names[:_SHOWN_NAMES])) + more
 
 
-def _title(release: "BaseRelease") -> str:
+def _title(release: BaseRelease) -> str:
     title = " ".join(release.manifest.title.splitlines()) or "untitled table"
     return f"Private covariance release: {title}\nFingerprint  {release.fingerprint}"
 
 
-def _warnings(release: "BaseRelease") -> str:
+def _warnings(release: BaseRelease) -> str:
     return "\n".join(f"WARNING      {warning}" for warning in release.manifest.warnings)
 
 
-def _what(release: "BaseRelease") -> str:
+def _what(release: BaseRelease) -> str:
     kind = "means and covariance" if release.has_intercept else "second moments (not centered)"
     count = len(release.feature_names)
     features = f"{count} feature{'s' * (count != 1)}"
@@ -120,7 +117,7 @@ def _what(release: "BaseRelease") -> str:
     )
 
 
-def _guarantee(release: "BaseRelease") -> str:
+def _guarantee(release: BaseRelease) -> str:
     guarantee = release.guarantee
     say = "says" if guarantee.rows_per_person == 1 else "say"
     protected = f"what one person's {own_rows(guarantee)} {say}"
@@ -135,7 +132,7 @@ def _guarantee(release: "BaseRelease") -> str:
     )
 
 
-def expected_error(release: "BaseRelease") -> str | None:
+def expected_error(release: BaseRelease) -> str | None:
     """How far the second moments are from the truth, as read by default; None if not known."""
     known = (release.expected_error(post) for post in (release.statistics.post, "none"))
     error = next((error for error in known if error is not None), None)
@@ -147,7 +144,7 @@ def expected_error(release: "BaseRelease") -> str | None:
     return f"Noise exceeds signal.  The estimate is zero, the truth probably at most {length}"
 
 
-def _noise(release: "BaseRelease") -> str:
+def _noise(release: BaseRelease) -> str:
     statistics, error = release.manifest.statistics, expected_error(release)
     rows = [("Note", note) for note in statistics.notes]
     rows += [("Noise", family) for family in {law.family: None for law in release.manifest.laws}]
@@ -193,7 +190,7 @@ def _part(share: float) -> str:
     return f"{100 * share:.2g} %" if isfinite(share) else "–"
 
 
-def _provenance(release: "BaseRelease") -> str:
+def _provenance(release: BaseRelease) -> str:
     manifest = release.manifest
     if manifest.is_charged:
         spent = manifest.paid()

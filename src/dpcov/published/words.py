@@ -5,14 +5,11 @@ Contract: claims no more than the guarantee; every number in a promise is rounde
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from dpcov.privacy.convert import pure_to_zcdp, zcdp_epsilon
 from dpcov.privacy.guarantee import ZCDP, Guarantee, Promise, PureDP, costs_nothing, format_number
 from dpcov.privacy.meaning import detection, exponential, rounded_up
-
-if TYPE_CHECKING:
-    from dpcov.published.base import BaseRelease
+from dpcov.published.base import BaseRelease
 
 FALSE_ALARMS = Fraction(5, 100)
 DELTAS = tuple(Fraction(1, 10**power) for power in (5, 6, 9, 12))
@@ -87,7 +84,7 @@ def short_number(value: Fraction) -> str:
     return format_number(rounded_up(value))
 
 
-def rows_in_words(release: "BaseRelease") -> str:
+def rows_in_words(release: BaseRelease) -> str:
     """Say how many rows there are and whether that is exact."""
     if release.manifest.n_rows is not None:
         return f"{release.manifest.n_rows:,}"

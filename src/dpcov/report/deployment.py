@@ -10,11 +10,10 @@ Contract: an entry is complete for its tier; numbers are the release's own.
 import json
 from dataclasses import dataclass
 
-import msgspec
-
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 from dpcov.privacy.ledger.ledger import Balance
+from dpcov.published.catalogs import json_text
 from dpcov.published.release import Release
 from dpcov.report.html import asset
 
@@ -101,7 +100,7 @@ def registry_entry(
         "justification": justification,
         "warnings": manifest.warnings,
     }
-    return msgspec.json.format(msgspec.json.encode(entry), indent=1) + b"\n"
+    return json_text(entry)
 
 
 def _composition(release: Release, balance: Balance | None) -> str:

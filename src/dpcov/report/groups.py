@@ -4,8 +4,6 @@ Contract: reads estimates of all groups together (docs/several.md).  Maps are in
 color scale, and a table stands behind them.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
@@ -104,10 +102,13 @@ def _differences(found: PooledGroups, whole: GroupNumbers, common: Array) -> Htm
     half = WITHIN * errors[:, rows, columns]
     sizes = np.nan_to_num(np.abs(apart) / half)
     order = np.argsort(-sizes, axis=None, kind="stable")[:DIFFERENCES_SHOWN]
-    lines = [
-        _line(found, whole, common, (g, int(rows[k]), int(columns[k])), apart[g, k], half[g, k])
-        for g, k in zip(*np.unravel_index(order, sizes.shape), strict=True)
-    ]
+    names, lines = whole.release.feature_names, []
+    for g, k in zip(*np.unravel_index(order, sizes.shape), strict=True):
+        i, j = rows[k], columns[k]
+        pair = el("span", name_of(names[i], 24), " × ", name_of(names[j], 24), class_="pair")
+        told = map(signed, (found.correlations[g, i, j], common[i, j], apart[g, k]))
+        drawn = _interval(apart[g, k], half[g, k])
+        lines.append((name_of(found.names[g]), pair, *told, number(half[g, k]), drawn))
     head = ("Group", "Pair", "Here", "All rows", "Difference", "±", "−1 to 1")
     clear = int(np.sum(sizes > 1))
     said = f"{clear:,} of {sizes.size:,} intervals exclude that there is no difference."
@@ -115,21 +116,6 @@ def _differences(found: PooledGroups, whole: GroupNumbers, common: Array) -> Htm
     caption = "Correlations of groups that differ most from those of all rows"
     made = table(head, lines, caption=caption, text=(1, 6))
     return join(el("h3", "What differs most"), words, made)
-
-
-def _line(
-    found: PooledGroups,
-    whole: GroupNumbers,
-    common: Array,
-    at: tuple[int, int, int],
-    apart: float,
-    half: float,
-) -> Sequence[Child]:
-    g, i, j = at
-    names = whole.release.feature_names
-    pair = el("span", name_of(names[i], 24), " × ", name_of(names[j], 24), class_="pair")
-    told = signed(float(found.correlations[at])), signed(float(common[i, j])), signed(float(apart))
-    return (name_of(found.names[g]), pair, *told, number(float(half)), _interval(apart, half))
 
 
 def _interval(middle: float, half: float) -> Html:

@@ -8,9 +8,8 @@ import base64
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 
 MOST_PAIRS = 1_500_000
 STEP = 1e-4
@@ -28,8 +27,8 @@ def pack(correlation: Array, noise: Array | None, clear: float) -> dict[str, Any
     """Data of one heat map, ready for JSON; ``clear`` noise stds from zero a pair is shown."""
     upper = np.triu_indices(len(correlation), 1)
     return {
-        "order": [int(place) for place in clustered(correlation)],
-        "known": [bool(value) for value in np.isfinite(np.diagonal(correlation))],
+        "order": clustered(correlation).tolist(),
+        "known": np.isfinite(np.diagonal(correlation)).tolist(),
         "step": STEP,
         "clear": round(clear, 3),
         "range": NOISE_RANGE,
@@ -54,7 +53,7 @@ def _noise_codes(values: Array) -> str:
     return base64.b64encode(codes.astype("<u2").tobytes()).decode()
 
 
-def clustered(correlation: Array) -> NDArray[np.intp]:
+def clustered(correlation: Array) -> Places:
     """Order in which features that go together are neighbors: average linkage on 1 - r."""
     if (d := len(correlation)) < 3:
         return np.arange(d)

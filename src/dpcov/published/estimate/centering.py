@@ -22,7 +22,8 @@ class Centering:
     ``noisy`` is (d + 1, d + 1), the intercept first; ``variance`` that of noise off its diagonal;
     ``unit`` the intercept's second moment.  ``direction``, (d,), is the unit vector along which the
     mean nearly lies, ``along`` the same with 0 at the intercept; ``complement``, (d + 1, d - 1), a
-    basis of the rest; ``leak`` the second moment that the mean leaves there.
+    basis of the rest; ``leak`` the second moment that the mean leaves there.  ``is_drowned``: the
+    mean's direction alone can be told from the noise.
     """
 
     def __init__(self, *, noisy: Array, variance: float, unit: float) -> None:
@@ -33,7 +34,7 @@ class Centering:
         self.noisy, self.unit, self.mean, self.mean_variance = noisy, unit, scaled[0, 1:], v
         d = len(self.mean)
         top = _top_direction(scaled, d * v)
-        self._knows_mean = top is None
+        self.is_drowned = top is not None
         chosen = self.mean if top is None else top
         length = float(np.linalg.norm(chosen))
         self.direction: Array = chosen / length if length > 0 else np.eye(d)[0]
@@ -46,18 +47,11 @@ class Centering:
         # The mean's coordinate along the direction, as far as it is known.
         self._level = float(self.mean @ self.direction) * (self._mean_share if top is None else 1.0)
         own, outside = self._mean_share * v * np.eye(d - 1), np.outer(self._outside, self._outside)
-        self.leak: Array = unit * (own if self._knows_mean else outside)
-
-    @property
-    def is_drowned(self) -> bool:
-        """Whether the mean's direction alone can be told from the noise."""
-        return not self._knows_mean
+        self.leak: Array = unit * (outside if self.is_drowned else own)
 
     @property
     def likely(self) -> Array:
-        """The mean, (d,), as far as it is known."""
-        if self._knows_mean:
-            return self._mean_share * self.mean
+        """A drowned mean, (d,), as far as it is known."""
         return np.asarray(self._level * self.direction + self.complement[1:] @ self._outside)
 
     def compress(self, matrix: Array) -> Array:
@@ -76,7 +70,7 @@ class Centering:
         """
         block, basis = block / self.unit, self.complement[1:]
         # Covariance between the complement and the direction, shape (d - 1,).
-        level, share = self._level, 1.0 if self._knows_mean else self._share_outside
+        level, share = self._level, self._share_outside if self.is_drowned else 1.0
         cross = self.complement.T @ self.noisy @ self.along / self.unit - self._outside * level
         variance = self.mean_variance * (1.0 + self.mean_variance + share * level**2)
         mixed = np.outer(basis @ _shrunk_cross(cross, block, variance), self.direction)
@@ -86,7 +80,7 @@ class Centering:
     def _own(self) -> float:
         # Variance along the direction.
         level, noise = self._level, self.mean_variance
-        bias = self._mean_share * noise if self._knows_mean else -noise
+        bias = -noise if self.is_drowned else self._mean_share * noise
         own = float(self.along @ self.noisy @ self.along) / self.unit - level**2 - bias
         # Shrunk by 1 − 4u/s²: to zero below two deviations.
         own_variance = noise * (2.0 + 4.0 * level**2) + 2.0 * noise**2

@@ -12,7 +12,6 @@ from math import log, sqrt
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.published.columns import count_values
 from dpcov.published.estimate.post import find_post
@@ -20,11 +19,9 @@ from dpcov.published.estimate.present import Presence, PresentMoments
 from dpcov.published.estimate.scaled_down import correlation_error, error_at
 from dpcov.published.estimate.unit import Part, Source, UnitEstimate
 from dpcov.published.frame import Frame
-from dpcov.published.linalg.symmetric import Array, correlation_of
+from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.manifest import Manifest
 from dpcov.published.statistics import Post
-
-Places = NDArray[np.intp]
 
 # Standard deviations of the noise from which a variance or an eigenvalue counts as signal.
 DEVIATIONS = 2.0
@@ -274,15 +271,11 @@ def mean_noise(means: Array, noise: MomentNoise) -> Array:
 
 def total(weights: Array, noise: MomentNoise) -> MomentNoise:
     """The law for one feature alone: the sum of all with these ``weights``, (p,)."""
-    features = noise.features
-    if features is None:
-        features = np.eye(len(weights) + 1)[1:]
     # Levels of one column are present together.
     first = int(np.flatnonzero(weights)[0]) if weights.any() else 0
     shares = None if noise.shares is None else noise.shares[first : first + 1, first : first + 1]
     others = tuple(total(weights, other) for other in noise.others)
-    seen = (weights @ features)[None]
-    return replace(noise, features=seen, shares=shares, lost_parts=None, others=others)
+    return replace(noise.mapped(weights[None]), shares=shares, others=others)
 
 
 def variance_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:

@@ -21,9 +21,7 @@ from dpcov.published.estimate.entry_noise import (
     variance_noise,
 )
 from dpcov.published.linalg.project import project_psd
-from dpcov.published.linalg.symmetric import Array
-
-Places = NDArray[np.intp]
+from dpcov.published.linalg.symmetric import Array, Places
 
 # Fewer numbers than these cannot tell how much of them is noise.
 _FEW = 3
@@ -97,17 +95,8 @@ def row_factors(
     second moment to its mean is the usual factor of its rows.  None where no column has all its
     rows in levels.
 
-    Parameters
-    ----------
-    mean : (p,) float64
-        Of the encoded features.
-    covariance : (p, p) float64
-        With noise, in encoded units.
-    law : MomentNoise
-        Of the noise.
-    columns : sequence of EncodedColumn
-    lost : float
-        Part of all squared lengths that scaling rows down took.
+    ``mean``, (p,), and ``covariance``, (p, p), with noise of this ``law``, are of the encoded
+    features; ``lost`` is the part of all squared lengths that scaling rows down took.
     """
     groups = _exhaustive(columns)
     if not groups:
@@ -151,16 +140,8 @@ def with_known(covariance: Array, mean: Array, columns: Sequence[EncodedColumn])
     """Covariances within a column that follow from means, without noise of their own.
 
     A level or an indicator is 0 or one number, two levels never meet, and no value meets the
-    indicator that it is missing.
-
-    Parameters
-    ----------
-    covariance : (p, p) float64
-        In encoded units.
-    mean : (p,) float64
-        Means of the encoded features.
-    columns : sequence of EncodedColumn
-        The features.
+    indicator that it is missing.  ``covariance``, (p, p), and ``mean``, (p,), are of the encoded
+    features.
     """
     found = covariance.copy()
     is_level = np.array([column.kind in ("category", "missing") for column in columns])
@@ -188,19 +169,9 @@ def relations(
 ) -> Array:
     """An estimate with every block that has levels as the noise lets see it.
 
-    Parameters
-    ----------
-    noisy : (p, p) float64
-        A covariance with noise, in encoded units.
-    mean : (p,) float64
-        Means of the encoded features.
-    law : MomentNoise
-        Of the noise.
-    columns : sequence of EncodedColumn
-    estimate : (p, p) float64
-        What is known within columns, and of pairs of numbers.
-    lost : float
-        Part of all squared lengths that scaling rows down took.
+    ``noisy``, (p, p), is the covariance of the encoded features with noise of this ``law``, and
+    ``mean``, (p,), theirs; ``estimate``, (p, p), is what is known within columns, and of pairs of
+    numbers; ``lost`` is the part of all squared lengths that scaling rows down took.
     """
     groups = [each for each in _exhaustive(columns) if _adds_up(each, mean, law, columns, lost)]
     scales = np.array([column.half_range for column in columns])
@@ -254,13 +225,7 @@ def _mixed(
 def within_counts(covariance: Array, mean: Array, columns: Sequence[EncodedColumn]) -> Array:
     """Covariances of levels for which some rows have both, and no more than have either one.
 
-    Parameters
-    ----------
-    covariance : (p, p) float64
-        In encoded units.
-    mean : (p,) float64
-        Means of the encoded features.
-    columns : sequence of EncodedColumn
+    ``covariance``, (p, p), and ``mean``, (p,), are of the encoded features.
     """
     levels = np.array([column.kind == "category" for column in columns])
     largest = np.array([column.largest for column in columns])

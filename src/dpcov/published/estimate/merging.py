@@ -42,20 +42,17 @@ class Weighted:
 
     @property
     def stretch(self) -> float:
-        """Mean square that isotropic noise has in the common coordinates, relative to its own."""
-        return 1.0 if self.forth is None else stretch_of(self.forth)
+        """E ‖F N F'‖² over E ‖N‖²: of isotropic noise in the common coordinates, to its own."""
+        if self.forth is None:
+            return 1.0
+        metric, d = self.forth @ self.forth.T, len(self.forth)
+        return (float(np.trace(metric)) ** 2 + float(np.sum(metric**2))) / (d * (d + 1))
 
     def move(self, matrix: Array) -> Array:
         """A matrix in common coordinates, times the share."""
         if self.forth is None:
             return self.factor * matrix
         return self.factor * symmetrize(self.forth @ matrix @ self.forth.T)
-
-
-def stretch_of(forth: Array) -> float:
-    """E ‖F N F'‖² over E ‖N‖² for isotropic N."""
-    metric, d = forth @ forth.T, len(forth)
-    return (float(np.trace(metric)) ** 2 + float(np.sum(metric**2))) / (d * (d + 1))
 
 
 def shares(variances: Sequence[float]) -> list[float]:

@@ -38,12 +38,7 @@ def pull(noisy: Array, variances: Array, mean: Array) -> Pulled:
     The best estimate keeps t / (t + v) of the distance from the mean.  t is found by moments with
     weights 1 / (t + v)^2, by turns.  Few groups tell t of one entry badly, so that all t are drawn
     toward their mean, as far as their own errors explain how they differ.  The variances of errors
-    count how badly t is known.
-
-    Parameters
-    ----------
-    noisy, variances : (G, k) float64
-    mean : (k,) float64
+    count how badly t is known.  ``noisy`` and ``variances`` are (G, k), ``mean`` is (k,).
     """
     t = np.zeros(noisy.shape[1])
     for _ in range(_ROUNDS):

@@ -9,7 +9,6 @@ from functools import cached_property
 from math import log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.errors import UsageError
 from dpcov.privacy.options import plain
@@ -21,7 +20,7 @@ from dpcov.published.estimate.stratum import Stratum
 from dpcov.published.estimate.threshold import RULES, choose_threshold, threshold_matrix
 from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
 from dpcov.published.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.statistics import Post, PostOptions
 
 _DEFAULT = PostOptions()
@@ -84,7 +83,7 @@ def _projected(noisy: Noisy) -> Array:
 def _thresholded(noisy: Noisy) -> Array:
     # Wang, Xu, Yang 2019, Algorithm 1: threshold, then set negative eigenvalues to zero.
     unit, options, scale = noisy.unit, noisy.options, 1 / (noisy.intercept or 1.0)
-    if not unit.noise_is_normal or not unit.off_diagonal_variance:
+    if unit.laplace_part > 0 or not unit.off_diagonal_variance:
         raise UsageError("Noise that is not Gaussian cannot be thresholded. Use another post.")
     rules = RULES if options.rule == "best" else (options.rule,)
     variance = unit.off_diagonal_variance * scale**2
@@ -140,9 +139,7 @@ def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
     return centering.assemble(shrunk(beside).matrix)
 
 
-def restricted(
-    unit: UnitEstimate, places: NDArray[np.intp], others: NDArray[np.intp]
-) -> UnitEstimate:
+def restricted(unit: UnitEstimate, places: Places, others: Places) -> UnitEstimate:
     """The same for the columns at ``places`` alone; ``others`` are those left out that have rows.
 
     Traces lose what the others have.

@@ -9,12 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.linalg.symmetric import Array, eigh
-
-Places = NDArray[np.intp]
+from dpcov.published.linalg.symmetric import Array, Places, eigh
 
 LEAST_SHARE = 0.005
 """Part of the rows that is taken to be present at least: noise may hide that any is."""

@@ -93,11 +93,6 @@ class UnitEstimate:
     count_variance: float = 0.0
     sources: tuple[Source, ...] = ()
 
-    @property
-    def noise_is_normal(self) -> bool:
-        """Whether all of the noise is Gaussian."""
-        return self.laplace_part == 0.0
-
 
 def unit_estimate(statistics: NoisyStatistics, n_rows: float | None) -> UnitEstimate:
     """Undo the lattice, merge the private trace and divide by the number of rows."""

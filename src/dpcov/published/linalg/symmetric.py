@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpcov.errors import NumericError, UsageError
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 
 class EigenSystem(NamedTuple):
