@@ -151,7 +151,7 @@ class StratifiedNuclear(Mechanism[NuclearScales]):
             assert calibration.whole_scale is not None
             return _draw_as_one(moments, 0, calibration.whole_scale, entropy, AS_ONE)
         noise = discrete_laplace(calibration.trace_scale, self.shells, entropy)
-        traces, d = noisy_traces(moments, noise), problem.n_features
+        traces, d = noisy_traces(moments.strata, noise), problem.n_features
         scale = _up(calibration.matrix_scale)
         # Folds and groups follow from noisy traces alone, so choosing them is free.
         if calibration.folded_scale is not None:
