@@ -175,9 +175,9 @@ def entry_std(calibration: Calibration, problem: Problem) -> float:
     if isinstance(cost, ZCDP):
         return moved / sqrt(2 * cost.rho)
     # Nuclear-norm noise of this scale, and a tenth for traces.
-    scale = (2 if problem.neighbors == "replace-one" else 1) * problem.rows_per_person
     assert isinstance(cost, PureDP)
-    return sqrt(off_diagonal_variance(problem.n_features)) * scale / (0.9 * float(cost.epsilon))
+    std = sqrt(off_diagonal_variance(problem.n_features)) * problem.moved_rows
+    return std / (0.9 * float(cost.epsilon))
 
 
 def _starts() -> np.ndarray:
