@@ -247,9 +247,7 @@ def _sum_in_units_of(moments: Moments, unit: int, shells: range) -> NDArray[np.f
 
 
 def _law(matrix: Fraction, trace: Fraction, row_count: Fraction | None, d: int) -> NoiseLaw:
-    # Variances of this rotation-invariant law follow from its mean square and its trace's.
-    off_diagonal = ullman.off_diagonal_variance(d)
-    diagonal = ullman.mean_square(d) / d - (d - 1) * off_diagonal
+    diagonal, off_diagonal = ullman.entry_variances("nuclear", d)
     squared = float(matrix) ** 2
     return noise_law(
         "symmetric nuclear norm, traces discrete laplace",

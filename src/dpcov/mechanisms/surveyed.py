@@ -264,8 +264,6 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         found = self._scales(dict(zip(self.columns, spreads, strict=True)))
         notes = [f"centers and scales of the columns were found with {calibration.survey}"]
         full, first_look = Geometry(columns=found), Fraction(0)
-        levels = sum(column.kind == "category" for column in self.declared)
-        sizes = self._n_features, levels
         if calibration.first is not None:
             energies = []
             for column, of_levels in zip(self.columns, spreads, strict=True):
@@ -277,8 +275,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             else:
                 first_look = FIRST_LOOK
                 look = part_of(costs[1], first_look)
-                std = entry_std(calibration.first, problem)
-                usual = find_lengths(ask, full, look, problem, entropy, std, *sizes)
+                usual = self._lengths(ask, full, look, calibration.first, problem, entropy, 0.0)
             shortened = self._shortened(full, usual)
             linear = self._linear(ask, shortened, calibration.first, problem, entropy)
             # No row is scaled down before lengths are measured.
@@ -293,9 +290,23 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         look = part_of(costs[1], 1 - first_look)
         losses = calibration.losses
         loss_std = 0.0 if losses is None else CountNoise(losses, problem).std(disjoint=True)
-        std = entry_std(calibration.inner, problem)
-        lengths = find_lengths(ask, full, look, problem, entropy, std, *sizes, loss_std)
+        lengths = self._lengths(ask, full, look, calibration.inner, problem, entropy, loss_std)
         return self._shortened(full, lengths), lengths, notes
+
+    def _lengths(
+        self,
+        ask: Ask,
+        geometry: Geometry,
+        cost: Cost,
+        rest: Calibration,
+        problem: Problem,
+        entropy: Entropy,
+        loss_std: float,
+    ) -> Shortening:
+        std = entry_std(rest, problem)
+        levels = sum(column.kind == "category" for column in self.declared)
+        features = self._n_features
+        return find_lengths(ask, geometry, cost, problem, entropy, std, features, levels, loss_std)
 
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.
