@@ -203,7 +203,7 @@ def spent(monkeypatch):
 
     recorded(surveyed, "survey", lambda given: given[2])
     recorded(surveyed, "find_lengths", lambda given: given[2])
-    recorded(surveyed.AskedInside, "publish", lambda given: given[2].cost)
+    recorded(surveyed, "with_losses", lambda given: given[2].cost)
     for mechanism in (Gaussian, Nuclear, Stratified, StratifiedNuclear):
         recorded(mechanism, "draw", lambda given: given[2].promise)
     return costs

@@ -48,6 +48,11 @@ class Problem:
     def __post_init__(self) -> None:
         make_plain(self)
 
+    @property
+    def moved_rows(self) -> int:
+        """Rows in which neighbors differ: replacing takes old ones away and adds new ones."""
+        return self.rows_per_person * (2 if self.neighbors == "replace-one" else 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:

@@ -129,10 +129,8 @@ def adaptive_shares(noisy_values: Array, margin: float, cost: Cost) -> list[Frac
 
 def direction_exponent(cost: Cost, problem: Problem, exponent: Exponent) -> float:
     """The kappa of exp(kappa u' S u) that a cost buys (eigenvectors.md, Theorem 1)."""
-    k = problem.rows_per_person
     if exponent == "paper":
         squared = cost.epsilon**2 if isinstance(cost, PureDP) else 2 * cost.rho
-        return root_down(squared / (4 * k) ** 2)
-    interval = 2 * k if problem.neighbors == "replace-one" else k
+        return root_down(squared / (4 * problem.rows_per_person) ** 2)
     squared = cost.epsilon**2 if isinstance(cost, PureDP) else 8 * cost.rho
-    return root_down(squared / interval**2)
+    return root_down(squared / problem.moved_rows**2)

@@ -100,7 +100,8 @@ def find_lengths(
     noise = CountNoise(cost, problem)
     sums = np.add.reduceat(answer.counts[0][MISSING + 1 :], starts[:-1])
     counts = 1.0 * sums + noise.draw(len(sums), entropy, disjoint=True)
-    edges = _energy(starts)
+    with np.errstate(divide="ignore"):
+        edges = starts / CELLS / (1 - starts / CELLS)
     std = noise.std(disjoint=True)
     last = last_ring(counts, std, noise.evidence(std, _FALSE_BINS / (len(RUNS) * len(counts))))
     if last is None:
@@ -175,9 +176,9 @@ def entry_std(calibration: Calibration, problem: Problem) -> float:
     if isinstance(cost, ZCDP):
         return moved / sqrt(2 * cost.rho)
     # Nuclear-norm noise of this scale, and a tenth for traces.
-    scale = (2 if problem.neighbors == "replace-one" else 1) * problem.rows_per_person
     assert isinstance(cost, PureDP)
-    return sqrt(off_diagonal_variance(problem.n_features)) * scale / (0.9 * float(cost.epsilon))
+    std = sqrt(off_diagonal_variance(problem.n_features)) * problem.moved_rows
+    return std / (0.9 * float(cost.epsilon))
 
 
 def _starts() -> np.ndarray:
@@ -185,8 +186,3 @@ def _starts() -> np.ndarray:
     energies = 2.0 ** (np.arange(_SHORTEST, 25) / 2)
     inner = np.floor(energies / (1 + energies) * CELLS).astype(np.intp)
     return np.unique(np.concatenate([[0], inner, [CELLS]]))
-
-
-def _energy(cells: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return cells / CELLS / (1 - cells / CELLS)

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpcov.data.geometry import Geometry
-from dpcov.data.losses import LossQuestion
-from dpcov.data.moments import Moments
+from dpcov.data.losses import Losses, LossQuestion
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.finished import Cost
@@ -37,60 +36,18 @@ def loss_noise(cost: Cost, problem: Problem) -> CountNoise:
     return noise
 
 
-class AskedInside:
-    """Answers the questions of a mechanism in a geometry, and asks for losses in the same pass.
+def loss_question(
+    geometry: Geometry, columns: Sequence[EncodedColumn], cost: Cost, limit: float
+) -> LossQuestion:
+    """What rows lose in the columns of numbers, in a geometry.
 
     Parameters
     ----------
     columns : sequence of EncodedColumn
         With an intercept first.
-    cost : Cost, optional
-        Of the losses; None: they are not asked.
     limit : float
         What a row loses at most, in squared encoded units.
     """
-
-    def __init__(
-        self,
-        ask: Ask,
-        geometry: Geometry,
-        columns: Sequence[EncodedColumn],
-        cost: Cost | None,
-        limit: float,
-    ) -> None:
-        self._ask, self._geometry = ask, geometry
-        self._losses = None if cost is None else _question(geometry, columns, cost, limit)
-        self._moments: Moments | None = None
-
-    def __repr__(self) -> str:
-        return "AskedInside(<sensitive>)"
-
-    def __call__(self, question: Any) -> Any:
-        """The answer, exact and sensitive."""
-        question = replace(question, geometry=self._geometry, watched=True)
-        if not isinstance(question, MomentsQuestion):
-            return self._ask(question)
-        self._moments = self._ask(replace(question, losses=self._losses))
-        return self._moments
-
-    def publish(
-        self, made: NoisyStatistics, noise: CountNoise, counted: float, entropy: Entropy
-    ) -> NoisyStatistics:
-        """Statistics with noisy losses, of which ``counted`` is the part below the limit."""
-        assert self._moments is not None and self._moments.losses is not None
-        losses = self._moments.losses
-        noisy = losses.sums + noise.draw(len(losses.sums), entropy, disjoint=True)
-        law = LossLaw(
-            unit=losses.question.limit / LOSS_UNITS,
-            variance=str(round(noise.std(disjoint=True) ** 2)),
-            counted=counted,
-        )
-        return replace(made, arrays={**made.arrays, "losses": noisy}, losses=law)
-
-
-def _question(
-    geometry: Geometry, columns: Sequence[EncodedColumn], cost: Cost, limit: float
-) -> LossQuestion:
     middles = np.zeros(len(columns))
     if geometry.linear is not None:
         # Rows are scaled down toward what is mapped to zero.
@@ -103,3 +60,27 @@ def _question(
         limit=limit,
         in_l2=isinstance(cost, ZCDP),
     )
+
+
+def asked_inside(ask: Ask, geometry: Geometry, losses: LossQuestion | None) -> Ask:
+    """Ask the same table in a geometry, and for losses in the same pass as for moments."""
+
+    def answer(question: Any) -> Any:
+        question = replace(question, geometry=geometry, watched=True)
+        is_of_moments = isinstance(question, MomentsQuestion)
+        return ask(replace(question, losses=losses) if is_of_moments else question)
+
+    return Ask(answer)
+
+
+def with_losses(
+    made: NoisyStatistics, losses: Losses, noise: CountNoise, counted: float, entropy: Entropy
+) -> NoisyStatistics:
+    """Statistics with noisy losses, of which ``counted`` is the part below the limit."""
+    noisy = losses.sums + noise.draw(len(losses.sums), entropy, disjoint=True)
+    law = LossLaw(
+        unit=losses.question.limit / LOSS_UNITS,
+        variance=str(round(noise.std(disjoint=True) ** 2)),
+        counted=counted,
+    )
+    return replace(made, arrays={**made.arrays, "losses": noisy}, losses=law)

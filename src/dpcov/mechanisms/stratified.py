@@ -18,15 +18,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, sqrt
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
-from dpcov.data.moments import DEFAULT_BITS, Bits, Moments, MomentsSpec, part_energies
+from dpcov.data.moments import (
+    DEFAULT_BITS,
+    Bits,
+    Moments,
+    MomentsSpec,
+    StratumMoments,
+    part_energies,
+)
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
-from dpcov.mechanisms.blocks.clip_search import shell_counts
+from dpcov.mechanisms.blocks.clip_search import noisy_traces, shell_counts
 from dpcov.mechanisms.blocks.finished import noise_law
 from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT, even_variance, symmetric_noise
 from dpcov.mechanisms.stratified_fit import Cells, count_weight, fineness, shell_to_fit
@@ -54,13 +61,6 @@ class _Edges:
     place: int = 0
     energy: Fraction = Fraction(1)
     shell: int | None = None
-
-
-class _Shell(NamedTuple):
-    """Sums over the rows of a shell in units of its radius, as they are and at full length."""
-
-    sscp: ExactSum
-    normalized: ExactSum | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
         moments, d = ask(self.question(problem)), problem.n_features
         variance, trace_variance = calibration.diagonal_variance, calibration.trace_variance
         shells, edges = _shells(moments, _Edges()), _Edges()
-        traces = _noisy_traces(shells, trace_variance, entropy)
+        traces = noisy_traces(shells, rounded_gaussian(trace_variance, len(shells), entropy))
         # What follows from noisy traces may follow from anything public.
         sought, look = d - problem.n_indicators, None
         if moments.spec.parts > 1:
@@ -148,7 +148,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
             left *= (1 + weight) * edges.energy**2
             variance, trace_variance = 2 * ceil(left / 2), ceil(left / weight)
             shells = _shells(moments, edges)
-            traces = _noisy_traces(shells, trace_variance, entropy)
+            traces = noisy_traces(shells, rounded_gaussian(trace_variance, len(shells), entropy))
         # Runs follow from noisy traces alone, so choosing them is free.
         step = len(shells) // problem.n_groups
         runs = [
@@ -213,12 +213,6 @@ class Stratified(Mechanism[StratifiedCalibration]):
         return _Edges(place=place, energy=energy, shell=edge // parts + (place > 0))
 
 
-def _noisy_traces(shells: Sequence[_Shell], variance: int, entropy: Entropy) -> list[int]:
-    # Python's integers: a trace may leave 64 bits.
-    noise = rounded_gaussian(variance, len(shells), entropy)
-    return [shell.sscp.trace() + int(z) for shell, z in zip(shells, noise, strict=True)]
-
-
 def _notes(edges: _Edges) -> tuple[str, ...]:
     if not edges.place:
         return ()
@@ -237,41 +231,38 @@ def _counts_rows(problem: Problem) -> bool:
     return problem.neighbors == "add-remove-one" or problem.n_groups > 1
 
 
-def _shells(moments: Moments, edges: _Edges) -> list[_Shell]:
+def _shells(moments: Moments, edges: _Edges) -> list[StratumMoments]:
     """Sums over the shells of all groups, in units of twice the radius where they are fitted.
 
     Sums of smaller and of shortened rows are rounded down.
     """
-    parts, place = moments.spec.parts, edges.place
+    parts, place, strata = moments.spec.parts, edges.place, moments.strata
     if parts == 1:
-        return [_Shell(stratum.sscp, stratum.normalized) for stratum in moments.strata]
+        return strata
     shells = []
-    for first in range(place - parts if place else 0, len(moments.strata), parts):
+    for first in range(place - parts if place else 0, len(strata), parts):
         # Parts of one whole shell, and the first ones of the next.
         border = first - place + parts
-        outer = _shell_of(moments, range(max(0, first), border))
-        inner = _shell_of(moments, range(border, min(border + place, len(moments.strata))))
+        outer = _merged(moments, strata[max(0, first) : border])
+        inner = _merged(moments, strata[border : border + place])
+        outer.n_rows += inner.n_rows
         outer.sscp.merge(inner.sscp.shifted_down(2))
-        normalized = outer.normalized
-        if normalized is not None and inner.normalized is not None:
-            normalized.merge(inner.normalized)
-            normalized = normalized.times(edges.energy.numerator)
-            normalized = normalized.shifted_down(edges.energy.denominator.bit_length() - 1)
-        shells.append(_Shell(outer.sscp, normalized))
+        if outer.normalized is not None and inner.normalized is not None:
+            outer.normalized.merge(inner.normalized)
+            scaled = outer.normalized.times(edges.energy.numerator)
+            outer.normalized = scaled.shifted_down(edges.energy.denominator.bit_length() - 1)
+        shells.append(outer)
     return shells
 
 
-def _shell_of(moments: Moments, places: range) -> _Shell:
-    sscp, normalized = ExactSum(moments.n_features), ExactSum(moments.n_features)
-    for place in places:
-        stratum = moments.strata[place]
-        sscp.merge(stratum.sscp)
-        if stratum.normalized is not None:
-            normalized.merge(stratum.normalized)
-    return _Shell(sscp, normalized if moments.spec.normalized else None)
+def _merged(moments: Moments, strata: Sequence[StratumMoments]) -> StratumMoments:
+    merged = StratumMoments(moments.n_features, normalized=moments.spec.normalized)
+    for stratum in strata:
+        merged.merge(stratum)
+    return merged
 
 
-def _run_sum(shells: Sequence[_Shell], run: Run) -> ExactSum:
+def _run_sum(shells: Sequence[StratumMoments], run: Run) -> ExactSum:
     # Sum a run of shells in units of its first one; smaller shells are rounded down.
     total = ExactSum(shells[run.first].sscp.dimension)
     # Rows of larger shells are shortened to the first one's radius or, where they were not gathered

@@ -151,7 +151,7 @@ class StratifiedNuclear(Mechanism[NuclearScales]):
             assert calibration.whole_scale is not None
             return _draw_as_one(moments, 0, calibration.whole_scale, entropy, AS_ONE)
         noise = discrete_laplace(calibration.trace_scale, self.shells, entropy)
-        traces, d = noisy_traces(moments, noise), problem.n_features
+        traces, d = noisy_traces(moments.strata, noise), problem.n_features
         scale = _up(calibration.matrix_scale)
         # Folds and groups follow from noisy traces alone, so choosing them is free.
         if calibration.folded_scale is not None:
@@ -247,9 +247,7 @@ def _sum_in_units_of(moments: Moments, unit: int, shells: range) -> NDArray[np.f
 
 
 def _law(matrix: Fraction, trace: Fraction, row_count: Fraction | None, d: int) -> NoiseLaw:
-    # Variances of this rotation-invariant law follow from its mean square and its trace's.
-    off_diagonal = ullman.off_diagonal_variance(d)
-    diagonal = ullman.mean_square(d) / d - (d - 1) * off_diagonal
+    diagonal, off_diagonal = ullman.entry_variances("nuclear", d)
     squared = float(matrix) ** 2
     return noise_law(
         "symmetric nuclear norm, traces discrete laplace",

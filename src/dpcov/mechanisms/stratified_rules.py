@@ -16,7 +16,7 @@ from dpcov.published.estimate.strata import FEW_FEATURES
 CLEAR_ALONE = 5.0
 
 # The same next to an inhabited shell; j shells above one it is √(9 + 2 ln 4^j), as in
-# linalg.strata.
+# published.estimate.strata.
 CLEAR_NEARBY = 3.0
 
 # In more dimensions than ``SMALL_DIMENSION``, a shell above the inhabited ones with a trace of so

@@ -14,14 +14,13 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Problem, check_budget
-from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.blocks.finished import part_of
 from dpcov.mechanisms.survey import all_levels, check_cost, pays
-from dpcov.mechanisms.surveyed import LENGTHS, Surveyed, SurveyedCalibration
+from dpcov.mechanisms.surveyed import LENGTHS, Surveyed, SurveyedCalibration, one_gaussian
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
-from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.privacy.guarantee import ZCDP
 
 
 class SurveyAlone(Surveyed):
@@ -42,16 +41,7 @@ class SurveyAlone(Surveyed):
     def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
         """The whole budget is the survey's (survey.md, Theorem 5)."""
         check_budget(budget)
-        promise, multiplier = budget.promise, None
-        survey: Cost
-        if isinstance(promise, PureDP):
-            survey = promise
-        elif isinstance(promise, ZCDP):
-            survey, multiplier = promise, sqrt_down(1 / (2 * promise.rho))
-        else:
-            # Counts with Gaussian noise compose to one Gaussian mechanism of this multiplier.
-            multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta)
-            survey = ZCDP(rho=1 / (2 * multiplier**2))
+        survey = one_gaussian(budget.promise)
         of_columns = part_of(survey, 1 - LENGTHS)
         check_cost(of_columns, self.columns, problem)
         if not pays(of_columns, self.columns, problem):
@@ -66,7 +56,11 @@ class SurveyAlone(Surveyed):
             )
         inner = self.inner.calibrate(problem, self.coming)
         return SurveyedCalibration(
-            promise=promise, noise_multiplier=multiplier, survey=survey, inner=inner
+            promise=budget.promise,
+            # Counts with Gaussian noise compose to one Gaussian mechanism of this multiplier.
+            noise_multiplier=sqrt_down(1 / (2 * survey.rho)) if isinstance(survey, ZCDP) else None,
+            survey=survey,
+            inner=inner,
         )
 
     def draw(  # type: ignore[override]

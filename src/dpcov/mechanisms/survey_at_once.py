@@ -223,8 +223,7 @@ def _together(cells: Cells) -> int:
 def _middle_rate(cost: Cost, problem: Problem) -> Fraction:
     assert isinstance(cost, PureDP)
     # Removed rows raise no cost of a cell, so that add-remove-one needs half the noise.
-    moved = problem.rows_per_person * (2 if problem.neighbors == "replace-one" else 1)
-    return cost.epsilon / moved
+    return cost.epsilon / problem.moved_rows
 
 
 def _radius_rate(cost: PureDP, problem: Problem) -> Fraction:

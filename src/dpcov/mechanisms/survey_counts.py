@@ -62,8 +62,8 @@ class CountNoise:
 
     def _moved(self, disjoint: bool) -> int:
         # One of two cells loses k rows and the other gains them when rows are replaced.
-        moved = 2 if disjoint and self.problem.neighbors == "replace-one" else 1
-        return moved * self.problem.rows_per_person * self.unit
+        rows = self.problem.moved_rows if disjoint else self.problem.rows_per_person
+        return rows * self.unit
 
     def _squared_scale(self, disjoint: bool) -> Fraction:
         moved = self._moved(disjoint)

@@ -34,7 +34,7 @@ from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
-from dpcov.mechanisms.losses import AskedInside, loss_noise
+from dpcov.mechanisms.losses import asked_inside, loss_noise, loss_question, with_losses
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey, weight
 from dpcov.mechanisms.survey_counts import CountNoise, Spread
@@ -202,40 +202,24 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def _split(
         self, problem: Problem, budget: Budget, share: Fraction, first: Fraction = Fraction(0)
     ) -> SurveyedCalibration:
-        promise = budget.promise
-        whole_table = replace(problem, n_groups=1)
         losses = LOSSES * self._asks_losses(problem)
         rest = 1 - share - first - losses
-
-        def calibrated(**part: Fraction) -> Calibration:
-            found: Calibration = self.inner.calibrate(problem, Budget(**part))
-            return found
-
-        if isinstance(promise, PureDP):
-            epsilon = promise.epsilon
-            return SurveyedCalibration(
-                promise=promise,
-                survey=PureDP(epsilon=epsilon * share),
-                first=_first(whole_table, Budget(epsilon=epsilon * first)) if first else None,
-                losses=PureDP(epsilon=epsilon * losses) if losses else None,
-                inner=calibrated(epsilon=epsilon * rest),
-            )
-        if isinstance(promise, ZCDP):
-            whole = promise.rho
-        else:
-            # One Gaussian mechanism of this multiplier keeps the promise, and so do several.
-            multiplier = gaussian_noise_multiplier(promise.epsilon, promise.delta)
-            whole = 1 / (2 * multiplier**2)
-        inner = calibrated(rho=whole * rest)
-        if inner.noise_multiplier is None:
-            whole = budget.zcdp_rho()
-            inner = calibrated(rho=whole * rest)
+        whole = one_gaussian(budget.promise)
+        inner = _calibrated(self.inner, problem, part_of(whole, rest))
+        # Noise of another law keeps the promise through zCDP.
+        if isinstance(budget.promise, ApproxDP) and inner.noise_multiplier is None:
+            whole = ZCDP(rho=budget.zcdp_rho())
+            inner = _calibrated(self.inner, problem, part_of(whole, rest))
+        drawn_first = None
+        if first:
+            whole_table, plain = replace(problem, n_groups=1), _plain(budget.promise)
+            drawn_first = _calibrated(plain, whole_table, part_of(whole, first))
         return SurveyedCalibration(
-            promise=promise,
-            noise_multiplier=_together(inner, whole * (1 - rest), promise),
-            survey=ZCDP(rho=whole * share),
-            first=_first(whole_table, Budget(rho=whole * first)) if first else None,
-            losses=ZCDP(rho=whole * losses) if losses else None,
+            promise=budget.promise,
+            noise_multiplier=_together(inner, part_of(whole, 1 - rest), budget.promise),
+            survey=part_of(whole, share),
+            first=drawn_first,
+            losses=part_of(whole, losses) if losses else None,
             inner=inner,
         )
 
@@ -250,14 +234,18 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         if calibration.survey is None:
             return self.inner.draw(ask.under(None), calibration.inner, problem, entropy)
         geometry, lengths, notes = self.find(ask, calibration, problem, entropy)
-        columns = geometry.apply(self.declared)
-        asked = AskedInside(ask, geometry, self.declared, calibration.losses, lengths.limit)
-        made = self.inner.draw(Ask(asked), calibration.inner, problem, entropy)
+        columns, cost, losses = geometry.apply(self.declared), calibration.losses, None
+        if cost is not None:
+            losses = loss_question(geometry, self.declared, cost, lengths.limit)
+        asked = asked_inside(ask, geometry, losses)
+        made = self.inner.draw(asked, calibration.inner, problem, entropy)
         made = made if geometry.linear is None else with_map(made, geometry.linear)
-        if calibration.losses is not None:
-            noise = loss_noise(calibration.losses, problem)
-            made = asked.publish(made, noise, lengths.counted, entropy)
-            notes.append(f"what columns lost was found with {calibration.losses}")
+        if cost is not None:
+            # The inner mechanism has asked this, and its first answer is kept.
+            exact = asked(self.inner.question(problem)).losses
+            assert exact is not None
+            made = with_losses(made, exact, loss_noise(cost, problem), lengths.counted, entropy)
+            notes.append(f"what columns lost was found with {cost}")
         return replace(
             made,
             columns=columns,
@@ -370,9 +358,16 @@ def _plain(promise: Promise) -> Mechanism[Any]:
     return Nuclear() if isinstance(promise, PureDP) else Gaussian()
 
 
-def _first(problem: Problem, budget: Budget) -> Calibration:
-    found: Calibration = _plain(budget.promise).calibrate(problem, budget)
+def _calibrated(mechanism: Mechanism[Any], problem: Problem, cost: Cost) -> Calibration:
+    found: Calibration = mechanism.calibrate(problem, Budget(**vars(cost)))
     return found
+
+
+def one_gaussian(promise: Promise) -> Cost:
+    """All that may be spent: parts of an (epsilon, delta) make one Gaussian mechanism together."""
+    if isinstance(promise, ApproxDP):
+        return ZCDP(rho=1 / (2 * gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2))
+    return promise
 
 
 def _resolves(first: Calibration | None, problem: Problem, n_features: int) -> bool:
@@ -383,11 +378,11 @@ def _resolves(first: Calibration | None, problem: Problem, n_features: int) -> b
     return 2 * sqrt(n_features) * std <= RESOLVED
 
 
-def _together(inner: Calibration, rho: Fraction, promise: ZCDP | ApproxDP) -> Fraction | None:
+def _together(inner: Calibration, cost: Cost, promise: Promise) -> Fraction | None:
     """Multiplier of the one Gaussian mechanism that the survey and the other one make."""
-    if inner.noise_multiplier is None:
+    if inner.noise_multiplier is None or isinstance(cost, PureDP):
         return None
-    multiplier = sqrt_down(1 / (1 / inner.noise_multiplier**2 + 2 * rho))
+    multiplier = sqrt_down(1 / (1 / inner.noise_multiplier**2 + 2 * cost.rho))
     exceeds = isinstance(promise, ApproxDP) and (
         gaussian_delta(multiplier, promise.epsilon) > promise.delta
     )

@@ -12,8 +12,10 @@ Gaussian noise  of one with the sum.  The largest δ is kept, and its ε follows
 other (ε, δ)    ε and δ add up.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from typing import Any
 
 from dpcov.errors import UsageError
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
@@ -35,40 +37,36 @@ def spend_of(promise: Promise, mechanism: str, *, is_gaussian: bool) -> Spend:
 
 def together(spends: Sequence[Spend]) -> Promise:
     """What holds for all of them at once."""
-    promises = [spend.promise for spend in spends]
-    if all(isinstance(promise, PureDP) for promise in promises):
-        return PureDP(epsilon=_sum(promises, "epsilon"))
-    if not any(isinstance(promise, ApproxDP) for promise in promises):
-        return ZCDP(rho=sum((spend.best_rho() or Fraction(0) for spend in spends), Fraction(0)))
-    if all(spend.noise_multiplier for spend in spends):
-        inverse = sum(1 / spend.noise_multiplier**2 for spend in spends if spend.noise_multiplier)
-        delta = max(promise.delta for promise in promises if isinstance(promise, ApproxDP))
+    deltas = [spend.promise.delta for spend in spends if isinstance(spend.promise, ApproxDP)]
+    multipliers = [spend.noise_multiplier for spend in spends if spend.noise_multiplier]
+    if deltas and len(multipliers) == len(spends):
+        inverse = sum(1 / multiplier**2 for multiplier in multipliers)
+        delta = max(deltas)
         return ApproxDP(epsilon=_epsilon(sqrt_down(1 / Fraction(inverse)), delta), delta=delta)
-    _refuse_rho(promises)
-    return ApproxDP(epsilon=_sum(promises, "epsilon"), delta=_sum(promises, "delta"))
+    return _joint(spends, sum)
 
 
 def largest(spends: Sequence[Spend]) -> Promise:
     """What holds for everybody where nobody is in the tables of two releases."""
+    return _joint(spends, max)
+
+
+def _joint(spends: Sequence[Spend], join: Callable[[Iterable[Fraction]], Any]) -> Promise:
     promises = [spend.promise for spend in spends]
+
+    def joined(name: str) -> Fraction:
+        return Fraction(join(getattr(promise, name, Fraction(0)) for promise in promises))
+
+    if all(isinstance(promise, PureDP) for promise in promises):
+        return PureDP(epsilon=joined("epsilon"))
     if not any(isinstance(promise, ApproxDP) for promise in promises):
-        if all(isinstance(promise, PureDP) for promise in promises):
-            return PureDP(epsilon=_most(promises, "epsilon"))
-        return ZCDP(rho=max(spend.best_rho() or Fraction(0) for spend in spends))
-    _refuse_rho(promises)
-    return ApproxDP(epsilon=_most(promises, "epsilon"), delta=_most(promises, "delta"))
-
-
-def _most(promises: Sequence[Promise], name: str) -> Fraction:
-    return max(getattr(promise, name, Fraction(0)) for promise in promises)
-
-
-def _refuse_rho(promises: Sequence[Promise]) -> None:
+        return ZCDP(rho=Fraction(join(spend.best_rho() or Fraction(0) for spend in spends)))
     if any(isinstance(promise, ZCDP) for promise in promises):
         raise UsageError(
             "A rho and an (epsilon, delta) have no common sum. Combine releases whose budgets are "
             "of one kind."
         )
+    return ApproxDP(epsilon=joined("epsilon"), delta=joined("delta"))
 
 
 def divided(total: Promise, weights: Sequence[int]) -> list[Promise]:
@@ -94,17 +92,8 @@ def divided(total: Promise, weights: Sequence[int]) -> list[Promise]:
     return [ApproxDP(epsilon=epsilon, delta=total.delta) for epsilon in found]
 
 
-def _sum(promises: Sequence[Promise], name: str) -> Fraction:
-    return sum((getattr(promise, name, Fraction(0)) for promise in promises), Fraction(0))
-
-
 def _epsilon(multiplier: Fraction, delta: Fraction) -> Fraction:
-    # The smallest multiple of a step, found from above, at which the delta is met.
-    low, high = 0, 1
-    while gaussian_delta(multiplier, high * _STEP) > delta:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        met = gaussian_delta(multiplier, middle * _STEP) <= delta
-        low, high = (low, middle) if met else (middle, high)
-    return high * _STEP
+    # The smallest multiple of a step at which the delta is met; no releases need 10^12 together.
+    steps = range(1, 10**18)
+    is_met = bisect_left(steps, True, key=lambda n: gaussian_delta(multiplier, n * _STEP) <= delta)
+    return steps[is_met] * _STEP

@@ -40,8 +40,8 @@ def scalar(problem: Problem) -> Sensitivity:
 
 def eigenvalues(problem: Problem) -> Sensitivity:
     """Of the sorted eigenvalues of the sscp; also its nuclear (l1) and Frobenius (l2) norm."""
-    k, moved = Fraction(problem.rows_per_person), _moved_rows(problem)
-    return Sensitivity(l1=moved * k, l2_squared=moved * k**2)
+    moved = Fraction(problem.moved_rows)
+    return Sensitivity(l1=moved, l2_squared=moved * problem.rows_per_person)
 
 
 def upper_triangle(problem: Problem) -> Sensitivity:
@@ -51,12 +51,7 @@ def upper_triangle(problem: Problem) -> Sensitivity:
     if problem.neighbors == "replace-one":
         # laplace.md, Lemma 2: attained for d = 1 and every even d.
         l1 = Fraction(1) if d == 1 else sqrt_up(Fraction(d**2, 2) + d + 1)
-    return Sensitivity(l1=k * l1, l2_squared=_moved_rows(problem) * k**2)
-
-
-def _moved_rows(problem: Problem) -> int:
-    # Replacing takes an old row away and adds a new one.
-    return 2 if problem.neighbors == "replace-one" else 1
+    return Sensitivity(l1=k * l1, l2_squared=problem.moved_rows * k)
 
 
 def affordable_epsilon(cost: Cost) -> Fraction:

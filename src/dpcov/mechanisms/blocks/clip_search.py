@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.moments import Moments
+from dpcov.data.moments import Moments, StratumMoments
 from dpcov.mechanisms.blocks.additive_noise import laplaces
 from dpcov.noise.entropy import Entropy
 from dpcov.published.linalg.symmetric import Array
@@ -179,11 +179,10 @@ def outlier_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts[:-1])])
 
 
-def noisy_traces(moments: Moments, noise: Iterable[int]) -> list[int]:
+def noisy_traces(shells: Iterable[StratumMoments], noise: Iterable[int]) -> list[int]:
     """Add noise to the trace of every shell, in the shell's lattice units."""
     # Python's integers: a trace may leave 64 bits.
-    strata = moments.strata
-    return [stratum.sscp.trace() + int(z) for stratum, z in zip(strata, noise, strict=True)]
+    return [shell.sscp.trace() + int(z) for shell, z in zip(shells, noise, strict=True)]
 
 
 def clipped_trace(moments: Moments, shell: int) -> float:
