@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, localcontext
 from fractions import Fraction
 from math import exp, sqrt
 
@@ -13,7 +14,7 @@ import dpcov
 from dpcov.errors import BudgetError, PrivacyWarning
 from dpcov.privacy.convert import zcdp_rho
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.privacy.meaning import certainty, detection
+from dpcov.privacy.meaning import certainty, detection, rounded_up
 from tests.contracts.test_mechanisms import UnreadSource
 
 X = np.random.default_rng(0).normal(size=(200, 4)) / 4
@@ -105,3 +106,13 @@ TAKEN = [
 def test_small_deltas_are_taken_and_large_ones_on_demand(ledger, delta, neighbors, insists):
     release(ledger, delta, neighbors=neighbors, accept_large_delta=insists)
     assert [entry.state for entry in ledger.entries("people")] == ["committed"]
+
+
+@pytest.mark.parametrize("rounding", [ROUND_FLOOR, ROUND_HALF_EVEN])
+def test_what_is_said_does_not_depend_on_the_decimal_context_of_the_caller(rounding):
+    promise, odds = PureDP(epsilon=Fraction("1.2345")), exp(1.2345)
+    with localcontext(Context(prec=3, rounding=rounding)):
+        exact, rounded = certainty(promise), rounded_up(Fraction(10**40 + 1, 10**40))
+
+    assert exact == certainty(promise) and float(exact) > odds / (odds + 1) - 1e-12
+    assert rounded == Fraction("1.01")

@@ -4,6 +4,7 @@ Contract: an attacker can do at most what is said here; every number is rounded 
 """
 
 import warnings
+from decimal import ROUND_CEILING, Context, localcontext
 from fractions import Fraction
 
 from dpcov.errors import BudgetError, PrivacyWarning
@@ -15,6 +16,9 @@ LARGEST_QUIET_EPSILON = Fraction(4)
 USUAL_DELTA = Fraction(1, 10**6)
 # Where the number of rows is private, delta cannot be compared with it.
 LARGEST_PRIVATE_DELTA = Fraction(1, 1000)
+
+# Whatever decimal context the caller has set.
+_UPWARD = Context(prec=60, rounding=ROUND_CEILING)
 
 
 def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> None:
@@ -98,10 +102,12 @@ def _points(promise: Promise) -> list[tuple[Fraction, Fraction]]:
 
 def exponential(epsilon: Fraction) -> Fraction:
     """e^epsilon, rounded up."""
-    # The factor exceeds the rounding error of 28 digits.
-    return round_up(to_decimal(epsilon).exp() * (1 + to_decimal(Fraction(1, 10**20))))
+    with localcontext(_UPWARD):
+        # The factor exceeds the rounding error of exp, which goes to the nearest number.
+        return round_up(to_decimal(epsilon).exp() * (1 + to_decimal(Fraction(1, 10**20))))
 
 
 def rounded_up(value: Fraction, digits: int = 3) -> Fraction:
     """Return the next larger number of few digits."""
-    return round_up(to_decimal(value), digits)
+    with localcontext(_UPWARD):
+        return round_up(to_decimal(value), digits)
