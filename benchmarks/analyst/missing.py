@@ -19,10 +19,11 @@ import pandas as pd
 from msgspec.structs import replace as changed
 
 import dpcov
-from benchmarks.analyst.__main__ import budget_of
-from benchmarks.analyst.page import DOCS, filled
-from benchmarks.analyst.tables import Table, made, nhanes
+from benchmarks.analyst.page import DOCS
+from benchmarks.analyst.tables import Table, budget_of, made, nhanes
 from benchmarks.data import data_directory
+from benchmarks.measured import filled
+from benchmarks.measured import table as markdown
 from dpcov import SeededEntropy
 from dpcov.analysis import coefficient_intervals, correlation_intervals, mean_intervals
 from dpcov.published.estimate.present import MissingAs
@@ -135,14 +136,14 @@ def block(found: pd.DataFrame) -> str:
     """The table of the page."""
     head = ["missing", "read as", "bias", "noise", "bias of means", "noise of means"]
     head += ["means held", "correlations held", "coefficients held"]
-    rows = [head, ["---"] * len(head)]
+    rows = [head]
     for line in found.itertuples():
         what = f"{line.share:.0%}, {line.how}" if line.share else "none"
         sizes = (line.bias, line.noise, line.mean_bias, line.mean_noise)
         kinds = (line.means, line.correlations, line.coefficients)
         held = ["" if np.isnan(each) else f"{each:.1%}" for each in kinds]
         rows.append([what, line.reading, *(f"{size:.3f}" for size in sizes), *held])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return markdown(rows)
 
 
 def main() -> None:

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-import dpcov
-from benchmarks.analyst.__main__ import budget_of, tables
+from benchmarks.analyst.__main__ import tables
 from benchmarks.analyst.measure import Correlations
 from benchmarks.analyst.tables import Table
 from benchmarks.data import data_directory
-from dpcov import Release, SeededEntropy
+from benchmarks.measured import heading, row
+from dpcov import Release
 from dpcov.analysis import (
     coefficient_intervals,
     correlation_intervals,
@@ -66,9 +66,7 @@ def _held(found: IntervalTable, chosen: slice | np.ndarray, values: np.ndarray) 
 def lines(directory: Path, repetitions: int) -> Iterator[str]:
     """A line of Markdown for every table, budget and width."""
     kinds = "correlations hold", "means", "variances", "coefficients"
-    head = "table", "epsilon", "bounds", "width", *kinds
-    yield "| " + " | ".join(head) + " |"
-    yield "| " + " | ".join(["---"] * len(head)) + " |"
+    yield heading(("table", "epsilon", "bounds", "width", *kinds))
     for table in tables(directory, list(NAMES)):
         population, n_rows = Population(table), min(MOST_ROWS, len(table.frame))
         for epsilon in EPSILONS:
@@ -76,17 +74,12 @@ def lines(directory: Path, repetitions: int) -> Iterator[str]:
                 scores = []
                 for seed in range(repetitions):
                     rows = table.frame.sample(n_rows, replace=True, random_state=seed)
-                    release = dpcov.release(
-                        rows.reset_index(drop=True),
-                        schema=table.schema(wide),
-                        budget=budget_of(epsilon),
-                        entropy=SeededEntropy(seed),
-                    )
-                    scores.append(population.scores(release))
+                    drawn = table.of(rows.reset_index(drop=True))
+                    scores.append(population.scores(drawn.release(epsilon, seed, wide)))
                 width, *held = np.mean(scores, axis=0)
-                parts = " | ".join(f"{part:.1%}" for part in held)
                 label = "as typed" if wide == 1 else f"×{wide:g}"
-                yield f"| {table.name} | {epsilon:g} | {label} | {width:.3f} | {parts} |"
+                parts = (f"{part:.1%}" for part in held)
+                yield row((table.name, f"{epsilon:g}", label, f"{width:.3f}", *parts))
 
 
 def main() -> None:
