@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import dpcov
-from benchmarks.data import MissingTable
+from benchmarks.data import file_of
 from dpcov import Budget, Categorical, Numeric, Schema, SeededEntropy
 
 NHANES = {
@@ -124,9 +124,7 @@ class Table:
 
 
 def _read(directory: Path, name: str) -> pd.DataFrame:
-    if not (directory / name).exists():
-        raise MissingTable(f"{name} is not in {directory}")
-    return pd.read_csv(directory / name)
+    return pd.read_csv(file_of(directory, name))
 
 
 def _table(name: str, frame: pd.DataFrame, bounds: dict, target: str) -> Table:
