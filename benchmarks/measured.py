@@ -73,6 +73,16 @@ def store(name: str, lines: Iterable[Sequence[str]]) -> None:
         csv.writer(file, lineterminator="\n").writerows(lines)
 
 
+def write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write rows with the same keys, if there are any."""
+    if not rows:
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def shown(page: str) -> list[str]:
     """Files whose tables stand in a page."""
     return MARK.findall(page)

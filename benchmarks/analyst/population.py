@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.analyst.__main__ import tables
-from benchmarks.analyst.measure import Correlations
+from benchmarks.analyst.measure import Correlations, held
 from benchmarks.analyst.tables import Table
 from benchmarks.data import data_directory
 from benchmarks.measured import heading, row
@@ -26,7 +26,6 @@ from dpcov.analysis import (
     mean_intervals,
     variance_intervals,
 )
-from dpcov.analysis.intervals.table import IntervalTable
 
 NAMES = ("nhanes", "credit", "adult", "airfoil", "made-1", "made-2", "made-3")
 EPSILONS, WIDE, MOST_ROWS = (1.0, 4.0), (1.0, 100.0), 8_000
@@ -48,19 +47,14 @@ class Population:
         """Median width of correlations' intervals, and the parts that hold, kind by kind."""
         found, truth = correlation_intervals(release), self.correlations
         width = float(np.median((found.upper - found.lower)[truth.apart]))
-        held = _held(found, truth.apart, truth.values[truth.pairs])
         goal, features = self.table.target, self.table.features
         return (
             width,
-            held,
-            _held(mean_intervals(release), slice(None), self._means),
-            _held(variance_intervals(release), slice(None), self._variances),
-            _held(coefficient_intervals(release, goal, features), slice(None), self._coefficients),
+            held(found, truth.values[truth.pairs], truth.apart),
+            held(mean_intervals(release), self._means),
+            held(variance_intervals(release), self._variances),
+            held(coefficient_intervals(release, goal, features), self._coefficients),
         )
-
-
-def _held(found: IntervalTable, chosen: slice | np.ndarray, values: np.ndarray) -> float:
-    return float(np.mean((found.lower[chosen] <= values) & (values <= found.upper[chosen])))
 
 
 def lines(directory: Path, repetitions: int) -> Iterator[str]:
@@ -76,9 +70,9 @@ def lines(directory: Path, repetitions: int) -> Iterator[str]:
                     rows = table.frame.sample(n_rows, replace=True, random_state=seed)
                     drawn = table.of(rows.reset_index(drop=True))
                     scores.append(population.scores(drawn.release(epsilon, seed, wide)))
-                width, *held = np.mean(scores, axis=0)
+                width, *shares = np.mean(scores, axis=0)
                 label = "as typed" if wide == 1 else f"×{wide:g}"
-                parts = (f"{part:.1%}" for part in held)
+                parts = (f"{part:.1%}" for part in shares)
                 yield row((table.name, f"{epsilon:g}", label, f"{width:.3f}", *parts))
 
 

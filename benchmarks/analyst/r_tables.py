@@ -25,7 +25,7 @@ import pandas as pd
 from scipy.stats import gmean
 
 from benchmarks.analyst.__main__ import exact
-from benchmarks.analyst.measure import Correlations
+from benchmarks.analyst.measure import Correlations, held
 from benchmarks.analyst.tables import Table, in_words
 from benchmarks.measured import table as markdown
 from dpcov.analysis import correlation_intervals
@@ -128,7 +128,7 @@ def tables(only: list[str] | None, levels: bool) -> Iterator[Table]:
 
 def line(table: Table, epsilon: float, repetitions: int) -> Line:
     """Errors of one table and budget."""
-    truth, held = Correlations(table), []
+    truth, shares = Correlations(table), []
 
     def error(wide: float, geometry: str | Geometry) -> float:
         errors = []
@@ -136,15 +136,15 @@ def line(table: Table, epsilon: float, repetitions: int) -> Line:
             release = table.release(epsilon, seed, wide, geometry=geometry)
             errors.append(truth.errors(release.correlation_matrix())["rms"])
             if geometry == "private" and wide == 1:
-                found, values = correlation_intervals(release, sampling=False), truth.values
-                lower, upper = found.lower[truth.apart], found.upper[truth.apart]
-                values = values[truth.pairs]
-                held.append(np.mean((lower <= values) & (values <= upper)))
+                found = correlation_intervals(release, sampling=False)
+                shares.append(held(found, truth.values[truth.pairs], truth.apart))
         return float(np.mean(errors))
 
     best, bounds = error(1.0, exact(table)), error(1.0, "schema")
     found = [error(wide, "private") for wide in WIDE]
-    return Line(table.name, *table.frame.shape, epsilon, best, bounds, *found, float(np.mean(held)))
+    return Line(
+        table.name, *table.frame.shape, epsilon, best, bounds, *found, float(np.mean(shares))
+    )
 
 
 def summary(lines: pd.DataFrame) -> str:
