@@ -41,12 +41,17 @@ def breast_cancer() -> Rows:
 
 def wine() -> Rows:
     """178 wines, 13 measurements."""
-    return bounded(_scikit_learn("load_wine"))
+    return bounded(raw_wine())
+
+
+def raw_wine() -> Rows:
+    """The same in their own units, as Amin et al. (2019) take them; so below."""
+    return _scikit_learn("load_wine")
 
 
 def mnist(directory: Path, *, rows: int | None = None, digit: int | None = None) -> Rows:
     """Images of 28 x 28 pixels from 0 to 255: the first ``rows`` ones, or all of one digit."""
-    with np.load(_file(directory, "mnist_train.npz")) as archive:
+    with np.load(file_of(directory, "mnist_train.npz")) as archive:
         images, labels = archive["X"], archive["y"]
     chosen = images[labels == digit] if digit is not None else images[:rows]
     return chosen.astype(np.float64) / (255 * 28)
@@ -60,7 +65,7 @@ def news(directory: Path, corpus: str, *, d: int, normalized: bool) -> Rows:
     """
     from scipy import sparse
 
-    counts = sparse.load_npz(_file(directory, f"news_{corpus}_hash2048.npz")).tocoo()
+    counts = sparse.load_npz(file_of(directory, f"news_{corpus}_hash2048.npz")).tocoo()
     folded = sparse.csr_matrix(
         (counts.data, (counts.row, counts.col % d)), shape=(counts.shape[0], d)
     )
@@ -71,16 +76,23 @@ def news(directory: Path, corpus: str, *, d: int, normalized: bool) -> Rows:
 
 def adult(directory: Path) -> Rows:
     """48842 people, 6 numbers and 8 one-hot attributes: 108 columns, squared norm at most 14."""
+    numbers, indicators = _adult(directory)
+    return np.hstack([numbers / _bounds(numbers), indicators]) / np.sqrt(14)
+
+
+def raw_adult(directory: Path) -> Rows:
+    """The unknown mark is a category."""
+    return np.hstack(_adult(directory))
+
+
+def _adult(directory: Path) -> tuple[Rows, Rows]:
     import pandas as pd
 
-    table = pd.read_csv(_file(directory, "adult.csv.gz"), keep_default_na=False)
+    table = pd.read_csv(file_of(directory, "adult.csv.gz"), keep_default_na=False)
     table = table.drop(columns=["income", "split"])
     numeric = table.select_dtypes("number")
     indicators = pd.get_dummies(table.drop(columns=numeric.columns), dtype=float)
-    unit = np.hstack(
-        [numeric.to_numpy(float) / _bounds(numeric.to_numpy(float)), indicators.to_numpy(float)]
-    )
-    return unit / np.sqrt(14)
+    return numeric.to_numpy(float), indicators.to_numpy(float)
 
 
 def credit_default(directory: Path) -> Rows:
@@ -102,7 +114,11 @@ def nhanes(directory: Path) -> Rows:
 
 def airfoil(directory: Path) -> Rows:
     """1503 wind tunnel measurements, 6 columns."""
-    return bounded(_numbers(directory, "airfoil.csv").to_numpy(float))
+    return bounded(raw_airfoil(directory))
+
+
+def raw_airfoil(directory: Path) -> Rows:
+    return _numbers(directory, "airfoil.csv").to_numpy(float)
 
 
 def bounded(rows: Rows) -> Rows:
@@ -137,10 +153,11 @@ def _scikit_learn(loader: str) -> Rows:
 def _numbers(directory: Path, name: str):
     import pandas as pd
 
-    return pd.read_csv(_file(directory, name))
+    return pd.read_csv(file_of(directory, name))
 
 
-def _file(directory: Path, name: str) -> Path:
+def file_of(directory: Path, name: str) -> Path:
+    """The path of a file, which must be there."""
     path = directory / name
     if not path.exists():
         raise MissingTable(

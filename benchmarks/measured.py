@@ -34,10 +34,20 @@ def filled(page: str, blocks: Mapping[str, str]) -> str:
     return page
 
 
+def row(cells: Iterable[str]) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def heading(names: Sequence[str]) -> str:
+    """The two lines with which a Markdown table begins."""
+    return f"{row(names)}\n{row(['---'] * len(names))}"
+
+
 def table(lines: Iterable[Sequence[str]]) -> str:
     """Markdown of a head and its rows."""
     head, *rows = lines
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
+    return "\n".join([heading(head), *map(row, rows)])
 
 
 def results(name: str) -> list[list[str]]:
@@ -61,6 +71,16 @@ def store(name: str, lines: Iterable[Sequence[str]]) -> None:
     """Write a file of results."""
     with (RESULTS / name).open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(lines)
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write rows with the same keys, if there are any."""
+    if not rows:
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def shown(page: str) -> list[str]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpcov
-from benchmarks.data import MissingTable, data_directory
+from benchmarks.data import MissingTable, data_directory, file_of
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateLDA, PrivatePCA, PrivateRidge
 
@@ -67,11 +67,7 @@ def _quiet() -> Iterator[None]:
 
 def need_adult(directory: Path) -> Path:
     """Refuse to pass made-up people off as Adult."""
-    if not (directory / "adult.csv.gz").is_file():
-        raise MissingTable(
-            f"adult.csv.gz is not in {directory}; name its directory with --data or DPCOV_DATA"
-        )
-    return directory
+    return file_of(directory, "adult.csv.gz").parent
 
 
 def adult(directory: Path, repetitions: int) -> list[str]:
@@ -168,12 +164,7 @@ def digit_accuracy(page: dict[str, Any], budget: Budget, seed: int) -> float:
 
 def mnist(directory: Path, repetitions: int) -> list[str]:
     """The same with the first 50,000 of MNIST's training images and the other 10,000 to test on."""
-    path = directory / "mnist_train.npz"
-    if not path.is_file():
-        raise MissingTable(
-            f"mnist_train.npz is not in {directory}; name its directory with --data or DPCOV_DATA"
-        )
-    with np.load(path) as archive:
+    with np.load(file_of(directory, "mnist_train.npz")) as archive:
         images, labels = archive["X"].reshape(-1, 28, 28) * (16 / 255), archive["y"]
     lines = ["| pixels | ε | correct | without privacy |", "| --- " * 4 + "|"]
     for side in (4, 7):

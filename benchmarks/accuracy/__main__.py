@@ -21,6 +21,7 @@ from benchmarks.accuracy.job import Job, run
 from benchmarks.accuracy.measure import Measurement
 from benchmarks.accuracy.populations import Population
 from benchmarks.data import data_directory
+from benchmarks.measured import write_csv
 
 Lister = Callable[[bool, Path], Iterator[Population]]
 PARTS: dict[str, tuple[Lister, tuple[contestants.Contestant, ...], float]] = {
@@ -90,8 +91,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def _write(out: Path, part: str, measured: list[Measurement], limit: float) -> None:
     found = report.points(measured)
-    report.write_csv(out / f"{part}-errors.csv", [measurement.row() for measurement in measured])
-    report.write_csv(out / f"{part}-ratios.csv", [point.row() for point in found])
+    write_csv(out / f"{part}-errors.csv", [measurement.row() for measurement in measured])
+    write_csv(out / f"{part}-ratios.csv", [point.row() for point in found])
     text = "\n".join([report.table(found, limit), *report.remarks(measured)])
     (out / f"{part}.txt").write_text(f"{text}\n")
     print(text)

@@ -16,11 +16,11 @@ CURVES = ("Amin",)
 def draw_ratios(path: Path, found: Sequence[Point], title: str, limit: float) -> None:
     """One dot per point, one line per group: the ratio to the best rival, and the distance to the
     oracle."""
-    plt = _pyplot()
+    from matplotlib.figure import Figure
+
     groups = list(dict.fromkeys(point.group for point in found))[::-1]
-    figure, (ratios, floors) = plt.subplots(
-        1, 2, figsize=(12, 1.4 + 0.35 * len(groups)), layout="constrained", sharey=True
-    )
+    figure = Figure(figsize=(12, 1.4 + 0.35 * len(groups)), layout="constrained")
+    ratios, floors = figure.subplots(1, 2, sharey=True)
     for height, group in enumerate(groups):
         members = [point for point in found if point.group == group]
         offsets = height + np.linspace(-0.25, 0.25, len(members))
@@ -69,12 +69,12 @@ def swept(measured: Sequence[Measurement]) -> list[str]:
 def draw_curves(path: Path, measured: Sequence[Measurement], group: str) -> None:
     """Relative error of ``auto``, the rivals and references against the budget, a panel for every
     population."""
-    plt = _pyplot()
+    from matplotlib.figure import Figure
+
     cells = [m for m in measured if m.group == group and not m.skipped and m.role != "improved"]
     names = list(dict.fromkeys(m.population for m in cells))
-    figure, panels = plt.subplots(
-        1, len(names), figsize=(4.2 * len(names), 4.6), layout="constrained", squeeze=False
-    )
+    figure = Figure(figsize=(4.2 * len(names), 4.6), layout="constrained")
+    panels = figure.subplots(1, len(names), squeeze=False)
     labels = list(dict.fromkeys(m.contestant for m in cells))
     for axes, name in zip(panels[0], names, strict=True):
         for number, label in enumerate(labels):
@@ -101,16 +101,6 @@ def draw_curves(path: Path, measured: Sequence[Measurement], group: str) -> None
     _save(figure, path)
 
 
-def _pyplot():
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
-
-
 def _save(figure, path: Path) -> None:
     figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
     figure.savefig(path.with_suffix(".png"), dpi=150)
-    _pyplot().close(figure)

@@ -18,13 +18,12 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+from scipy.stats import gmean
 
-import dpcov
-from benchmarks.analyst.__main__ import budget_of
 from benchmarks.analyst.measure import Array, Correlations
-from benchmarks.analyst.tables import Table, adult_full
+from benchmarks.analyst.tables import Table, adult_full, budget_of
 from benchmarks.data import data_directory
-from dpcov import SeededEntropy
+from benchmarks.measured import table as markdown
 from dpcov.mechanisms import whitening
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.published import encoded
@@ -101,13 +100,7 @@ def errors(table: Table, epsilon: float, repetitions: int) -> dict[str, float]:
             patch(stack)
             each = []
             for seed in range(repetitions):
-                release = dpcov.release(
-                    table.frame,
-                    schema=table.schema(),
-                    budget=budget_of(epsilon),
-                    neighbors="add-remove-one",
-                    entropy=SeededEntropy(seed),
-                )
+                release = table.release(epsilon, seed, neighbors="add-remove-one")
                 each.append(truth.errors(release.correlation_matrix())["rms"])
             found[name] = float(np.mean(each))
     return found
@@ -215,7 +208,7 @@ def _lines(
 ) -> Iterator[list[str]]:
     for epsilon in EPSILON:
         found = pd.DataFrame([measure(table, epsilon) for table in tables])
-        means = np.exp(np.log(found).mean())
+        means = gmean(found)
         if epsilon == EPSILON[0]:
             yield ["tables", "ε", *found]
         name = tables[0].name.rsplit("-", 1)[0] if len(tables) > 1 else tables[0].name
@@ -239,11 +232,7 @@ def main() -> None:
             for line in _lines(family, lambda t, e, m=measure: m(t, e, options.repetitions))
         ]
         head = lines[0]
-        print("| " + " | ".join(head) + " |\n|" + " --- |" * len(head))
-        for line in lines:
-            if line != head:
-                print("| " + " | ".join(line) + " |")
-        print(flush=True)
+        print(markdown([head, *(line for line in lines if line != head)]), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

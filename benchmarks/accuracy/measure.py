@@ -15,11 +15,12 @@ import numpy as np
 from benchmarks.accuracy.contestants import Contestant, Role
 from benchmarks.accuracy.oracle import floors
 from benchmarks.accuracy.populations import Population
-from benchmarks.accuracy.racing import beaten, standard_error
+from benchmarks.accuracy.racing import beaten
 from benchmarks.accuracy.tables import Table
 from benchmarks.data import MissingTable
 from benchmarks.papers import contenders
 from benchmarks.papers.figure import contender, table
+from benchmarks.papers.results import standard_error
 from benchmarks.papers.store import Store
 from benchmarks.papers.trials import Outcome, Trial
 from dpcov.errors import DpcovError

@@ -16,7 +16,6 @@ from benchmarks.accuracy.rows import (
     unit_maximum,
     zipf_rows,
 )
-from benchmarks.papers import uci
 
 Rows = np.ndarray
 Budgets = tuple[dict[str, float], ...]
@@ -169,9 +168,9 @@ def _amin(quick: bool, directory: Path) -> Iterator[Population]:
     scale first."""
     budgets = _epsilons((0.1, 1.0, 4.0) if quick else AMIN_EPSILONS)
     tables = (
-        ("wine", partial(uci.wine, directory), data.wine),
-        ("airfoil", partial(uci.airfoil, directory), partial(data.airfoil, directory)),
-        ("adult", partial(uci.adult, directory), partial(data.adult, directory)),
+        ("wine", data.raw_wine, data.wine),
+        ("airfoil", partial(data.raw_airfoil, directory), partial(data.airfoil, directory)),
+        ("adult", partial(data.raw_adult, directory), partial(data.adult, directory)),
     )
     for name, raw, bounded in tables[:2] if quick else tables:
         for kind, group, load in (("raw", "Amin 1", raw), ("scaled", "Amin 1 scaled", bounded)):

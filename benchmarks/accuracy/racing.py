@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from benchmarks.papers.results import standard_error
+
 FACTORS = ((3, 1.5), (6, 1.02))
 """From so many repetitions on, a contestant this many times worse than the best may be dropped."""
 
@@ -45,8 +47,3 @@ def _behind(values: np.ndarray, best: np.ndarray) -> bool:
 def _same(values: np.ndarray, best: np.ndarray) -> bool:
     """Two mechanisms that came down to the same branch, on the same draws."""
     return len(values) >= FACTORS[-1][0] and np.array_equal(values, best)
-
-
-def standard_error(values: np.ndarray) -> float:
-    """Standard error of the mean; zero for a single value."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

@@ -1,10 +1,8 @@
 """Ratios of measured errors as tables and CSV files."""
 
-import csv
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -188,12 +186,3 @@ def remarks(measurements: Sequence[Measurement]) -> list[str]:
         f"after {min(counts)} to {max(counts)} repetitions"
         for contestant, counts in dropped.items()
     ]
-
-
-def write_csv(path: Path, rows: Sequence[dict[str, object]]) -> None:
-    if not rows:
-        return
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)

@@ -33,7 +33,7 @@ from benchmarks.analysis.populations import (
     skewed,
 )
 from benchmarks.data import MissingTable, data_directory
-from benchmarks.measured import store
+from benchmarks.measured import store, write_csv
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis.features import coding_of, without_references
 from dpcov.analysis.intervals.coefficients import coefficient_lines
@@ -341,9 +341,7 @@ def main() -> None:
             flush=True,
         )
     if arguments.out is not None:
-        with arguments.out.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerows([[field.name for field in fields(Row)], *map(astuple, rows)])
+        write_csv(arguments.out, [vars(row) for row in rows])
 
 
 if __name__ == "__main__":

@@ -15,11 +15,10 @@ from pathlib import Path
 import numpy as np
 
 import dpcov
-from benchmarks.analyst.__main__ import budget_of, tables
+from benchmarks.analyst.__main__ import tables
 from benchmarks.analyst.contest import Case
 from benchmarks.analyst.measure import Array, r2
 from benchmarks.data import data_directory
-from dpcov import SeededEntropy
 from dpcov.analysis import PrivateRidge
 from dpcov.published.estimate.entry_noise import DEVIATIONS
 
@@ -58,13 +57,7 @@ def main(arguments: list[str] | None = None) -> None:
     cases = [Case.of(table) for table in tables(data_directory(options.data), TABLES)]
     terms = itertools.product(cases, EPSILONS, RELATIONS, range(options.repetitions))
     for case, epsilon, neighbors, seed in terms:
-        release = dpcov.release(
-            case.table.frame,
-            schema=case.table.schema(),
-            budget=budget_of(epsilon),
-            neighbors=neighbors,
-            entropy=SeededEntropy(seed),
-        )
+        release = case.table.release(epsilon, seed, neighbors=neighbors)
         scores, chosen = along_the_path(case, release)
         for rule, place in chosen.items():
             lost[rule].append(float(scores.max() - scores[place]))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import dpcov
 from benchmarks.analysis.tasks import ADULT_BOUNDS
-from benchmarks.data import MissingTable, round_up
+from benchmarks.data import file_of, round_up
 
 Array = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ def from_scikit_learn(loader: str, columns: int, target: int) -> Population:
 
 def nhanes(directory: Path) -> Population:
     """8593 complete examinations of NHANES I."""
-    frame = _read(directory, "nhanes1.csv.gz").dropna().select_dtypes("number")
+    frame = pd.read_csv(file_of(directory, "nhanes1.csv.gz")).dropna().select_dtypes("number")
     return measurements("NHANES I", frame.iloc[:, :10], 1)
 
 
@@ -101,12 +101,13 @@ def credit(directory: Path) -> Population:
         "PAY_AMT2",
         "PAY_AMT4",
     ]
-    return measurements("credit", _read(directory, "credit_default.csv.gz")[columns], 0)
+    frame = pd.read_csv(file_of(directory, "credit_default.csv.gz"))
+    return measurements("credit", frame[columns], 0)
 
 
 def adult(directory: Path) -> Population:
     """48,842 people: four numbers, sex, income."""
-    frame = _read(directory, "adult.csv.gz")
+    frame = pd.read_csv(file_of(directory, "adult.csv.gz"))
     names = ("age", "education-num", "hours-per-week", "capital-loss")
     columns = {
         name: dpcov.Numeric(lower=ADULT_BOUNDS[name][0], upper=ADULT_BOUNDS[name][1])
@@ -151,14 +152,6 @@ def measurements(name: str, frame: pd.DataFrame, target: int) -> Population:
         schema=dpcov.Schema(missing="never", columns=columns),
         target=str(frame.columns[target]),
     )
-
-
-def _read(directory: Path, name: str) -> pd.DataFrame:
-    if not (directory / name).is_file():
-        raise MissingTable(
-            f"{name} is not in {directory}; name its directory with --data or DPCOV_DATA"
-        )
-    return pd.read_csv(directory / name)
 
 
 def populations(directory: Path) -> Iterator[Callable[[], Population]]:

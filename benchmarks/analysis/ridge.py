@@ -17,12 +17,11 @@ non-private ridge, relative to their length, in encoded units.
 """
 
 import argparse
-import csv
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from numpy.typing import NDArray
 import dpcov
 from benchmarks.analysis.tasks import Task, adult
 from benchmarks.data import MissingTable, data_directory
+from benchmarks.measured import write_csv
 from benchmarks.papers.baselines import output_perturbation
 from benchmarks.papers.ridge import ridge_weights
 from benchmarks.papers.tables import Data
@@ -271,10 +271,7 @@ def main() -> None:
     if arguments.diffprivlib is None:
         print("diffprivlib skipped: name an interpreter that has it with --diffprivlib")
     if arguments.out is not None:
-        with arguments.out.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(asdict(scores[0])))
-            writer.writeheader()
-            writer.writerows(asdict(score) for score in scores)
+        write_csv(arguments.out, [vars(score) for score in scores])
 
 
 if __name__ == "__main__":

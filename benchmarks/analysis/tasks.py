@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import dpcov
-from benchmarks.data import MissingTable
+from benchmarks.data import file_of
 from dpcov.data.encode import Encoder
 
 Array = NDArray[np.float64]
@@ -77,12 +77,8 @@ class Task:
 
 def adult(directory: Path) -> Task:
     """48842 people, income included; education is left out because education-num says the same."""
-    path = directory / "adult.csv.gz"
-    if not path.is_file():
-        raise MissingTable(
-            f"adult.csv.gz is not in {directory}; name its directory with --data or DPCOV_DATA"
-        )
-    frame = pd.read_csv(path, keep_default_na=False).drop(columns="education")
+    frame = pd.read_csv(file_of(directory, "adult.csv.gz"), keep_default_na=False)
+    frame = frame.drop(columns="education")
     split = frame.pop("split")
     columns = {
         name: dpcov.Numeric(lower=ADULT_BOUNDS[name][0], upper=ADULT_BOUNDS[name][1])

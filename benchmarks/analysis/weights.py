@@ -19,7 +19,7 @@ import pandas as pd
 
 import dpcov
 from benchmarks.analyst.tables import ADULT
-from benchmarks.data import data_directory
+from benchmarks.data import data_directory, file_of
 from benchmarks.measured import store
 from dpcov.analysis import coefficient_intervals, correlation_intervals, mean_intervals
 from dpcov.published.design import design_of
@@ -182,7 +182,7 @@ def lines(samples: int) -> Iterator[list[str]]:
 
 def census(directory: Path) -> pd.DataFrame:
     """Seven columns of Adult, and `fnlwgt` up to a public bound."""
-    table = pd.read_csv(directory / "adult.csv.gz")
+    table = pd.read_csv(file_of(directory, "adult.csv.gz"))
     truths = {"male": table["sex"] == "Male", "rich": table["income"] == ">50K"}
     numbers = table[[name for name in ADULT if name != "fnlwgt"]]
     return numbers.assign(**truths, w=np.minimum(table["fnlwgt"], FINAL)).astype(float)

@@ -20,14 +20,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-import dpcov
 from benchmarks.analyst.measure import Score, Truth, average
 from benchmarks.analyst.tables import PUBLIC, Table, made
 from benchmarks.data import MissingTable, data_directory
-from dpcov import Budget, SeededEntropy
+from benchmarks.measured import heading, row
 from dpcov.data.geometry import Geometry, Scale
 
-DELTA = "1e-6"
 GEOMETRIES = ("schema", "private", "floor")
 _KEYS = ("table", "epsilon", "wide", "geometry")
 
@@ -41,13 +39,6 @@ class Line:
     wide: float
     geometry: str
     score: Score
-
-
-def budget_of(epsilon: float) -> Budget:
-    """Pure where epsilon is negative, else with the usual delta."""
-    if epsilon < 0:
-        return Budget(epsilon=str(-epsilon))
-    return Budget(epsilon=str(epsilon), delta=DELTA)
 
 
 def exact(table: Table) -> Geometry:
@@ -66,23 +57,13 @@ def score(table: Table, epsilon: float, wide: float, geometry: str, repetitions:
     """Average over releases."""
     truth, frame = Truth(table), table.frame
     left_out = np.arange(len(frame)) % 5 == 0
+    most, others = table.of(frame[~left_out]), frame[left_out]
     where = exact(table) if geometry == "floor" else geometry
-
-    def release(rows: pd.DataFrame, seed: int) -> dpcov.Release:
-        return dpcov.release(
-            rows,
-            schema=table.schema(wide),
-            budget=budget_of(epsilon),
-            geometry=where,
-            entropy=SeededEntropy(seed),
-        )
-
-    return average(
-        [
-            truth.score(release(frame, seed), (release(frame[~left_out], seed), frame[left_out]))
-            for seed in range(repetitions)
-        ]
-    )
+    found = []
+    for seed in range(repetitions):
+        whole, part = (each.release(epsilon, seed, wide, geometry=where) for each in (table, most))
+        found.append(truth.score(whole, (part, others)))
+    return average(found)
 
 
 def tables(directory: Path, only: list[str] | None) -> Iterator[Table]:
@@ -124,11 +105,11 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     names = [*_KEYS, *(field.name for field in fields(Score))]
-    print("| " + " | ".join(names) + " |\n|" + " --- |" * len(names))
+    print(heading(names))
     for each in run(options):
         values = [getattr(each, key) for key in _KEYS] + list(vars(each.score).values())
         shown = [f"{value:.3g}" if isinstance(value, float) else value for value in values]
-        print("| " + " | ".join(shown) + " |", flush=True)
+        print(row(shown), flush=True)
         if options.out is not None:
             _keep(options.out, pd.DataFrame([values], columns=names))
 

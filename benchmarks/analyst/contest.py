@@ -28,16 +28,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import dpcov
-from benchmarks.analyst.__main__ import DELTA, budget_of, tables
+from benchmarks.analyst.__main__ import tables
 from benchmarks.analyst.measure import Array, Correlations, r2
 from benchmarks.analyst.rivals import GRID, Descent, Design, ada_ssp, gradient_descent, unit_rows
-from benchmarks.analyst.tables import Table, made
+from benchmarks.analyst.tables import DELTA, Table, budget_of, made
 from benchmarks.data import data_directory
 from benchmarks.peers.catalog import Peer
 from benchmarks.peers.environment import prepare
 from benchmarks.peers.exchange import Task, ask
-from dpcov import SeededEntropy
 from dpcov.analysis import PrivateRidge
 
 TARGETS = {"communities": ("PctKids2Par", "medIncome", "PctUnemployed")}
@@ -123,13 +121,8 @@ Method = Callable[[Case, Terms], Answer]
 def released(case: Case, terms: Terms, *, neighbors: str, pure: bool = False) -> Answer:
     """One release for everything."""
     start = time.process_time()
-    release = dpcov.release(
-        case.table.frame,
-        schema=case.table.schema(terms.wide),
-        budget=budget_of(-terms.epsilon if pure else terms.epsilon),
-        neighbors=neighbors,
-        entropy=SeededEntropy(terms.seed),
-    )
+    epsilon = -terms.epsilon if pure else terms.epsilon
+    release = case.table.release(epsilon, terms.seed, terms.wide, neighbors=neighbors)
     correlation = release.correlation_matrix()
     seconds = time.process_time() - start
     found = {}

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import gmean
 
 from benchmarks.analyst.page import DOCS, WORST_R2
-from benchmarks.measured import filled
+from benchmarks.analyst.tables import in_words
+from benchmarks.measured import filled, table
 
 LINES, PAGE = DOCS / "measured" / "geometry.csv", DOCS / "geometry.md"
 ENOUGH_ROWS = ("nhanes", "credit", "adult", "made-1", "made-2", "made-3")
@@ -28,16 +30,16 @@ def cells(by: pd.DataFrame) -> str:
     """A line for each table and budget."""
     head = ["table", "epsilon", "bounds", "**private**", *(f"×{w:g}" for w in WIDTHS), "floor"]
     head += ["R², bounds", "R²", "whitened", "finite", "width", "hold", "least", "most"]
-    rows = [head, ["---"] * len(head)]
-    for table, epsilon in dict.fromkeys((key[0], key[1]) for key in by.index):
-        cell = by.loc[(table, epsilon)]
+    rows = [head]
+    for name, epsilon in dict.fromkeys((key[0], key[1]) for key in by.index):
+        cell = by.loc[(name, epsilon)]
         typed, bounds = cell.loc[(1.0, "private")], cell.loc[(1.0, "schema")]
         wide = [_at(cell, width, "rms") for width in WIDTHS]
         holds = cell.xs("private", level="geometry")["covered"]
         rows.append(
             [
-                table,
-                f"{abs(epsilon):g}" + (", pure" if epsilon < 0 else ""),
+                name,
+                in_words(epsilon),
                 f"{bounds.rms:.3f}",
                 f"**{typed.rms:.3f}**",
                 *(_text(value, ".3f") for value in wide),
@@ -52,13 +54,12 @@ def cells(by: pd.DataFrame) -> str:
                 f"{holds.max():.0%}",
             ]
         )
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return table(rows)
 
 
 def means(by: pd.DataFrame) -> str:
     """Geometric means over the tables of 5,000 rows and more."""
     rows = [["epsilon", "private over floor", *(f"×{w:g}" for w in WIDTHS)]]
-    rows.append(["---"] * len(rows[0]))
     for epsilon in dict.fromkeys(by.index.get_level_values("epsilon")):
         rms = {t: by.loc[(t, epsilon)]["rms"] for t in ENOUGH_ROWS if (t, epsilon) in by.index}
         if not rms:
@@ -66,22 +67,21 @@ def means(by: pd.DataFrame) -> str:
         pairs = [((1.0, "private"), (1.0, "floor"))]
         pairs += [((width, "private"), (1.0, "private")) for width in WIDTHS]
         ratios = [[each[one] / each[other] for each in rms.values()] for one, other in pairs]
-        texts = [f"{np.exp(np.mean(np.log(each))):.2f}" for each in ratios]
-        rows.append([f"{abs(epsilon):g}" + (", pure" if epsilon < 0 else ""), *texts])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+        texts = [f"{gmean(each):.2f}" for each in ratios]
+        rows.append([in_words(epsilon), *texts])
+    return table(rows)
 
 
 def hold(lines: pd.DataFrame) -> str:
     """How many cells of each table have intervals that hold as often as they should."""
     rows = [["table", "cells", f"{LEAST:.0%} to {MOST:.0%} hold", "fewer", "more", "least", "most"]]
-    rows.append(["---"] * len(rows[0]))
     found = lines[lines.geometry == "private"].groupby("table", sort=False).covered
-    for table, held in [*found, ("all", found.obj)]:
+    for name, held in [*found, ("all", found.obj)]:
         counts = (held.between(LEAST, MOST), held < LEAST, held > MOST)
         sizes = [len(held), *(int(each.sum()) for each in counts)]
         ends = [f"{100 * each:.1f}%" for each in (held.min(), held.max())]
-        rows.append([str(table), *map(str, sizes), *ends])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+        rows.append([str(name), *map(str, sizes), *ends])
+    return table(rows)
 
 
 def _at(cell: pd.DataFrame, width: float, field: str) -> float:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from benchmarks.analyst.tables import Table
 from dpcov import Release
-from dpcov.analysis import PrivateRidge, coefficient_intervals, correlation_intervals
+from dpcov.analysis import IntervalTable, PrivateRidge, coefficient_intervals, correlation_intervals
 from dpcov.errors import ReleaseError
 
 Array = np.ndarray
@@ -149,6 +149,12 @@ class Truth:
         held = sum(row.lower <= exact[row.name] <= row.upper for row in rows)
         finite = float(np.mean([np.isfinite(row.upper - row.lower) for row in rows]))
         return len(inside) + len(rows), int(inside.sum()) + held, finite, width
+
+
+def held(found: IntervalTable, truth: Array, chosen: Array | slice = slice(None)) -> float:
+    """Share of the chosen intervals that hold the truth."""
+    lower, upper = found.lower[chosen], found.upper[chosen]
+    return float(np.mean((lower <= truth) & (truth <= upper)))
 
 
 def r2(y: Array, predicted: Array) -> float:

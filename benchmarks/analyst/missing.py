@@ -19,10 +19,12 @@ import pandas as pd
 from msgspec.structs import replace as changed
 
 import dpcov
-from benchmarks.analyst.__main__ import budget_of
-from benchmarks.analyst.page import DOCS, filled
-from benchmarks.analyst.tables import Table, made, nhanes
+from benchmarks.analyst.measure import held
+from benchmarks.analyst.page import DOCS
+from benchmarks.analyst.tables import Table, budget_of, made, nhanes
 from benchmarks.data import data_directory
+from benchmarks.measured import filled
+from benchmarks.measured import table as markdown
 from dpcov import SeededEntropy
 from dpcov.analysis import coefficient_intervals, correlation_intervals, mean_intervals
 from dpcov.published.estimate.present import MissingAs
@@ -73,7 +75,7 @@ def lines(table: Table, epsilon: float, repetitions: int) -> Iterator[Line]:
     slopes = np.linalg.lstsq(x, frame[table.target].to_numpy(), rcond=None)[0]
     for share, how in SETTINGS:
         errors: dict[str, list[np.ndarray]] = {reading: [] for reading in READINGS}
-        held: dict[str, list[list[float]]] = {reading: [] for reading in READINGS[:2]}
+        shares: dict[str, list[list[float]]] = {reading: [] for reading in READINGS[:2]}
         for seed in range(repetitions):
             rng = np.random.default_rng([seed, 1])
             sampled = frame.sample(len(frame), replace=True, random_state=seed)
@@ -91,7 +93,9 @@ def lines(table: Table, epsilon: float, repetitions: int) -> Iterator[Line]:
                     off = (release.mean_vector(missing=kind) - mean) / spread
                     errors[reading].append(np.concatenate([np.nan_to_num(found) - truth, off]))
                     if reading != "center":
-                        held[reading].append(_all_held(release, table, kind, (mean, truth, slopes)))
+                        shares[reading].append(
+                            _all_held(release, table, kind, (mean, truth, slopes))
+                        )
         for reading in READINGS:
             made_of = np.array(errors[reading])
             bias, noise = made_of.mean(axis=0), made_of.std(axis=0, ddof=1)
@@ -108,10 +112,10 @@ def lines(table: Table, epsilon: float, repetitions: int) -> Iterator[Line]:
                 reading=reading,
                 **dict(zip(("bias", "noise", "mean_bias", "mean_noise"), sizes, strict=True)),
             )
-            if reading in held:
+            if reading in shares:
                 kinds = ("means", "correlations", "coefficients")
-                shares = np.mean(held[reading], axis=0)
-                line = replace(line, **dict(zip(kinds, shares, strict=True)))
+                means = np.mean(shares[reading], axis=0)
+                line = replace(line, **dict(zip(kinds, means, strict=True)))
             yield line
 
 
@@ -124,25 +128,21 @@ def _all_held(
         correlation_intervals(release, missing=kind),
         coefficient_intervals(release, table.target, table.features, missing=kind),
     )
-    return [_held(*each) for each in zip(found, truths, strict=True)]
-
-
-def _held(intervals: dpcov.analysis.IntervalTable, truth: np.ndarray) -> float:
-    return float(np.mean((intervals.lower <= truth) & (truth <= intervals.upper)))
+    return [held(*each) for each in zip(found, truths, strict=True)]
 
 
 def block(found: pd.DataFrame) -> str:
     """The table of the page."""
     head = ["missing", "read as", "bias", "noise", "bias of means", "noise of means"]
     head += ["means held", "correlations held", "coefficients held"]
-    rows = [head, ["---"] * len(head)]
+    rows = [head]
     for line in found.itertuples():
         what = f"{line.share:.0%}, {line.how}" if line.share else "none"
         sizes = (line.bias, line.noise, line.mean_bias, line.mean_noise)
         kinds = (line.means, line.correlations, line.coefficients)
-        held = ["" if np.isnan(each) else f"{each:.1%}" for each in kinds]
-        rows.append([what, line.reading, *(f"{size:.3f}" for size in sizes), *held])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+        texts = ["" if np.isnan(each) else f"{each:.1%}" for each in kinds]
+        rows.append([what, line.reading, *(f"{size:.3f}" for size in sizes), *texts])
+    return markdown(rows)
 
 
 def main() -> None:

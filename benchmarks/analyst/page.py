@@ -10,15 +10,15 @@ import argparse
 from pathlib import Path
 
 import matplotlib
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
+from scipy.stats import gmean
 
 from benchmarks.analyst.contest import ONCE
 from benchmarks.gallery import EXACT, FIGURES, MUTED, PRIVATE, STYLE, saved
-from benchmarks.measured import filled
+from benchmarks.measured import filled, table
 
 DOCS = FIGURES.parent
 LINES = DOCS / "measured" / "rivals.csv"
@@ -76,14 +76,14 @@ def shown(found: pd.DataFrame, methods: list[str], *, best: str) -> str:
     methods = [name for name in methods if name in found]
     found = found.dropna(subset=[name for name in methods if name not in ONCE], how="all")
     judged = found[[name for name in methods if name not in ONCE]].agg(best, axis=1)
-    lines = [[*found.index.names, *methods], ["---"] * (found.index.nlevels + len(methods))]
+    lines = [[*found.index.names, *methods]]
     for key, line in found[methods].iterrows():
         texts = [
             _number(value, round(value - judged[key], 3) == 0 and name not in ONCE)
             for name, value in line.items()
         ]
         lines.append([*map(_part, key), *texts])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table(lines)
 
 
 def _part(part: float | str) -> str:
@@ -124,7 +124,7 @@ def counts(lines: pd.DataFrame) -> str:
     rows = errors[[name for name in errors if name in ROWS]].dropna(how="all")
     ours = errors.loc[rows.index, OURS]
     closer = int((ours < rows.min(axis=1)).sum())
-    times = float(np.exp(np.log(rows.min(axis=1) / ours).mean()))
+    times = gmean(rows.min(axis=1) / ours)
     single = found[[name for name in found if name in SINGLE[:2]]].dropna(how="all")
     good = int((found.loc[single.index, OURS] >= single.max(axis=1) - TIE).sum())
     return (

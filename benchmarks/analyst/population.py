@@ -14,19 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
-import dpcov
-from benchmarks.analyst.__main__ import budget_of, tables
-from benchmarks.analyst.measure import Correlations
+from benchmarks.analyst.__main__ import tables
+from benchmarks.analyst.measure import Correlations, held
 from benchmarks.analyst.tables import Table
 from benchmarks.data import data_directory
-from dpcov import Release, SeededEntropy
+from benchmarks.measured import heading, row
+from dpcov import Release
 from dpcov.analysis import (
     coefficient_intervals,
     correlation_intervals,
     mean_intervals,
     variance_intervals,
 )
-from dpcov.analysis.intervals.table import IntervalTable
 
 NAMES = ("nhanes", "credit", "adult", "airfoil", "made-1", "made-2", "made-3")
 EPSILONS, WIDE, MOST_ROWS = (1.0, 4.0), (1.0, 100.0), 8_000
@@ -48,27 +47,20 @@ class Population:
         """Median width of correlations' intervals, and the parts that hold, kind by kind."""
         found, truth = correlation_intervals(release), self.correlations
         width = float(np.median((found.upper - found.lower)[truth.apart]))
-        held = _held(found, truth.apart, truth.values[truth.pairs])
         goal, features = self.table.target, self.table.features
         return (
             width,
-            held,
-            _held(mean_intervals(release), slice(None), self._means),
-            _held(variance_intervals(release), slice(None), self._variances),
-            _held(coefficient_intervals(release, goal, features), slice(None), self._coefficients),
+            held(found, truth.values[truth.pairs], truth.apart),
+            held(mean_intervals(release), self._means),
+            held(variance_intervals(release), self._variances),
+            held(coefficient_intervals(release, goal, features), self._coefficients),
         )
-
-
-def _held(found: IntervalTable, chosen: slice | np.ndarray, values: np.ndarray) -> float:
-    return float(np.mean((found.lower[chosen] <= values) & (values <= found.upper[chosen])))
 
 
 def lines(directory: Path, repetitions: int) -> Iterator[str]:
     """A line of Markdown for every table, budget and width."""
     kinds = "correlations hold", "means", "variances", "coefficients"
-    head = "table", "epsilon", "bounds", "width", *kinds
-    yield "| " + " | ".join(head) + " |"
-    yield "| " + " | ".join(["---"] * len(head)) + " |"
+    yield heading(("table", "epsilon", "bounds", "width", *kinds))
     for table in tables(directory, list(NAMES)):
         population, n_rows = Population(table), min(MOST_ROWS, len(table.frame))
         for epsilon in EPSILONS:
@@ -76,17 +68,12 @@ def lines(directory: Path, repetitions: int) -> Iterator[str]:
                 scores = []
                 for seed in range(repetitions):
                     rows = table.frame.sample(n_rows, replace=True, random_state=seed)
-                    release = dpcov.release(
-                        rows.reset_index(drop=True),
-                        schema=table.schema(wide),
-                        budget=budget_of(epsilon),
-                        entropy=SeededEntropy(seed),
-                    )
-                    scores.append(population.scores(release))
-                width, *held = np.mean(scores, axis=0)
-                parts = " | ".join(f"{part:.1%}" for part in held)
+                    drawn = table.of(rows.reset_index(drop=True))
+                    scores.append(population.scores(drawn.release(epsilon, seed, wide)))
+                width, *shares = np.mean(scores, axis=0)
                 label = "as typed" if wide == 1 else f"×{wide:g}"
-                yield f"| {table.name} | {epsilon:g} | {label} | {width:.3f} | {parts} |"
+                parts = (f"{part:.1%}" for part in shares)
+                yield row((table.name, f"{epsilon:g}", label, f"{width:.3f}", *parts))
 
 
 def main() -> None:

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import gmean
 
-import dpcov
-from benchmarks.analyst.__main__ import budget_of, exact
-from benchmarks.analyst.measure import Correlations
-from benchmarks.analyst.tables import Table
-from dpcov import SeededEntropy
+from benchmarks.analyst.__main__ import exact
+from benchmarks.analyst.measure import Correlations, held
+from benchmarks.analyst.tables import Table, in_words
+from benchmarks.measured import table as markdown
 from dpcov.analysis import correlation_intervals
 from dpcov.data.geometry import Geometry
 
@@ -128,37 +128,29 @@ def tables(only: list[str] | None, levels: bool) -> Iterator[Table]:
 
 def line(table: Table, epsilon: float, repetitions: int) -> Line:
     """Errors of one table and budget."""
-    frame, truth = table.frame, Correlations(table)
-    held = []
+    truth, shares = Correlations(table), []
 
     def error(wide: float, geometry: str | Geometry) -> float:
         errors = []
         for seed in range(repetitions):
-            release = dpcov.release(
-                frame,
-                schema=table.schema(wide),
-                budget=budget_of(epsilon),
-                geometry=geometry,
-                entropy=SeededEntropy(seed),
-            )
+            release = table.release(epsilon, seed, wide, geometry=geometry)
             errors.append(truth.errors(release.correlation_matrix())["rms"])
             if geometry == "private" and wide == 1:
-                found, values = correlation_intervals(release, sampling=False), truth.values
-                lower, upper = found.lower[truth.apart], found.upper[truth.apart]
-                values = values[truth.pairs]
-                held.append(np.mean((lower <= values) & (values <= upper)))
+                found = correlation_intervals(release, sampling=False)
+                shares.append(held(found, truth.values[truth.pairs], truth.apart))
         return float(np.mean(errors))
 
     best, bounds = error(1.0, exact(table)), error(1.0, "schema")
     found = [error(wide, "private") for wide in WIDE]
-    return Line(table.name, *frame.shape, epsilon, best, bounds, *found, float(np.mean(held)))
+    return Line(
+        table.name, *table.frame.shape, epsilon, best, bounds, *found, float(np.mean(shares))
+    )
 
 
 def summary(lines: pd.DataFrame) -> str:
     """Geometric means over tables; and how often the geometry of the bounds is better by 5 %."""
     head = ["rows", "epsilon", "tables", "over floor", "over bounds", "×100", "×1000"]
     rows = [[*head, "bounds better", "intervals hold"]]
-    rows.append(["---"] * len(rows[0]))
     for name, part in (
         (f"{ENOUGH_ROWS:,} and more", lines[lines["rows"] >= ENOUGH_ROWS]),
         (f"{LEAST_ROWS:,} to {ENOUGH_ROWS:,}", lines[lines["rows"] < ENOUGH_ROWS]),
@@ -173,11 +165,11 @@ def summary(lines: pd.DataFrame) -> str:
                 of.wide_100 / of.private,
                 of.wide_1000 / of.private,
             )
-            means = [f"{np.exp(np.log(ratio).mean()):.2f}" for ratio in ratios]
+            means = [f"{gmean(ratio):.2f}" for ratio in ratios]
             worse, held = (of.private > 1.05 * of.bounds).mean(), of.held.mean()
-            label = f"{abs(epsilon):g}" + (", pure" if epsilon < 0 else "")
-            rows.append([name, label, str(len(of)), *means, f"{worse:.0%}", f"{held:.0%}"])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+            cells = str(len(of)), *means, f"{worse:.0%}", f"{held:.0%}"
+            rows.append([name, in_words(epsilon), *cells])
+    return markdown(rows)
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.analyst.tables import PUBLIC, Table, made
 from benchmarks.data import MissingTable, data_directory
+from benchmarks.measured import heading, row
 from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error, error_at
 
 LOST = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
@@ -141,10 +142,9 @@ def of_few_rows() -> dict[str, list[float]]:
 
 def show(what: str, head: Sequence[float], lines: Mapping[str, Sequence[float]]) -> None:
     """Print one table."""
-    print(f"| {what} | " + " | ".join(f"{each:g}" for each in head) + " |")
-    print("|" + " --- |" * (len(head) + 1))
+    print(heading([what, *(f"{each:g}" for each in head)]))
     for name, values in lines.items():
-        print(f"| {name} | " + " | ".join(f"{value:.4f}" for value in values) + " |")
+        print(row((name, *(f"{value:.4f}" for value in values))))
 
 
 if __name__ == "__main__":

@@ -25,12 +25,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import gmean
 
 import dpcov
 from benchmarks.analyst.measure import Correlations
-from benchmarks.analyst.page import DOCS, filled
+from benchmarks.analyst.page import DOCS
 from benchmarks.analyst.tables import ADULT, NHANES, PUBLIC, Table, made
 from benchmarks.data import MissingTable, data_directory
+from benchmarks.measured import filled
+from benchmarks.measured import table as markdown
 from dpcov import Budget, Categorical, Numeric, Schema, SeededEntropy
 from dpcov.errors import ReleaseError
 
@@ -338,9 +341,9 @@ def _top_ups(lines: pd.DataFrame) -> str:
     for (table, budgets), found in wide.iterrows():
         rows.append([table, budgets, *(f"{ratio:.2f}" for ratio in found)])
     for budgets, found in wide.groupby("budgets", sort=False):
-        cells = (f"**{_mean(found[what]):.2f}**" for what in found)
+        cells = (f"**{gmean(found[what]):.2f}**" for what in found)
         rows.append(["**geometric mean**", budgets, *cells])
-    return _table(rows)
+    return markdown(rows)
 
 
 def _groups(lines: pd.DataFrame, in_bounds: pd.DataFrame, exact: pd.DataFrame) -> str:
@@ -357,12 +360,12 @@ def _groups(lines: pd.DataFrame, in_bounds: pd.DataFrame, exact: pd.DataFrame) -
     means, cells, known = [], [], exact[exact["ratio"] > 0]
     for truth in ("table", "population"):
         each = (found[found["truth"] == truth]["ratio"] for found in (lines, in_bounds))
-        means += ["", "", *(f"**{_mean(ratios):.2f}**" for ratios in each)]
+        means += ["", "", *(f"**{gmean(ratios):.2f}**" for ratios in each)]
         # Nothing is left of regions that are alike against the population.
-        cells += ["", "", f"{_mean(known[known['truth'] == truth]['ratio']):.2f}", ""]
+        cells += ["", "", f"{gmean(known[known['truth'] == truth]['ratio']):.2f}", ""]
     rows.append(["**geometric mean**", "", *means])
     rows.append(["all rows, without noise", "", *cells])
-    return _table(rows)
+    return markdown(rows)
 
 
 def _nested(lines: pd.DataFrame) -> str:
@@ -371,7 +374,7 @@ def _nested(lines: pd.DataFrame) -> str:
         rho = line.budgets if isinstance(line.budgets, str) else f"{line.budgets:g}"
         sizes = f"{line.before:.3f}", f"{line.now:.3f}", f"**{line.ratio:.2f}**"
         rows.append([line.table, rho, line.what.removeprefix("nested, "), *sizes])
-    return _table(rows)
+    return markdown(rows)
 
 
 def _held(lines: pd.DataFrame) -> str:
@@ -380,16 +383,7 @@ def _held(lines: pd.DataFrame) -> str:
         shares = found.set_index("what")["now"]
         cells = (f"{shares[f'held, {what}']:.1%}" for what in ("means", "correlations"))
         rows.append([table, rho if isinstance(rho, str) else f"{rho:g}", *cells])
-    return _table(rows)
-
-
-def _mean(ratios: pd.Series) -> float:
-    return float(np.exp(np.mean(np.log(ratios))))
-
-
-def _table(rows: list[list[str]]) -> str:
-    rows.insert(1, ["---"] * len(rows[0]))
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return markdown(rows)
 
 
 def main() -> None:

@@ -16,15 +16,15 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
+from scipy.stats import gmean
 
-import dpcov
 from benchmarks.analyst import r_tables
-from benchmarks.analyst.__main__ import budget_of
 from benchmarks.analyst.__main__ import tables as own_tables
 from benchmarks.analyst.measure import Array
-from benchmarks.analyst.tables import Table
+from benchmarks.analyst.tables import Table, in_words
 from benchmarks.data import data_directory
-from dpcov import Release, SeededEntropy
+from benchmarks.measured import heading, row
+from dpcov import Release
 from dpcov.analysis import variance_intervals
 
 HEAD = ("tables", "epsilon", "error, before", "error", "width, before", "width", "hold, before")
@@ -59,12 +59,7 @@ def measure(table: Table, epsilon: float, repetitions: int) -> Array | None:
     """Before and now, (2, 3), over releases; None where there is no survey."""
     found = []
     for seed in range(repetitions):
-        release = dpcov.release(
-            table.frame,
-            schema=table.schema(),
-            budget=budget_of(epsilon),
-            entropy=SeededEntropy(seed),
-        )
+        release = table.release(epsilon, seed)
         if release.statistics.losses is not None:
             found.append([read(each, table) for each in (without_losses(release), release)])
     return np.mean(found, axis=0) if found else None
@@ -81,7 +76,7 @@ def r_lines(options: argparse.Namespace) -> Iterator[tuple[str, float, Array]]:
                 found.setdefault((many, epsilon), []).append(line)
     for (many, epsilon), lines in sorted(found.items(), key=lambda each: not each[0][0]):
         stacked = np.array(lines)
-        means = np.exp(np.log(np.maximum(stacked, LEAST)).mean(axis=0))
+        means = gmean(np.maximum(stacked, LEAST))
         means[:, 2] = stacked[:, :, 2].mean(axis=0)
         rows = "5,000 rows and more" if many else "1,500 to 5,000 rows"
         yield f"{len(lines)} of R's packages, {rows}", epsilon, means
@@ -110,13 +105,12 @@ def main() -> None:
     parser.add_argument("--data")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("| " + " | ".join(HEAD) + " |\n|" + " --- |" * len(HEAD))
+    print(heading(HEAD))
     for name, epsilon, (before, now) in lines(options):
-        budget = f"{abs(epsilon):g}" + (", pure" if epsilon < 0 else "")
         pairs = zip(before[:2], now[:2], strict=True)
         cells = [f"{each:.3f}" for pair in pairs for each in pair]
         cells += [f"{each:.0%}" for each in (before[2], now[2])]
-        print("| " + " | ".join([name, budget, *cells]) + " |", flush=True)
+        print(row((name, in_words(epsilon), *cells)), flush=True)
 
 
 if __name__ == "__main__":

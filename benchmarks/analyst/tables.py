@@ -4,12 +4,14 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.data import MissingTable
-from dpcov import Categorical, Numeric, Schema
+import dpcov
+from benchmarks.data import file_of
+from dpcov import Budget, Categorical, Numeric, Schema, SeededEntropy
 
 NHANES = {
     "age": (0, 120),
@@ -49,6 +51,19 @@ CREDIT = {
 }
 CREDIT_PREFIXES = {"PAY_AMT": (0, 2_000_000), "PAY_": (-2, 9), "BILL_AMT": (-1_000_000, 2_000_000)}
 AIRFOIL = ((0, 20_000), (0, 45), (0, 1), (0, 100), (0, 0.1), (0, 200))
+DELTA = "1e-6"
+
+
+def budget_of(epsilon: float) -> Budget:
+    """Pure where epsilon is negative, else with the usual delta."""
+    if epsilon < 0:
+        return Budget(epsilon=str(-epsilon))
+    return Budget(epsilon=str(epsilon), delta=DELTA)
+
+
+def in_words(epsilon: float) -> str:
+    """What such a budget is called in a table."""
+    return f"{abs(epsilon):g}" + (", pure" if epsilon < 0 else "")
 
 
 @dataclass(frozen=True)
@@ -97,11 +112,19 @@ class Table:
         columns |= {name: Categorical(categories=each) for name, each in self.categories.items()}
         return Schema(columns=columns, missing="never")
 
+    def release(self, epsilon: float, seed: int, wide: float = 1.0, **more: Any) -> dpcov.Release:
+        """A seeded release of the rows, in a private geometry unless ``more`` has another."""
+        return dpcov.release(
+            self.frame,
+            schema=self.schema(wide),
+            budget=budget_of(epsilon),
+            entropy=SeededEntropy(seed),
+            **more,
+        )
+
 
 def _read(directory: Path, name: str) -> pd.DataFrame:
-    if not (directory / name).exists():
-        raise MissingTable(f"{name} is not in {directory}")
-    return pd.read_csv(directory / name)
+    return pd.read_csv(file_of(directory, name))
 
 
 def _table(name: str, frame: pd.DataFrame, bounds: dict, target: str) -> Table:

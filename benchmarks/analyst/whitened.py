@@ -9,11 +9,11 @@ import warnings
 
 import numpy as np
 
-import dpcov
-from benchmarks.analyst.__main__ import budget_of, tables
+from benchmarks.analyst.__main__ import tables
 from benchmarks.analyst.measure import Array, Truth
+from benchmarks.analyst.tables import budget_of
 from benchmarks.data import data_directory
-from dpcov import SeededEntropy
+from benchmarks.measured import heading, row
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 
 LENGTHS = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0])
@@ -24,14 +24,9 @@ HEAD = ("table", "epsilon", "private", "no row shortened", "ratio", "best length
 
 def released(truth: Truth, epsilon: float, repetitions: int) -> float:
     """Mean error of a release, replace-one, over the root of the number of columns."""
-    table, errors = truth.table, []
+    errors = []
     for seed in range(repetitions):
-        release = dpcov.release(
-            table.frame,
-            schema=table.schema(1.0),
-            budget=budget_of(epsilon),
-            entropy=SeededEntropy(seed),
-        )
+        release = truth.table.release(epsilon, seed)
         found = truth.whitening @ release.covariance_matrix() @ truth.whitening.T
         errors.append(np.linalg.norm(found - np.eye(len(found))) / np.sqrt(len(found)))
     return float(np.mean(errors))
@@ -70,7 +65,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("| " + " | ".join(HEAD) + " |\n|" + " --- |" * len(HEAD))
+    print(heading(HEAD))
     for table in tables(data_directory(options.data), options.only):
         truth = Truth(table)
         for epsilon in options.epsilon:
@@ -79,8 +74,7 @@ def main() -> None:
                 floors(truth, epsilon),
             )
             cells = [f"{own:.2f}", f"{plain:.2f}", f"{own / plain:.2f}", f"{best:.2f}"]
-            line = [table.name, f"{epsilon:g}", *cells, f"{own / best:.2f}"]
-            print("| " + " | ".join(line) + " |", flush=True)
+            print(row((table.name, f"{epsilon:g}", *cells, f"{own / best:.2f}")), flush=True)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-import dpcov
-from benchmarks.analyst.__main__ import budget_of, tables
+from benchmarks.analyst.__main__ import tables
 from benchmarks.analyst.measure import Correlations
 from benchmarks.analyst.tables import Table, made
 from benchmarks.data import data_directory
-from dpcov import SeededEntropy
+from benchmarks.measured import heading, row
 from dpcov.published.numbers import group_numbers
 
 GEOMETRIES = {"private": "found by the release", "schema": "that of the bounds"}
@@ -29,13 +28,7 @@ def held(table: Table, geometry: str) -> float:
     truth, inside = Correlations(table), list[float]()
     for epsilon in EPSILONS:
         for seed in range(REPETITIONS):
-            release = dpcov.release(
-                table.frame,
-                schema=table.schema(1.0),
-                budget=budget_of(epsilon),
-                geometry=geometry,
-                entropy=SeededEntropy(seed),
-            )
+            release = table.release(epsilon, seed, geometry=geometry)
             found = group_numbers(0, "all rows", release).estimates
             if found is None or found.within is None:
                 continue
@@ -53,12 +46,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     warnings.simplefilter("ignore")
     chosen = [*tables(data_directory(parser.parse_args().data), None), *map(made, MORE)]
-    print("| geometry | errors within ±, of 100 | by table, least | by table, most |")
-    print("| --- | --- | --- | --- |")
+    print(heading(("geometry", "errors within ±, of 100", "by table, least", "by table, most")))
     for geometry, words in GEOMETRIES.items():
         shares = [100 * held(table, geometry) for table in chosen]
-        cells = [words, *(f"{size(shares):.0f}" for size in (np.nanmean, np.nanmin, np.nanmax))]
-        print("| " + " | ".join(cells) + " |")
+        sizes = (f"{size(shares):.0f}" for size in (np.nanmean, np.nanmin, np.nanmax))
+        print(row((words, *sizes)))
 
 
 if __name__ == "__main__":

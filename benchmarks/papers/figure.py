@@ -169,7 +169,6 @@ class Panel:
     bounds: tuple[Bound, ...] = ()
     y_label: str = "Frobenius error"
     log_x: bool = True
-    log_y: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,7 +115,7 @@ def _draw_panel(ax: Axes, held: PanelResult, colors: dict[str, tuple[str, str]])
     panel = held.panel
     ours = {line.label for line in panel.lines if line.ours}
     for label, curve in held.curves.items():
-        _draw_curve(ax, label, curve, *colors[label], bold=label in ours, low=panel.log_y)
+        _draw_curve(ax, label, curve, *colors[label], bold=label in ours)
     for label, curve in held.bounds.items():
         ax.plot(curve.x, curve.mean, "--", color=colors[label][0], label=label, linewidth=1.2)
     ax.set_title(panel.title)
@@ -124,8 +124,7 @@ def _draw_panel(ax: Axes, held: PanelResult, colors: dict[str, tuple[str, str]])
     if panel.log_x:
         ax.set_xscale("log")
         _label_points(ax, held)
-    if panel.log_y:
-        ax.set_yscale("log")
+    ax.set_yscale("log")
     if not held.curves and not held.bounds:
         ax.text(0.5, 0.5, "nothing measured", ha="center", transform=ax.transAxes)
 
@@ -142,10 +141,8 @@ def _label_points(ax: Axes, held: PanelResult) -> None:
         ax.set_xticks([], minor=True)
 
 
-def _draw_curve(
-    ax: Axes, label: str, curve: Curve, color: str, marker: str, *, bold: bool, low: bool
-) -> None:
-    below = np.minimum(2 * curve.error, 0.95 * curve.mean) if low else 2 * curve.error
+def _draw_curve(ax: Axes, label: str, curve: Curve, color: str, marker: str, *, bold: bool) -> None:
+    below = np.minimum(2 * curve.error, 0.95 * curve.mean)
     ax.errorbar(
         curve.x,
         curve.mean,

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.gallery import FIGURES
-from benchmarks.measured import filled
+from benchmarks.measured import filled, table
 from benchmarks.papers.catalog import FIGURES as CATALOG
 
 DOCS = FIGURES.parent
@@ -94,24 +94,16 @@ def _summary(curves: pd.DataFrame, lists: dict[str, pd.DataFrame]) -> str:
 
 
 def _figures(curves: pd.DataFrame, claims: pd.DataFrame) -> str:
-    lines = [
-        "| figure | points | repetitions | confirmed | failed | not measured |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    lines = [["figure", "points", "repetitions", *VERDICTS]]
     for name in CATALOG:
         found, verdicts = curves[curves["figure"] == name], claims[claims["figure"] == name]
         if found.empty:
             continue
         counts = [(verdicts["verdict"] == word).sum() for word in VERDICTS.values()]
         quick = ", fewer points" if verdicts["run"].iloc[0] == QUICK else ""
-        cells = [
-            f"[{name}](measured/papers/{name}.svg)",
-            f"{len(found)}{quick}",
-            _repetitions(found),
-            *counts,
-        ]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join(lines)
+        link, points = f"[{name}](measured/papers/{name}.svg)", f"{len(found)}{quick}"
+        lines.append([link, points, _repetitions(found), *map(str, counts)])
+    return table(lines)
 
 
 def _repetitions(found: pd.DataFrame) -> str:

@@ -6,7 +6,6 @@ without any value are absent.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,35 +14,31 @@ from benchmarks.papers.store import Store
 from benchmarks.papers.trials import Wanted, exact
 
 
-@dataclass(kw_only=True)
-class _Values:
-    by_x: dict[float, list[float]] = field(default_factory=lambda: defaultdict(list))
-
-    def curve(self) -> Curve:
-        xs = sorted(self.by_x)
-        values = tuple(np.array(self.by_x[x]) for x in xs)
-        return Curve(
-            x=np.array(xs, dtype=float),
-            mean=np.array([value.mean() for value in values]),
-            error=np.array([_standard_error(value) for value in values]),
-            values=values,
-        )
-
-
 def gather(
     figure: Figure, values: Iterable[Wanted], store: Store, skipped: Iterable[str] = ()
 ) -> FigureResult:
     """Read a figure's curves from the store."""
-    found: dict[tuple[str, str], _Values] = defaultdict(_Values)
+    found: dict[tuple[str, str], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for value in values:
         number = store.find(value.trial, value.metric)
         if number is not None:
-            found[value.panel, value.curve].by_x[value.x].append(number)
+            found[value.panel, value.curve][value.x].append(number)
     panels = {}
     for panel in figure.panels:
-        curves = {label: held.curve() for (key, label), held in found.items() if key == panel.key}
+        curves = {label: _curve(by_x) for (key, label), by_x in found.items() if key == panel.key}
         panels[panel.key] = PanelResult(panel=panel, curves=curves, bounds=_bounds(panel))
     return FigureResult(figure=figure, panels=panels, skipped=tuple(skipped))
+
+
+def _curve(by_x: dict[float, list[float]]) -> Curve:
+    xs = sorted(by_x)
+    values = tuple(np.array(by_x[x]) for x in xs)
+    return Curve(
+        x=np.array(xs, dtype=float),
+        mean=np.array([value.mean() for value in values]),
+        error=np.array([standard_error(value) for value in values]),
+        values=values,
+    )
 
 
 def rows(values: Iterable[Wanted], store: Store) -> Iterator[dict[str, object]]:
@@ -79,5 +74,6 @@ def _bounds(panel: Panel) -> dict[str, Curve]:
     }
 
 
-def _standard_error(values: Array) -> float:
+def standard_error(values: Array) -> float:
+    """Standard error of the mean; zero for a single value."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 import dpcov
 from benchmarks import data
-from benchmarks.papers import uci
 from benchmarks.papers.figure import Table
 from benchmarks.papers.seeds import seed_of
 from benchmarks.papers.synthetic import synthetic_rows
@@ -137,9 +136,9 @@ LOADERS: dict[str, Callable[..., Rows | Data]] = {
     "wine": _scaled(lambda directory: data.wine()),
     "airfoil": _scaled(data.airfoil),
     "adult": _scaled(data.adult),
-    "raw wine": _scaled(uci.wine),
-    "raw airfoil": _scaled(uci.airfoil),
-    "raw adult": _scaled(uci.adult),
+    "raw wine": _scaled(lambda directory: data.raw_wine()),
+    "raw airfoil": _scaled(data.raw_airfoil),
+    "raw adult": _scaled(data.raw_adult),
     "bounded wine": _bounded(lambda directory: data.wine()),
     "bounded digits": _bounded(lambda directory: data.digits()),
     "bounded breast cancer": _bounded(lambda directory: data.breast_cancer()),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.papers.results import standard_error
 from benchmarks.peers.cases import Case, cases, score, tables, task_of
 from benchmarks.peers.catalog import DELTA, EPSILON, METHODS, PEERS, SAMPLERS, Method, Peer, Sampler
 from benchmarks.peers.environment import Unavailable
@@ -99,14 +100,13 @@ def measure(method: Method, case: Case, answer: Answer) -> Measured:
     if answer.refused:
         return Measured(**said, **about, refused=answer.refused)
     errors = score(method.kind, answer.values, case.target(method.kind))
-    count = len(errors)
     return Measured(
         **said,
         **about,
         error=float(errors.mean()),
-        standard_error=float(errors.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0,
+        standard_error=standard_error(errors),
         seconds=float(np.median(answer.seconds)),
-        repetitions=count,
+        repetitions=len(errors),
     )
 
 

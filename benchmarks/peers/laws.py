@@ -48,15 +48,13 @@ class LawVerdict:
     instead: str = ""
 
 
-def judge(
-    samples: Array, law: Law, suspect: Law | None = None, *, alpha: float = ALPHA
-) -> LawVerdict:
+def judge(samples: Array, law: Law, suspect: Law | None = None) -> LawVerdict:
     """Compare samples with the law that is claimed, and where they break it with a suspected
     one."""
     found = stats.kstest(samples, law.cdf)
-    follows = bool(found.pvalue >= alpha)
+    follows = bool(found.pvalue >= ALPHA)
     explained = (
-        suspect is not None and not follows and stats.kstest(samples, suspect.cdf).pvalue >= alpha
+        suspect is not None and not follows and stats.kstest(samples, suspect.cdf).pvalue >= ALPHA
     )
     _, statistic, claimed = law.mean_of
     return LawVerdict(

@@ -56,6 +56,12 @@ class Checked:
     p_value: float = float("nan")
     verdict: str = ""
 
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Claimed and measured mean, samples and p value, as texts."""
+        means = f"{self.claimed:.4g}", f"{self.measured:.4g}"
+        return *means, str(self.samples), f"{self.p_value:.2g}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
@@ -98,13 +104,7 @@ def law_table(checked: Sequence[Checked]) -> Table:
             name, justify="left" if name in ("sampler", "statistic", "verdict") else "right"
         )
     for row in checked:
-        numbers = (
-            f"{row.claimed:.4g}",
-            f"{row.measured:.4g}",
-            str(row.samples),
-            f"{row.p_value:.2g}",
-        )
-        table.add_row(row.sampler, row.statistic, *numbers, row.verdict)
+        table.add_row(row.sampler, row.statistic, *row.numbers, row.verdict)
     return table
 
 
@@ -187,16 +187,7 @@ def _page(found: Comparison, svg: str) -> str:
         _html_table(
             ("sampler", "claims", "statistic", "claimed", "measured", "samples", "p", "verdict"),
             [
-                (
-                    row.sampler,
-                    row.law,
-                    row.statistic,
-                    f"{row.claimed:.4g}",
-                    f"{row.measured:.4g}",
-                    str(row.samples),
-                    f"{row.p_value:.2g}",
-                    row.verdict,
-                )
+                (row.sampler, row.law, row.statistic, *row.numbers, row.verdict)
                 for row in found.checked
             ],
         ),

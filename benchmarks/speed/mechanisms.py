@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from benchmarks.speed.moments import interleaved
+from benchmarks.speed.timing import interleaved
 from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
 from dpcov.errors import DpcovError

@@ -3,29 +3,17 @@
 python -m benchmarks.speed.moments
 """
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.speed.timing import interleaved
 from dpcov.data.moments import Moments, MomentsSpec, quantize
 
 SHAPES = ((100_000, 200), (20_000, 1000))
 LIMITS = {1: 1.6, 12: 2.5}
-ROUNDS = 7
-
-
-def interleaved(*actions: Callable[[], object]) -> list[float]:
-    """Best time of each action, the actions taking turns so that drift hits all alike."""
-    best = [float("inf")] * len(actions)
-    for _ in range(ROUNDS):
-        for index, action in enumerate(actions):
-            start = time.perf_counter()
-            action()
-            best[index] = min(best[index], time.perf_counter() - start)
-    return best
 
 
 def rows_of(n_rows: int, n_features: int) -> np.ndarray:

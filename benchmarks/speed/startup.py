@@ -9,7 +9,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.speed.moments import interleaved
+from benchmarks.speed.timing import interleaved
 
 
 def run(*arguments: str) -> None:

@@ -14,3 +14,8 @@ def interleaved_cpu(*actions: Callable[[], object], rounds: int) -> list[tuple[f
             took = time.perf_counter() - start, time.process_time() - cpu
             best[index] = min(best[index][0], took[0]), min(best[index][1], took[1])
     return best
+
+
+def interleaved(*actions: Callable[[], object], rounds: int = 7) -> list[float]:
+    """Best seconds of each action."""
+    return [seconds for seconds, _ in interleaved_cpu(*actions, rounds=rounds)]

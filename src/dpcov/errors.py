@@ -3,6 +3,8 @@
 Contract: a message says what is wrong and what to do next, and never contains a value from a row.
 """
 
+import traceback
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -56,3 +58,9 @@ class NumericError(DpcovError):
     """A computation failed (overflow, NaN, no convergence); nothing was released."""
 
     exit_code = 8
+
+
+def place_of(error: BaseException) -> str:
+    """Type and place of an unforeseen exception, whose own text may quote a row."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    return f"{type(error).__name__} at {Path(frame.f_code.co_filename).name}:{line}"

@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.accuracy import coupled, figures, report
 from benchmarks.accuracy.measure import Measurement
-from benchmarks.accuracy.racing import standard_error
 from benchmarks.accuracy.report import points, ratio_error
+from benchmarks.papers.results import standard_error
 from tests.statistical.goodness import assert_mean_square
 
 

@@ -52,11 +52,11 @@ def amin1(effort: Effort) -> Figure:
     """Normalized Frobenius error against epsilon: (a) pure mechanisms, (b) against Gaussian
     noise."""
     panels = []
-    for name in _tables(effort):
+    for name in tables_of(effort):
         points = _points(name, effort)
         pure = (ZERO, AD, UNIFORM, KT, LAPLACE, AUTO)
         panels.append(_panel(f"{name} a", f"(a) {name}", pure, points))
-    for name in _tables(effort):
+    for name in tables_of(effort):
         analytic = tuple(
             contender(
                 f"G-{power}", "gaussian", noise="upper-triangle", post="clip", delta=10.0**-power
@@ -94,7 +94,7 @@ def amin1(effort: Effort) -> Figure:
     )
 
 
-def _tables(effort: Effort) -> tuple[str, ...]:
+def tables_of(effort: Effort) -> tuple[str, ...]:
     return TABLES[:2] if effort == "test" else TABLES
 
 
@@ -117,7 +117,7 @@ def _panel(
 
 
 def _claims(effort: Effort) -> tuple[Claim, ...]:
-    names = _tables(effort)
+    names = tables_of(effort)
     return (
         Claim(
             text="AD outperforms L and KT everywhere, but for wine at epsilon = 0.01",
@@ -225,7 +225,7 @@ def _gap_grows() -> Check:
 
 def amin_regression(effort: Effort) -> Figure:
     """Ridge regression from the released matrix against output perturbation, and Lemma 1."""
-    names = _tables(effort)
+    names = tables_of(effort)
     panels = []
     for name in names:
         points = _points(name, effort)

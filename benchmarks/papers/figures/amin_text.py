@@ -24,7 +24,7 @@ from benchmarks.papers.figure import (
     lines,
     table,
 )
-from benchmarks.papers.figures.amin import AD, LAPLACE, SOURCE, TABLES, UNIFORM
+from benchmarks.papers.figures.amin import AD, LAPLACE, SOURCE, UNIFORM, tables_of
 from dpcov import Budget
 
 ZETAS = (0.5, 1.0)
@@ -49,7 +49,7 @@ def amin_text(effort: Effort) -> Figure:
         source=f"{SOURCE}, sections 3 and 5",
         repetitions={"full": 50, "quick": 5, "test": 3}[effort],
         panels=(
-            *(_proposals(name, effort) for name in _tables(effort)),
+            *(_proposals(name, effort) for name in tables_of(effort)),
             _corollary(effort),
             _ranks(effort),
             *_rates(effort),
@@ -62,10 +62,6 @@ def amin_text(effort: Effort) -> Figure:
         ),
         claims=_claims(effort),
     )
-
-
-def _tables(effort: Effort) -> tuple[str, ...]:
-    return TABLES[:2] if effort == "test" else TABLES
 
 
 def _proposals(name: str, effort: Effort) -> Panel:
@@ -156,7 +152,7 @@ def _rates(effort: Effort) -> tuple[Panel, Panel]:
 
 
 def _claims(effort: Effort) -> tuple[Claim, ...]:
-    names = _tables(effort)
+    names = tables_of(effort)
     return (
         Claim(
             text="The median number of proposals for one direction is less than d",

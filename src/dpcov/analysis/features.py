@@ -27,11 +27,6 @@ Columns = Sequence[EncodedColumn]
 NEARLY_ALL = 0.9
 
 
-def feature_columns(release: Release) -> tuple[EncodedColumn, ...]:
-    """Return the encoded columns of a release without the intercept."""
-    return release.restored_features
-
-
 def require_intercept(release: Release) -> None:
     """Refuse a release whose means are not known, where they are needed."""
     if not release.has_intercept:
@@ -107,7 +102,7 @@ def count_empty_directions(columns: Columns, places: Places) -> int:
 
 def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:
     """Leave out the references: the places that are left, and the references' names."""
-    columns, chosen = feature_columns(release), set(map(int, places))
+    columns, chosen = release.restored_features, set(map(int, places))
     left_out: list[int] = []
     for source in given_names(columns[place] for place in places):
         own = [i for i, column in enumerate(columns) if column.source == source]

@@ -4,6 +4,7 @@ Messages hold names, shapes and public numbers only, never a value of a row.
 """
 
 import warnings
+from typing import Any, get_args
 
 from sklearn.exceptions import NotFittedError
 
@@ -31,6 +32,12 @@ UNKNOWN_PENALTY = "The release has no law of its noise, so alpha cannot be chose
 
 class NoiseWarning(UserWarning):
     """A result that privacy noise dominates: finite, but with little of the data in it."""
+
+
+def require_one_of(name: str, value: str, choices: Any) -> None:
+    """Refuse what is not one of a Literal's values."""
+    if value not in get_args(choices):
+        raise InputError(f"{name} must be one of: {', '.join(get_args(choices))}.")
 
 
 def warn_noise(message: str) -> None:

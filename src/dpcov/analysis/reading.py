@@ -8,12 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcov.analysis.features import (
-    Places,
-    count_empty_directions,
-    feature_columns,
-    require_intercept,
-)
+from dpcov.analysis.features import Places, count_empty_directions, require_intercept
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
 from dpcov.published.encoded import noise_of
@@ -45,7 +40,7 @@ class Reading:
             require_intercept(release)
         self.release, self.places, self.post, self.centered = release, places, post, centered
         self.missing = missing
-        columns = feature_columns(release)
+        columns = release.restored_features
         self.half_ranges = np.array([columns[place].half_range for place in places])
         self.centers = np.array([columns[place].center for place in places])
 
@@ -64,7 +59,7 @@ class Reading:
         if self.centered:
             found = self.release.covariance_matrix(self.post, missing=self.missing, indicators=True)
             found = found[np.ix_(self.places, self.places)]
-            columns = feature_columns(self.release)
+            columns = self.release.restored_features
             if any(columns[place].kind == "missing" for place in self.places):
                 scale = np.outer(self.half_ranges, self.half_ranges)
                 found = positive(found / scale) * scale
@@ -115,7 +110,7 @@ class Reading:
         # A direction that the noise hides is given the largest variance it may well have.
         values, vectors = eigh(self.encoded_covariance)
         hidden = int(np.sum(values < self.edge))
-        if hidden > count_empty_directions(feature_columns(self.release), self.places):
+        if hidden > count_empty_directions(self.release.restored_features, self.places):
             warn_noise(
                 f"{hidden} of {len(values)} directions lie within the noise of the release; {what} "
                 "cautiously takes their variance to be that of the noise."
@@ -137,13 +132,13 @@ def half_range_map(release: Release, centered: bool) -> Array:
     """
     if centered:
         return np.eye(len(release.manifest.columns))[1:]
-    half_ranges = np.array([column.half_range for column in feature_columns(release)])
+    half_ranges = np.array([column.half_range for column in release.restored_features])
     return np.asarray(original_map(release) / half_ranges[:, None])
 
 
 def original_map(release: Release) -> Array:
     """Matrix that turns an encoded row, intercept included if there is one, into original units."""
-    columns = feature_columns(release)
+    columns = release.restored_features
     scaled = np.diag([column.half_range for column in columns])
     if release.has_intercept:
         return np.column_stack([[column.center for column in columns], scaled])

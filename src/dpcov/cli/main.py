@@ -11,7 +11,6 @@ import signal
 import sys
 import traceback
 import warnings
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -19,7 +18,7 @@ from typer.core import TyperGroup
 
 from dpcov.cli import analyst, audit, demo, desk, ledger, moments, plan, release, schema
 from dpcov.cli.options import example, option
-from dpcov.errors import DpcovError, PrivacyWarning
+from dpcov.errors import DpcovError, PrivacyWarning, place_of
 from dpcov.files import reason_of
 
 # As in sysexits.h, and 128 + SIGINT.
@@ -77,9 +76,7 @@ def _tell(message: str, error: BaseException) -> None:
 
 
 def _internal(error: Exception) -> str:
-    # Type and place only: the text of an unforeseen exception may quote the data.
-    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-    place = f"{type(error).__name__} at {Path(frame.f_code.co_filename).name}:{line}"
+    place = place_of(error)
     return f"""Internal error ({place}). This is a bug in dpcov; please report these words.
 The exception's own text is withheld because it may quote your data (DPCOV_DEBUG=1 shows it)."""
 

@@ -223,12 +223,8 @@ def compare(
     typer.echo(f"Expected relative error (Frobenius norm): {told}\n")
     names = dict.fromkeys(name for column in found for name in column)
     lines = [[name, *(_cell(column.get(name)) for column in found)] for name in names]
-    _echo_table([["trace", *(f"{each.trace:.3g}" for each in assumptions)], *lines])
-    typer.echo("\n".join([LEGEND, *notes, *choice.notes]))
-
-
-def _echo_table(rows: Sequence[Sequence[str]]) -> None:
-    typer.echo("\n".join(_aligned(rows)))
+    head = ["trace", *(f"{each.trace:.3g}" for each in assumptions)]
+    typer.echo("\n".join([*_aligned([head, *lines]), LEGEND, *notes, *choice.notes]))
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -258,7 +254,7 @@ def mechanisms(name: Annotated[str | None, _NAME] = None) -> None:
         typer.echo("\n".join([*lines, "", inspect.getdoc(found) or ""]))
         return
     facts = [_facts(mechanism) for mechanism in MECHANISMS]
-    _echo_table([list(facts[0]), *(list(row.values()) for row in facts)])
+    typer.echo("\n".join(_aligned([list(facts[0]), *(list(row.values()) for row in facts)])))
     typer.echo("\nHow to choose: docs/mechanisms.md   ·   options: dpcov mechanisms NAME")
 
 

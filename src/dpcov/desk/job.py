@@ -5,12 +5,10 @@ nothing, after it a spent budget, and the message says which.
 """
 
 import threading
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from dpcov.errors import DpcovError
+from dpcov.errors import DpcovError, place_of
 
 Tell = Callable[[int, int | None], None]
 
@@ -90,7 +88,4 @@ class Job:
         except DpcovError as error:
             self.problem = "\n".join([str(error), *getattr(error, "__notes__", ())])
         except Exception as error:
-            # Type and place only: the text of an unforeseen exception may quote a row.
-            *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-            place = f"{type(error).__name__} at {Path(frame.f_code.co_filename).name}:{line}"
-            self.problem = f"Internal error ({place}). Please report these words."
+            self.problem = f"Internal error ({place_of(error)}). Please report these words."

@@ -19,11 +19,10 @@ from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
 from dpcov.pipeline.found import GeometryMaker
 from dpcov.pipeline.publish import Account, ReleaseMaker, publish
-from dpcov.pipeline.terms import ReleaseTerms, plan_table
+from dpcov.pipeline.terms import plan_table
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
 from dpcov.privacy.ledger.ledger import Ledger
-from dpcov.privacy.options import plain
 from dpcov.published.release import Release
 
 __all__ = ["checkpoint", "release", "survey"]
@@ -125,9 +124,8 @@ def release(
         geometry = data.geometry or "schema"
     declared, data = _declared(schema, data, where)
     terms, encoding = plan_table(
-        declared, budget, mechanism, neighbors, n_rows, by, options, geometry
+        declared, budget, mechanism, neighbors, n_rows, by, options, geometry, accept_large_delta
     )
-    terms = _insisting(terms, accept_large_delta)
     if isinstance(data, Checkpoint):
         terms.require_one_question()
     n_is_public = terms.neighbors == "replace-one"
@@ -191,11 +189,12 @@ def survey(
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     expected = budget if coming is None else coming
     declared, data = _declared(schema, data, where)
-    terms, encoding = plan_table(declared, expected, AUTO, neighbors, n_rows, by, {}, "private")
+    terms, encoding = plan_table(
+        declared, expected, AUTO, neighbors, n_rows, by, {}, "private", accept_large_delta
+    )
     if not isinstance(terms.mechanism, Surveyed):
         raise UsageError("A schema with a norm bound keeps its geometry. Leave norm_bound out.")
     terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
-    terms = _insisting(terms, accept_large_delta)
     if isinstance(data, Checkpoint):
         terms.require_one_question()
     n_is_public = terms.neighbors == "replace-one"
@@ -253,7 +252,3 @@ def _declared(schema: Schema | str | Path, data: Any, where: Gathering) -> tuple
     """Read the schema, and write out its patterns by the names of the table; no row is read."""
     read = schema if isinstance(schema, Schema) else Schema.from_toml(schema, complete=True)
     return where.resolve(read, data)
-
-
-def _insisting(terms: ReleaseTerms, accept_large_delta: bool) -> ReleaseTerms:
-    return replace(terms, accept_large_delta=plain("accept_large_delta", accept_large_delta, bool))

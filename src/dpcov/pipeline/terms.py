@@ -84,7 +84,8 @@ def plan_table(
     n_rows: int | None,
     by: str | None,
     options: Mapping[str, Any],
-    geometry: Geometry | str | Path = "schema",
+    geometry: Geometry | str | Path,
+    accept_large_delta: bool = False,
 ) -> tuple[ReleaseTerms, TableEncoding]:
     """Decide everything about the release of a table that public numbers decide."""
     if n_rows is not None and neighbors == "add-remove-one":
@@ -130,6 +131,7 @@ def plan_table(
         schema_toml=declared.meaning,
         stated_rows=problem.n_rows,
         groups=groups,
+        accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
         linear=None if known is None else known.linear,
         lost=0.0 if known is None else known.lost,
         geometry_is_private=is_private,

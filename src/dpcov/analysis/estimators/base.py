@@ -24,7 +24,6 @@ from dpcov.analysis.estimators.fit_rows import (
 from dpcov.analysis.features import (
     Columns,
     Places,
-    feature_columns,
     feature_matrix,
     find_features,
     is_placeholder,
@@ -117,7 +116,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         return table_of(X), Roles(), {}
 
     def _fit_release(self, release: Release, facts: dict[str, Any]) -> Self:
-        columns = feature_columns(release)
+        columns = release.restored_features
         self._facts = facts
         self._places = self._chosen(release, columns)
         self._warn_of_hidden(release)
@@ -135,7 +134,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def _warn_of_hidden(self, release: Release) -> None:
         places = np.concatenate([self._places, getattr(self, "_targets", self._places[:0])])
-        chosen = {feature_columns(release)[place].name for place in places}
+        chosen = {release.restored_features[place].name for place in places}
         found = [column for column in release.diagnose().columns if column.name in chosen]
         hidden = [column.name for column in found if column.hidden]
         if hidden:
@@ -182,7 +181,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def _columns(self) -> Columns:
         self._require_fitted()
-        columns = feature_columns(self.release_)
+        columns = self.release_.restored_features
         return [columns[place] for place in self._places]
 
     # scikit-learn's own picture of an estimator has a style sheet, a script, and parameters alone.

@@ -1,7 +1,7 @@
 """Give principal components of a release, with the edge of the noise marked, and factors."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
@@ -9,10 +9,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpcov.analysis.estimators.base import ReleaseEstimator, require_number, with_signs
 from dpcov.analysis.estimators.biplot import draw_loadings
-from dpcov.analysis.features import Columns, feature_columns, find_features
+from dpcov.analysis.features import Columns, find_features
 from dpcov.analysis.intervals.eigenvalues import Scaling
 from dpcov.analysis.intervals.inference import eigenvalue_intervals
-from dpcov.analysis.problems import InputError, warn_noise
+from dpcov.analysis.problems import InputError, require_one_of, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import NumericError
 from dpcov.markup import Child, listing
@@ -69,13 +69,12 @@ class PrivatePCA(Projection):
 
     def _check(self, columns: Columns) -> None:
         super()._check(columns)
-        if self.scaling not in get_args(Scaling):
-            raise InputError(f"scaling must be one of: {', '.join(get_args(Scaling))}.")
+        require_one_of("scaling", self.scaling, Scaling)
         if self.n_components not in (None, "noise"):
             self._wanted(len(find_features(columns, self.features)))
 
     def _read(self, release: Release) -> None:
-        self._check(feature_columns(release))
+        self._check(release.restored_features)
         reading = self._reading(self.assume_centered)
         self.mean_ = reading.mean
         self.scale_ = self._scale(reading)

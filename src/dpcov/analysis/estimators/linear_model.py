@@ -25,7 +25,6 @@ from dpcov.analysis.features import (
     Columns,
     Places,
     coding_of,
-    feature_columns,
     find_features,
     predictors,
     require_intercept,
@@ -123,7 +122,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             raise InputError("No feature is left to predict with.")
 
     def _read(self, release: Release) -> None:
-        columns, moment = feature_columns(release), release.present_moment(self.post, self.missing)
+        columns, moment = release.restored_features, release.present_moment(self.post, self.missing)
         self._units = self._reading(not self.fit_intercept)
         self.noise_edge_ = self._units.edge
         self._coding = coding_of(columns, self._asked, self.reference_levels_)
@@ -160,7 +159,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         return values[0] if self._flat else np.array(values)
 
     def _intervals(self, **options: Any) -> Any:
-        columns = feature_columns(self.release_)
+        columns = self.release_.restored_features
         names = [columns[place].name for place in self._asked]
         options = {"fit_intercept": self.fit_intercept} | options
         tables = [
@@ -185,11 +184,9 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _summed_up(self, tables: list[IntervalTable], r2: list[float]) -> RegressionSummary:
         release, goals = self.release_, ", ".join(shorten(goal.name) for goal in self._goals)
+        title = release.manifest.title or "untitled table"
         told = [
-            (
-                "Release",
-                f"{release.manifest.title or 'untitled table'}, {release.fingerprint[:12]}",
-            ),
+            ("Release", f"{title}, {release.fingerprint[:12]}"),
             ("Guarantee", str(release.guarantee)),
             ("Rows", rows_in_words(release)),
             (self._r2_words, ", ".join(f"{x:.3f}" if np.isfinite(x) else "–" for x in r2)),

@@ -48,16 +48,14 @@ class RegressionSummary:
         lines = [self.title, rule, *(f"{name:<{label}}  {value}" for name, value in self.facts)]
         for table in self.tables:
             cells = "".join(f"{word:>{_WIDTH}}" for word in (*_HEAD, *_ends(table.level)))
-            lines += [rule, *self._headings(table), " " * width + cells, "-" * len(rule)]
+            heading = [table.what] if len(self.tables) > 1 else []
+            lines += [rule, *heading, " " * width + cells, "-" * len(rule)]
             for row in table.rows:
                 numbers = "".join(f"{number:>{_WIDTH}}" for number in _numbers(row))
                 lines.append(f"{shorten(row.name, _LONGEST):<{width}}{numbers}")
         return printable("\n".join([*lines, rule, *self.notes]))
 
     __repr__ = __str__
-
-    def _headings(self, table: IntervalTable) -> list[str]:
-        return [table.what] if len(self.tables) > 1 else []
 
     def _repr_html_(self) -> str:
         made: list[Child] = [

@@ -7,7 +7,7 @@ what those know of bounds and of noise in denominators (docs/several.md).
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf, isfinite, nan, sqrt
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from dpcov.analysis.intervals.inference import (
     variance_intervals,
 )
 from dpcov.analysis.intervals.table import Interval, IntervalTable
-from dpcov.analysis.problems import InputError
+from dpcov.analysis.problems import InputError, require_one_of
 from dpcov.published.release import Release
 
 Quantity = Literal["means", "variances", "correlations"]
@@ -95,8 +95,7 @@ def _slope(times: np.ndarray[Any, Any], errors: np.ndarray[Any, Any]) -> np.ndar
 def _tables(
     releases: Sequence[Release], features: Names, what: Quantity, level: float, sampling: bool
 ) -> list[IntervalTable]:
-    if what not in get_args(Quantity):
-        raise InputError(f"what must be one of: {', '.join(get_args(Quantity))}.")
+    require_one_of("what", what, Quantity)
     if len({release.fingerprint for release in releases}) < len(releases):
         raise InputError("A release is among them twice. Compare releases of different people.")
     names = [release.feature_names for release in releases]
@@ -127,14 +126,10 @@ def _line(parts: Sequence[Interval], coefficients: np.ndarray[Any, Any]) -> Inte
     used = [(c, part) for c, part in zip(coefficients.tolist(), parts, strict=True) if c != 0]
     if not all(isfinite(c) and isfinite(part.estimate) for c, part in used):
         return Interval(parts[0].name, -inf, inf)
-    estimate = sum(c * part.estimate for c, part in used)
-    ends = [sorted((c * part.lower, c * part.upper)) for c, part in used]
-    below = sqrt(
-        sum((c * x.estimate - low) ** 2 for (c, x), (low, _) in zip(used, ends, strict=True))
-    )
-    above = sqrt(
-        sum((high - c * x.estimate) ** 2 for (c, x), (_, high) in zip(used, ends, strict=True))
-    )
+    scaled = [(c * x.estimate, *sorted((c * x.lower, c * x.upper))) for c, x in used]
+    estimate = sum(middle for middle, _, _ in scaled)
+    below = sqrt(sum((middle - low) ** 2 for middle, low, _ in scaled))
+    above = sqrt(sum((high - middle) ** 2 for middle, _, high in scaled))
     stds = (
         sqrt(sum((c * getattr(part, name)) ** 2 for c, part in used))
         for name in ("sampling_std", "privacy_std")

@@ -5,15 +5,12 @@ the noise drowns a quantity.  Derivations and measured coverage: docs/inference.
 """
 
 from collections.abc import Sequence
-from math import inf
-from typing import Any, get_args
 
 import numpy as np
 
 from dpcov.analysis.features import (
     Places,
     coding_of,
-    feature_columns,
     find_features,
     predictors,
     require_intercept,
@@ -26,7 +23,7 @@ from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.table import Interval, IntervalTable
-from dpcov.analysis.problems import InputError
+from dpcov.analysis.problems import InputError, require_one_of
 from dpcov.analysis.reading import half_range_map
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
@@ -136,7 +133,7 @@ def eigenvalue_intervals(
     parameters and errors are as in :func:`variance_intervals`.
     """
     law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
-    _require_one_of("scaling", scaling, Scaling)
+    require_one_of("scaling", scaling, Scaling)
     if not 1 <= n_eigenvalues <= len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
     normalized = scaling == "correlation"
@@ -186,14 +183,14 @@ def coefficient_intervals(
         ``"moments"``: errors whose variance may grow a little with the features.  ``"bounded"``:
         the worst that the bounds allow.  Others, and the errors, as in :func:`mean_intervals`.
     """
-    columns = feature_columns(release)
+    columns = release.restored_features
     goals = find_features(columns, target)
     if len(goals) != 1:
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
     chosen = predictors(columns, goals, features, weights_column(release))
     if not alpha >= 0:
         raise InputError("alpha must be at least 0.")
-    law = _law(release, level, sampling, design_effect, missing, tails)
+    law = moment_law(release, level, sampling, design_effect, missing, tails)
     references: tuple[str, ...] = ()
     if fit_intercept:
         require_intercept(release)
@@ -213,33 +210,9 @@ def _opened(
     missing: MissingAs,
     tails: Tails = "moments",
 ) -> tuple[MomentLaw, Places]:
-    law = _law(release, level, sampling, design_effect, missing, tails)
+    law = moment_law(release, level, sampling, design_effect, missing, tails)
     require_intercept(release)
-    return law, find_features(feature_columns(release), features, weights_column(release))
-
-
-def _law(
-    release: Release,
-    level: float,
-    sampling: bool,
-    design_effect: float | None,
-    missing: MissingAs,
-    tails: Tails,
-) -> MomentLaw:
-    if isinstance(level, bool) or not 0.5 <= float(level) < 1:
-        raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
-    if design_effect is not None and not 0 < float(design_effect) < inf:
-        raise InputError("design_effect must be a positive number, such as 1.7.")
-    _require_one_of("tails", tails, Tails)
-    _require_one_of("missing", missing, MissingAs)
-    return moment_law(
-        release,
-        missing=missing,
-        sampling=sampling,
-        level=level,
-        tails=tails,
-        design_effect=design_effect,
-    )
+    return law, find_features(release.restored_features, features, weights_column(release))
 
 
 def _table(
@@ -251,8 +224,3 @@ def _table(
     units = [f"{x.name} in {x.unit}" for x in law.columns if x.unit and x.name in named]
     notes += (f"Units: {'; '.join(units)}.",) if units else ()
     return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=notes)
-
-
-def _require_one_of(name: str, value: str, choices: Any) -> None:
-    if value not in get_args(choices):
-        raise InputError(f"{name} must be one of: {', '.join(get_args(choices))}.")

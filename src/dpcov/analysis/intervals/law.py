@@ -393,18 +393,18 @@ class MomentLaw:
         lowest, largest = max(lowest, self.ends[place, 0]), min(largest, self.ends[place, 1])
         return min(lowest, mean), max(largest, mean)
 
-    def privacy_form(self, a: Array, *, in_all: bool = False) -> Array:
-        """Matrix K with Var(a'Wu) = u'Ku for every u; of losses in all, or beyond a factor."""
+    def privacy_form(self, a: Array) -> Array:
+        """Matrix K with Var(a'Wu) = u'Ku for every u."""
         if self.back is None:
-            found = self._own_form(a, in_all)
+            found = self._own_form(a)
         else:
-            found = self.back @ self._own_form(self.back.T @ a, in_all) @ self.back.T
+            found = self.back @ self._own_form(self.back.T @ a) @ self.back.T
         return np.asarray(sum((other.privacy_form(a) for other in self.others), start=found))
 
-    def _own_form(self, a: Array, in_all: bool) -> Array:
+    def _own_form(self, a: Array) -> Array:
         squares = np.outer(a, a)
         spread = self.off_diagonal * (float(a @ a) * np.eye(len(a)) + squares - 2 * np.diag(a**2))
-        along = (self.taken_in_all if in_all else self.taken) @ a
+        along = self.taken @ a
         return np.asarray(spread + self.diagonal * squares + np.outer(along, along))
 
     def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
@@ -433,7 +433,10 @@ class MomentLaw:
         return np.asarray(noise + np.outer(along, along))
 
     def draw_noise(self, draws: int, rng: np.random.Generator, *, in_all: bool = True) -> Array:
-        """Simulate Gaussian noise of this covariance, (draws, d, d); ``in_all`` as for a form."""
+        """Simulate Gaussian noise of this covariance, (draws, d, d).
+
+        Of what scaling rows down took it has all, or without ``in_all`` what no common factor is.
+        """
         d = len(self.moment)
         normals = rng.standard_normal((draws, d, d))
         noise = sqrt(self.off_diagonal) * np.triu(normals, 1)

@@ -127,10 +127,8 @@ def _pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
         rows = np.array([[-law.means[i], 1.0, 0.0], [-law.means[j], 0.0, 1.0]])
         covariance = law.covariance[np.ix_([i, j], [i, j])]
         both = (shapes[i], shapes[j]), (reaches[i], reaches[j])
-        where, thinning = (
-            np.array([0, i, j], dtype=np.intp),
-            _thinning(law.present(np.array([i, j]))),
-        )
+        where = np.array([0, i, j], dtype=np.intp)
+        thinning = _thinning(law.present(where[1:]))
         yield _Pair((i, j), where, rows, covariance, *both, thinning=thinning)
 
 

@@ -7,14 +7,14 @@ simulated release in that way (docs/missing.md).
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
 
 from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import MomentLaw, Tails
-from dpcov.analysis.problems import UnknownNoiseError
+from dpcov.analysis.problems import InputError, UnknownNoiseError, require_one_of
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
@@ -61,9 +61,9 @@ class FilledLaw(MomentLaw):
         """The same: simulated noise on means multiplies by itself."""
         return self
 
-    def privacy_form(self, a: Array, *, in_all: bool = False) -> Array:
+    def privacy_form(self, a: Array) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u."""
-        along = (self._drawn_in_all if in_all else self._drawn) @ a
+        along = self._drawn @ a
         return np.asarray(along.T @ along / len(along))
 
     def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
@@ -81,21 +81,22 @@ class FilledLaw(MomentLaw):
     def _drawn(self) -> Array:
         return self.draw_noise(_DRAWS, np.random.default_rng(0), in_all=False)
 
-    @cached_property
-    def _drawn_in_all(self) -> Array:
-        return self.draw_noise(_DRAWS, np.random.default_rng(0))
-
 
 def moment_law(
     release: Release,
-    *,
-    missing: MissingAs = "pairwise",
-    sampling: bool = True,
     level: float = 0.95,
-    tails: Tails = "moments",
+    sampling: bool = True,
     design_effect: float | None = None,
+    missing: MissingAs = "pairwise",
+    tails: Tails = "moments",
 ) -> MomentLaw:
     """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
+    if isinstance(level, bool) or not 0.5 <= float(level) < 1:
+        raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
+    if design_effect is not None and not 0 < float(design_effect) < inf:
+        raise InputError("design_effect must be a positive number, such as 1.7.")
+    require_one_of("tails", tails, Tails)
+    require_one_of("missing", missing, MissingAs)
     unit = release.unit
     noise = moment_noise(unit, release.manifest, release.frame)
     if noise is None:

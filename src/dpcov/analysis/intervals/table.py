@@ -124,16 +124,14 @@ class IntervalTable:
         rows = [row for row in self.rows if row.name != INTERCEPT] or list(self.rows)
         if axes is None:
             axes = new_axes(7.0, min(20.0, 1.4 + 0.3 * max(len(rows), 2)))
+        bounded = [k for k, row in enumerate(rows) if np.isfinite([row.lower, row.upper]).all()]
         for place, row in enumerate(rows):
-            ends = row.lower, row.upper
-            if np.isfinite(ends).all():
+            if place in bounded:
+                ends = row.lower, row.upper
                 axes.plot(ends, [place, place], color="C0", linewidth=2, solid_capstyle="butt")
             else:
                 # In shares of the width: from end to end, whatever the other lines need.
                 axes.axhline(place, color="0.6", linestyle=":", linewidth=1.5)
-        bounded = [
-            place for place, row in enumerate(rows) if np.isfinite([row.lower, row.upper]).all()
-        ]
         estimates = [rows[place].estimate for place in bounded]
         axes.plot(estimates, bounded, "o", color="C0", markersize=5)
         numbers = [x for place in bounded for x in (rows[place].lower, rows[place].upper)]

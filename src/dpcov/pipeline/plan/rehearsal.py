@@ -123,9 +123,7 @@ class Rehearsal:
                 enough = factor
             else:
                 too_few = factor
-            if enough <= _CLOSE * too_few:
-                break
-            if too_few >= _FURTHEST:
+            if enough <= _CLOSE * too_few or too_few >= _FURTHEST:
                 break
             # Widths are about as many times as small, and nothing is seen of what is hidden.
             guess = min(_FURTHEST, factor * (_UNSEEN if isnan(typical) else typical / within))
@@ -143,9 +141,9 @@ class Rehearsal:
             columns = dict(self.schema.columns)
             kind = columns.pop(name)
             yield f"without {name}", self._with(columns)
-            if isinstance(kind, Categorical) and len(kind.levels) > FEW_LEVELS + 1:
-                if self.public is not None:
-                    continue
+            if self.public is not None or not isinstance(kind, Categorical):
+                continue
+            if len(kind.levels) > FEW_LEVELS + 1:
                 few = Categorical(categories=kind.levels[:FEW_LEVELS], missing=kind.missing)
                 said = f"with {FEW_LEVELS} levels of {name} instead of {len(kind.levels)}"
                 yield said, self._with({**self.schema.columns, name: few})
@@ -279,19 +277,14 @@ def needed_epsilon(budget: Budget, factor: float) -> Fraction | None:
     return Fraction(exp(high))
 
 
-def _rho(budget: Budget) -> Fraction | None:
-    # Of the one Gaussian mechanism that keeps the promise; None in pure epsilon.
-    promise = budget.promise
-    if isinstance(promise, PureDP):
-        return None
-    if isinstance(promise, ZCDP):
-        return promise.rho
-    return 1 / (2 * gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2)
-
-
 def _sharper(budget: Budget, ratio: Fraction) -> Budget:
     """The budget with which noise is so many times as small, as far as there is one."""
-    rho = _rho(budget)
-    if rho is None:
-        return Budget(epsilon=min(LARGEST_EPSILON, (budget.epsilon or Fraction(0)) * ratio))
+    promise = budget.promise
+    if isinstance(promise, PureDP):
+        return Budget(epsilon=min(LARGEST_EPSILON, promise.epsilon * ratio))
+    if isinstance(promise, ZCDP):
+        rho = promise.rho
+    else:
+        # Of the one Gaussian mechanism that keeps the promise.
+        rho = 1 / (2 * gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2)
     return Budget(rho=min(LARGEST_RHO, rho * ratio**2))
