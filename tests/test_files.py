@@ -155,6 +155,13 @@ def test_targets_that_are_no_files_are_refused(tmp_path):
     assert names(tmp_path) == []
 
 
+@pytest.mark.parametrize("name", ["a\0.dpcov", "y\ud800.dpcov"])
+def test_names_that_the_system_cannot_have_are_refused_before_anything_is_written(tmp_path, name):
+    with pytest.raises(ReleaseError, match="choose another"):
+        ReservedFile(tmp_path / name)
+    assert names(tmp_path) == []
+
+
 _KILLED = """
 import os, signal, sys
 from dpcov.files import ReservedFile

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import dpcov
 from benchmarks.data import file_of
-from dpcov.data.encode import Encoder
+from dpcov.data.encode import Encoder, whole
 
 Array = NDArray[np.float64]
 
@@ -72,7 +72,9 @@ class Task:
 
     def _encode(self, frame: pd.DataFrame) -> Array:
         table = pa.Table.from_pandas(frame, preserve_index=False)
-        return np.vstack([self.encoder.encode(block) for block in table.to_batches()])
+        encoder = self.encoder
+        blocks = (encoder.encode(block) for block in table.to_batches())
+        return np.vstack([whole(*block, len(encoder.columns)) for block in blocks])
 
 
 def adult(directory: Path) -> Task:

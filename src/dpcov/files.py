@@ -101,6 +101,15 @@ def reason_of(error: OSError) -> str:
 
 
 def _refuse_bad_target(path: Path, overwrite: bool) -> None:
+    try:
+        # A name that the system cannot have fails now, not when all is written.
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except ValueError:
+        raise ReleaseError(
+            "The name of the file holds a letter that this system's names cannot; choose another."
+        ) from None
     there = path.exists()
     if str(path) == "-":
         wrong = "A file is written whole or not at all, standard output is not; name a file."

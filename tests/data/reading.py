@@ -3,13 +3,19 @@
 import numpy as np
 
 import dpcov
-from dpcov.data.encode import Encoder, as_matrix, encode_array
+from dpcov.data.encode import Encoder, as_matrix, encode_array, whole
+from dpcov.data.moments import Moments
+
+
+def encode_whole(encoder, block):
+    """All columns of a block."""
+    return whole(*encoder.encode(block), len(encoder.columns))
 
 
 def read_encoded(source, schema, block_rows):
     encoder = Encoder(schema)
     for block in source.blocks(block_rows, wanted=encoder.wanted):
-        yield encoder.encode(block)
+        yield encode_whole(encoder, block)
 
 
 def read_unit_ball(source, norm_bound, block_rows):
@@ -21,6 +27,14 @@ def rows(n_rows, n_features, seed=0):
     random = np.random.default_rng(seed)
     lengths = 2.0 ** -random.integers(0, 9, size=(n_rows, 1))
     return random.normal(size=(n_rows, n_features)) * lengths
+
+
+def gather(blocks, n_features, spec=None):
+    """Moments of a stream of encoded blocks."""
+    moments = Moments(n_features, spec)
+    for block in blocks:
+        moments.add(block)
+    return moments
 
 
 def gathered(X, **options):

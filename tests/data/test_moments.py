@@ -19,12 +19,12 @@ from dpcov.data.moments import (
     MomentsSpec,
     StratumMoments,
     exact_shell_of,
-    gather,
     normalize,
     part_energies,
     quantize,
 )
 from dpcov.errors import DataError, NumericError, UsageError
+from tests.data.reading import gather
 
 SPECS = [
     MomentsSpec(),
@@ -85,9 +85,10 @@ def test_any_chunking_order_and_merge_tree_is_equal(spec, seed, data):
 
 _DIGEST = """
 import hashlib, numpy as np
-from dpcov.data.moments import MomentsSpec, gather
+from dpcov.data.moments import Moments, MomentsSpec
 rows = np.random.default_rng(3).uniform(-1, 1, (9000, 40)) / 40**0.5
-moments = gather([rows], 40, MomentsSpec(shells=4, normalized=True))
+moments = Moments(40, MomentsSpec(shells=4, normalized=True))
+moments.add(rows)
 words = [w for s in moments.strata for e in (s.sscp, s.normalized) for w in e.words()]
 print(hashlib.sha256(b"".join(w.tobytes() for w in words)).hexdigest())
 """

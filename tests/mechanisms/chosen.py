@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcov.data.moments import gather
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import SeededEntropy
+from tests.data.reading import gather
 
 
 class Chosen:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpcov
-from dpcov.data.moments import Moments, gather, part_energies
+from dpcov.data.moments import Moments, part_energies
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT
@@ -26,6 +26,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.guarantee import ZCDP
 from dpcov.published.estimate.unit import unit_estimate
+from tests.data.reading import gather
 from tests.mechanisms.chosen import choose, problem, rows_of_norm, shell_sscps
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 

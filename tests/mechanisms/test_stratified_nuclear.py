@@ -8,7 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dpcov
-from dpcov.data.moments import gather
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError, ReleaseError
 from dpcov.mechanisms import stratified_nuclear as module
@@ -19,6 +18,7 @@ from dpcov.privacy.guarantee import PureDP
 from dpcov.published.estimate import nuclear_law as ullman
 from dpcov.published.estimate.unit import unit_estimate
 from dpcov.published.release import Release
+from tests.data.reading import gather
 from tests.mechanisms.chosen import choose, drawn, problem, rows_of_norm, shell_sscps
 
 RELATIONS = ("replace-one", "add-remove-one")

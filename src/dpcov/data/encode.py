@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from dpcov.data import values
 from dpcov.data.geometry import Geometry, longest_row, reach
 from dpcov.data.library import NUMPY, Array, Library, ordered_norms
-from dpcov.data.linear import ROW_BITS
+from dpcov.data.linear import ROW_BITS, FloatMatrix, Places
 from dpcov.data.losses import Losses
-from dpcov.data.moments import Places
 from dpcov.data.readers import Reader, reader_of
 from dpcov.data.room import Room
 from dpcov.data.schema.declared import Categorical
@@ -25,8 +24,6 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import DataError, UsageError
 from dpcov.published.columns import EncodedColumn, count_values
-
-FloatMatrix = NDArray[np.float64]
 
 # Told what is read of every column, (n_rows,) float64 each, in the order of `value_columns`.
 Seen = Callable[[FloatMatrix], None]
@@ -108,30 +105,12 @@ class Encoder:
         room: Room | None = None,
         seen: Seen | None = None,
         losses: Losses | None = None,
-    ) -> FloatMatrix:
-        """Encode a block as (n, d) float64, Fortran-contiguous: rows of norm at most 1.
-
-        What is encoded in a room is overwritten by the next block there.
-        """
-        encoded, places = self.inhabited(block, room, seen, losses)
-        if len(places) == len(self.columns):
-            return encoded
-        whole = np.zeros((len(self.columns), len(block))).T
-        for column, place in zip(encoded.T, places, strict=True):
-            whole[:, place] = column
-        return whole
-
-    def inhabited(
-        self,
-        block: Block,
-        room: Room | None = None,
-        seen: Seen | None = None,
-        losses: Losses | None = None,
     ) -> tuple[FloatMatrix, Places]:
-        """The encoded columns, and which they are; others are zero in all rows of the block.
+        """Encode a block as (n, c) float64, Fortran-contiguous: rows of norm at most 1.
 
-        Those are indicators of values of which none is missing.  ``losses`` is told the rows that
-        are scaled down beside their intercept.
+        The c columns are told, too: others, indicators of values of which none is missing, are zero
+        in all rows of the block.  What is encoded in a room is overwritten by the next block there.
+        ``losses`` is told the rows that are scaled down beside their intercept.
         """
         room = room or Room()
         written, columns, longest = self._written(block, room, seen)
@@ -155,14 +134,11 @@ class Encoder:
         """Numbers of the column of weights as they are read, (n,) float64; None without weights."""
         return None if self._weight is None else np.asarray(self._weight[0].of(block), np.float64)
 
-    def row_lengths(
-        self, block: Block, room: Room | None = None, seen: Seen | None = None
-    ) -> FloatMatrix:
+    def row_lengths(self, block: Block, room: Room, seen: Seen | None) -> FloatMatrix:
         """Map the mean squared feature e of full-length rows to e / (1 + e), (n,).
 
         Indicators of missing values are part of the sum, but not counted.
         """
-        room = room or Room()
         encoded, _ = self._mapped(*self._written(block, room, seen), room)
         features = encoded[:, int(self._intercept) :]
         mean_square = _energies(features) * (self.norm_bound**2 / max(1, self._n_values))
@@ -217,9 +193,7 @@ class Encoder:
         linear.apply_scaled(rows, places, 1.0 / self.norm_bound, mapped[:, start:], room)
         return mapped, np.concatenate([np.arange(start), outputs + start])
 
-    def column_values(
-        self, block: Block, room: Room | None = None, seen: Seen | None = None
-    ) -> Iterator[FloatMatrix]:
+    def column_values(self, block: Block, room: Room, seen: Seen | None) -> Iterator[FloatMatrix]:
         """Every column's own numbers, before anything depends on another column.
 
         What is made in a room is overwritten by the next column there.
@@ -233,7 +207,7 @@ class Encoder:
         for number in self._numbers:
             declared = self._declared[number.place]
             found = number.of(block, seen)
-            scaled = (room or Room()).matrix("values", len(found), 1)[:, 0]
+            scaled = room.matrix("values", len(found), 1)[:, 0]
             with np.errstate(over="ignore", invalid="ignore"):
                 np.subtract(found, declared.center, out=scaled, dtype=np.float64)
                 np.divide(scaled, declared.half_range, out=scaled)
@@ -312,6 +286,15 @@ class Encoder:
             column[:] = 0.0
             marked.add(place)
         column[missing] = self._ones[place]
+
+
+def whole(rows: FloatMatrix, places: Places, n_columns: int) -> FloatMatrix:
+    """All columns of encoded rows, Fortran-contiguous, of which others than these are zero."""
+    if len(places) == n_columns:
+        return rows
+    found = np.zeros((n_columns, len(rows))).T
+    found[:, places] = rows
+    return found
 
 
 @np.errstate(over="ignore", invalid="ignore")

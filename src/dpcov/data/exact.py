@@ -105,28 +105,23 @@ class _Words:
 class ExactSum:
     """A symmetric integer matrix that grows by exact additions, under `lock`, from any thread."""
 
-    __slots__ = ("_dimension", "_panels", "lock")
+    __slots__ = ("_panels", "dimension", "lock")
 
     def __init__(self, dimension: int) -> None:
-        self._dimension = dimension
+        self.dimension = dimension
         self._panels: list[_Words] | None = None
         self.lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"ExactSum(dimension={self._dimension}, <sensitive>)"
+        return f"ExactSum(dimension={self.dimension}, <sensitive>)"
 
     def __getstate__(self) -> tuple[int, list[_Words] | None]:
         # Without the lock, which cannot be pickled.
-        return self._dimension, self._panels
+        return self.dimension, self._panels
 
     def __setstate__(self, state: tuple[int, list[_Words] | None]) -> None:
-        self._dimension, self._panels = state
+        self.dimension, self._panels = state
         self.lock = threading.Lock()
-
-    @property
-    def dimension(self) -> int:
-        """Rows and columns."""
-        return self._dimension
 
     def add(self, term: NDArray[np.float64] | IntegerMatrix, bound: int) -> None:
         """Add an integer-valued symmetric matrix, entries at most ``bound`` < 2**62 in absolute."""
@@ -144,7 +139,7 @@ class ExactSum:
         """
         _check_bound(bound)
         # Outside the lock and one panel at a time, which bounds the memory of a thread.
-        for index, (start, stop) in enumerate(_panels(self._dimension)):
+        for index, (start, stop) in enumerate(_panels(self.dimension)):
             entries: Any = ...
             if places is not None:
                 rows, columns = places[(start <= places) & (places < stop)], places[places >= start]
@@ -172,11 +167,11 @@ class ExactSum:
     def _filled(self) -> list[tuple[_Words, tuple[int, int]]]:
         # Return the panels to add to, with their rows; until then a sum takes no memory.
         self._panels = self._shown()
-        return list(zip(self._panels, _panels(self._dimension), strict=True))
+        return list(zip(self._panels, _panels(self.dimension), strict=True))
 
     def _shown(self) -> list[_Words]:
         # Return the panels to read.
-        n = self._dimension
+        n = self.dimension
         return self._panels or [_Words((stop - start, n - start)) for start, stop in _panels(n)]
 
     def trace(self) -> int:
@@ -195,7 +190,7 @@ class ExactSum:
         already noisy number ``room_for``, fit.  Being a function of noisy numbers alone it costs no
         privacy.  It is 0 below about 4 million rows at 20 bits.
         """
-        places = zip(self._shown(), _panels(self._dimension), strict=True)
+        places = zip(self._shown(), _panels(self.dimension), strict=True)
         noisy = [panel.plus(noise[start:stop, start:]) for panel, (start, stop) in places]
         spreads = (max(int(high.max()), -int(high.min()) - 1) for high, _ in noisy)
         spread = max(abs(room_for) >> _WORD, *spreads)
@@ -207,7 +202,7 @@ class ExactSum:
 
     def shifted_down(self, bits: int) -> "ExactSum":
         """Entrywise floor of the sum divided by ``2**bits``."""
-        result = ExactSum(self._dimension)
+        result = ExactSum(self.dimension)
         if bits == 0:
             result.merge(self)
         elif self._panels is not None:
@@ -216,7 +211,7 @@ class ExactSum:
 
     def times(self, factor: int) -> "ExactSum":
         """The sum, below 2**90 in absolute value, times a factor from 1 to 16."""
-        result = ExactSum(self._dimension)
+        result = ExactSum(self.dimension)
         if self._panels is not None:
             result._panels = [panel.times(factor) for panel in self._panels]
         return result
@@ -229,11 +224,11 @@ class ExactSum:
     def _assembled(self, parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
         # Return the whole matrix from its panels.
         whole: NDArray[Any] | None = None
-        for (start, stop), part in zip(_panels(self._dimension), parts, strict=True):
-            if len(part) == self._dimension:
+        for (start, stop), part in zip(_panels(self.dimension), parts, strict=True):
+            if len(part) == self.dimension:
                 return part
             if whole is None:
-                whole = np.empty((self._dimension, self._dimension), dtype=part.dtype)
+                whole = np.empty((self.dimension, self.dimension), dtype=part.dtype)
             whole[start:stop, start:] = part
             # Below the diagonal the matrix mirrors what is above it.
             whole[stop:, start:stop] = part[:, stop - start :].T
@@ -241,7 +236,7 @@ class ExactSum:
         return whole
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ExactSum) or self._dimension != other._dimension:
+        if not isinstance(other, ExactSum) or self.dimension != other.dimension:
             return False
         pairs = zip(self._shown(), other._shown(), strict=True)
         return all(np.array_equal(mine.split(), theirs.split()) for mine, theirs in pairs)

@@ -19,7 +19,7 @@ from dpcov.data.engines import (
     local,
     name_engine,
 )
-from dpcov.data.engines.base import HistogramTask
+from dpcov.data.engines.base import HistogramTask, Task
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.memory import allowed_bytes
 from dpcov.data.moments import Moments, MomentsSpec
@@ -110,18 +110,11 @@ class Gathering:
             assert isinstance(encoding, TableEncoding)
             encoding = replace(encoding, geometry=question.geometry)
         where: dict[str, Any] = {"threads": self.threads, "memory_limit": self.memory_limit}
-        task = (
-            HistogramTask(encoding=encoding, question=question, **where)
-            if isinstance(question, HistogramQuestion)
-            else MomentsTask(
-                encoding=encoding,
-                spec=question.spec,
-                linear=question.linear,
-                watched=question.watched,
-                losses=question.losses,
-                **where,
-            )
-        )
+        if isinstance(question, MomentsQuestion):
+            task: Task = MomentsTask(encoding=encoding, **vars(question), **where)
+        else:
+            assert isinstance(encoding, TableEncoding)
+            task = HistogramTask(encoding=encoding, question=question, **where)
         return load_engine(self._engine(data)).moments(data, task, self.progress)
 
     def _reads_here(self, data: Any) -> bool:

@@ -96,7 +96,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 f"The geometry names columns that the schema lacks: {sorted(unknown)}."
             )
         if self.linear is not None:
-            self.linear.check(_features(columns), len(columns))
+            n_features = sum(column.kind != "intercept" for column in columns)
+            self.linear.check(n_features, len(columns))
         return tuple(self._applied(column) for column in columns)
 
     def _applied(self, column: EncodedColumn) -> EncodedColumn:
@@ -194,10 +195,6 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 def reach(n_columns: int) -> float:
     """Length, a power of two, to which encoded rows are scaled down before a linear map."""
     return 2.0 ** math.ceil(math.log2(n_columns) / 2 + _REACH_BITS)
-
-
-def _features(columns: Iterable[EncodedColumn]) -> int:
-    return sum(column.kind != "intercept" for column in columns)
 
 
 def longest_row(columns: Iterable[EncodedColumn]) -> float:

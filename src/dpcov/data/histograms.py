@@ -233,8 +233,6 @@ class Histograms:
         theirs = other.question, other.n_rows, other.digest
         return mine == theirs and all(map(np.array_equal, self.counts, other.counts))
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __getstate__(self) -> dict[str, object]:
         made_here = ("_lock", "_room")
         return {name: each for name, each in self.__dict__.items() if name not in made_here}

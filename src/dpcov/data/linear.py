@@ -15,6 +15,7 @@ from dpcov.data.room import Room
 from dpcov.errors import NumericError, SchemaError
 
 FloatMatrix = NDArray[np.float64]
+# Which columns rows have, ascending.
 Places = NDArray[np.intp]
 
 # Resolution of a row before it is mapped; finer than any lattice that it is rounded to afterwards.

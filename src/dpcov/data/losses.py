@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.data.linear import FloatMatrix
 from dpcov.errors import DataError, NumericError
 from dpcov.published.statistics import LOSS_UNITS
-
-FloatMatrix = NDArray[np.float64]
 
 # Far more than a limit, and finite when squared.
 _MOST = 2.0**60
@@ -84,8 +83,6 @@ class Losses:
         if not isinstance(other, Losses):
             return NotImplemented
         return self.question == other.question and np.array_equal(self.sums, other.sums)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __getstate__(self) -> tuple[LossQuestion, NDArray[np.int64]]:
         return self.question, self.sums

@@ -6,7 +6,7 @@ be printed.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
 from dpcov.data.library import NUMPY, Array, Library
+from dpcov.data.linear import FloatMatrix, Places
 from dpcov.data.losses import Losses, LossQuestion
 from dpcov.errors import DataError, NumericError
 from dpcov.privacy.options import Between, make_plain
@@ -33,11 +34,6 @@ _SORTED_VALUES = 2**23
 _SURELY_SHORT = 0.999999
 # A squared norm from here down is in the last shell; far from any power of four.
 _SMALLEST_ENERGY = 5.5e-40
-
-FloatBlock = NDArray[np.float64]
-
-# Which columns rows have, ascending.
-Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +68,7 @@ class MomentsSpec:
         return self.shells * self.parts * self.groups
 
 
-def part_energies(parts: int) -> FloatBlock:
+def part_energies(parts: int) -> FloatMatrix:
     """Largest squared norms in the parts of a shell of radius 1, descending; exact."""
     # A halving of the squared norm is divided evenly, as floating-point numbers are.
     steps = max(1, parts // 2)
@@ -93,7 +89,7 @@ class StratumMoments:
     def __repr__(self) -> str:
         return "StratumMoments(<sensitive>)"
 
-    def add(self, block: FloatBlock, bits: int, places: Places | None = None) -> None:
+    def add(self, block: FloatMatrix, bits: int, places: Places | None = None) -> None:
         """Add lattice rows, at most ``2**(53 - 2 bits)`` of them; several threads may do so."""
         bound = len(block) << (2 * bits)
         self.sscp.add_gram(block, bound, places)
@@ -155,7 +151,7 @@ class Moments:
 
     def add(
         self,
-        rows: FloatBlock,
+        rows: FloatMatrix,
         groups: NDArray[np.intp] | None = None,
         *,
         places: Places | None = None,
@@ -179,7 +175,7 @@ class Moments:
             self.add_lattice(values, strata, places)
 
     def add_lattice(
-        self, values: FloatBlock, strata: NDArray[np.intp] | None, places: Places | None = None
+        self, values: FloatMatrix, strata: NDArray[np.intp] | None, places: Places | None = None
     ) -> None:
         """Add quantized rows: one symmetric product per stratum and block."""
         for index, members in _by_stratum(values, strata, self.block_rows):
@@ -212,7 +208,7 @@ class Moments:
         if self.losses is not None and other.losses is not None:
             self.losses.merge(other.losses)
 
-    def second_moment(self) -> FloatBlock:
+    def second_moment(self) -> FloatMatrix:
         """**Sensitive** (d, d) matrix of E[x x'] in float64, in the original units."""
         total = np.zeros((self.n_features, self.n_features))
         for index, stratum in enumerate(self.strata):
@@ -221,23 +217,13 @@ class Moments:
         return total * ((self.norm_bound * self.spec.clip) ** 2 / max(1, self.n_rows))
 
 
-def gather(
-    blocks: Iterable[FloatBlock], n_features: int, spec: MomentsSpec | None = None
-) -> Moments:
-    """Moments of a stream of encoded blocks."""
-    moments = Moments(n_features, spec)
-    for block in blocks:
-        moments.add(block)
-    return moments
-
-
 def quantize(
-    rows: FloatBlock,
+    rows: FloatMatrix,
     spec: MomentsSpec,
     groups: NDArray[np.intp] | None = None,
-    out: FloatBlock | None = None,
+    out: FloatMatrix | None = None,
     n_columns: int | None = None,
-) -> tuple[FloatBlock, NDArray[np.intp] | None]:
+) -> tuple[FloatMatrix, NDArray[np.intp] | None]:
     """Turn encoded rows into **sensitive** integers, and the strata of rows, None if there is one.
 
     Each row is in the unit of its own shell, with a squared norm of at most ``4**bits``.  Of
@@ -267,7 +253,7 @@ def quantize(
 
 
 def _quantize_tile(
-    rows: FloatBlock, values: FloatBlock, shells: NDArray[np.intp], spec: MomentsSpec, width: int
+    rows: FloatMatrix, values: FloatMatrix, shells: NDArray[np.intp], spec: MomentsSpec, width: int
 ) -> None:
     clipped = rows if spec.clip == 1 else rows / spec.clip
     energies = NUMPY.norms(clipped)
@@ -281,7 +267,7 @@ def _quantize_tile(
 
 
 def _shell_of(
-    rows: FloatBlock, energies: FloatBlock, spec: MomentsSpec, n_columns: int | None = None
+    rows: FloatMatrix, energies: FloatMatrix, spec: MomentsSpec, n_columns: int | None = None
 ) -> NDArray[np.intp]:
     # Engines must agree on every row.  Floating squared norms, whose last digits depend on the
     # machine, decide where they are far enough from a border; `exact_shell_of` measures the other
@@ -374,8 +360,8 @@ def normalize(values: Array, bits: int, on: Library = NUMPY) -> Array:
 
 
 def _by_stratum(
-    block: FloatBlock, strata: NDArray[np.intp] | None, most_rows: int
-) -> Iterator[tuple[int, FloatBlock]]:
+    block: FloatMatrix, strata: NDArray[np.intp] | None, most_rows: int
+) -> Iterator[tuple[int, FloatMatrix]]:
     # Copy the rows of one stratum after the other, at most so many at a time.
     if strata is None:
         yield from ((0, block[at : at + most_rows]) for at in range(0, len(block), most_rows))
@@ -391,7 +377,7 @@ def _by_stratum(
             yield index, ordered[first : min(first + most_rows, end)]
 
 
-def _taken(block: FloatBlock, places: NDArray[np.intp]) -> FloatBlock:
+def _taken(block: FloatMatrix, places: NDArray[np.intp]) -> FloatMatrix:
     # Copy rows, stored as the block is.
     if block.strides[0] != block.itemsize:
         return np.take(block, places, axis=0)

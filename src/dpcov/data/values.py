@@ -45,8 +45,7 @@ def _spelled(code_of: Mapping[str, int]) -> dict[str, int]:
 
 def numbers(column: Column, name: str, notation: Notation = PLAIN) -> NDArray[Any]:
     """Return a column as numbers of any type; missing values are NaN."""
-    found = _numbers(column, name, notation)
-    return _without(notation, found)
+    return _without(notation, _numbers(column, name, notation))
 
 
 def truth_values(column: Column, name: str, notation: Notation = PLAIN) -> NDArray[Any]:
@@ -58,7 +57,9 @@ def truth_values(column: Column, name: str, notation: Notation = PLAIN) -> NDArr
 
 def days(column: Column, name: str, notation: Notation) -> NDArray[np.float64]:
     """Return a column of dates as days, (n,) float64; missing values are NaN."""
-    cells = _decoded(pa.array(column) if isinstance(column, np.ndarray) else column)
+    cells = pa.array(column) if isinstance(column, np.ndarray) else column
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.cast(cells.type.value_type)
     if kind_of_arrow_type(cells.type) == "text":
         texts = cells.cast(pa.string())
         found = _with_rest(days_of_texts(texts, notation.date_pattern), texts, name, notation)
@@ -149,11 +150,6 @@ def _without(notation: Notation, found: NDArray[Any]) -> NDArray[Any]:
     for code in codes:
         floats = np.where(floats == code, np.nan, floats)
     return floats
-
-
-def _decoded(column: pa.Array) -> pa.Array:
-    types = pa.types
-    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
 
 
 def _per_value(

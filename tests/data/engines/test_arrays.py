@@ -36,7 +36,7 @@ def test_powers_of_two_are_exact(exponent):
 @pytest.mark.parametrize(("bits", "most"), [(7, 2**39), (20, 2**13), (24, 2**5)])
 def test_products_take_as_many_rows_as_are_exact(bits, most):
     gathered = DeviceMoments(NUMPY, task(bits=bits))
-    assert gathered._most_rows == most
+    assert gathered._moments.block_rows == most
     rows = np.zeros((min(most, 2**13), 3))
     rows[:, 0] = 1.0
     gathered.add(rows, None)
@@ -126,7 +126,7 @@ def test_an_encoded_row_that_is_not_finite_is_refused(value):
 def test_a_stratum_is_multiplied_in_blocks_of_the_most_rows():
     rows = on_sphere(100, 3)
     gathered = DeviceMoments(NUMPY, task(bits=24))
-    assert gathered._most_rows == 32
+    assert gathered._moments.block_rows == 32
     gathered.add(rows, None)
     assert gathered._held[0, False][1] == 100 << 48
     assert set(gathered._held) == {(0, False)}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcov.data.engines import BallEncoding, TableEncoding
+from dpcov.data.engines import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.histograms import (
@@ -187,18 +187,6 @@ def test_fine_cells_are_as_fine_as_numbers_are():
     positive = edges[FineWindow().cells // 2 + 1 :]
     assert (np.diff(positive) <= positive[:-1] * 2.0**-10).all()
     assert positive[0] < 2.0**-30
-
-
-def test_matrices_are_counted_in_units_of_the_norm_bound():
-    rows = np.random.default_rng(0).normal(size=(100, 2))
-    question = HistogramQuestion(windows=(Window(cells=5),) * 2)
-    encoding = BallEncoding(n_features=2, norm_bound=2.0)
-    made = Gathering().answer(rows, encoding, question)
-    for column, counts in zip(rows.T, made.counts, strict=True):
-        expected, _ = np.histogram(np.clip(column / 2, -1, 1), bins=5, range=(-1, 1))
-        assert counts[3:].tolist() == expected.tolist()
-    torch = pytest.importorskip("torch")
-    assert Gathering().answer(torch.from_numpy(rows), encoding, question) == made
 
 
 def test_what_does_not_fit_is_refused(here):

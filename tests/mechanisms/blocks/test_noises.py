@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpcov.data.moments import Moments, MomentsSpec, gather
+from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.adaptive import Adaptive, _trace_bound
 from dpcov.mechanisms.blocks import tail_bounds
@@ -36,6 +36,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
+from tests.data.reading import gather
 from tests.mechanisms.chosen import choose, problem
 from tests.statistical.goodness import assert_mean_square
 

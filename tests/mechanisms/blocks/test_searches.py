@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import minimize
 
-from dpcov.data.moments import MomentsSpec, gather
+from dpcov.data.moments import MomentsSpec
 from dpcov.mechanisms.blocks import clip_search
 from dpcov.mechanisms.blocks.clip_search import (
     Candidates,
@@ -23,6 +23,7 @@ from dpcov.mechanisms.blocks.clip_search import (
 )
 from dpcov.mechanisms.separate import mend_spectrum
 from dpcov.noise.entropy import SeededEntropy
+from tests.data.reading import gather
 from tests.mechanisms.chosen import choose
 
 ENTROPY = SeededEntropy(0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.encode import encode_array
+from dpcov.data.encode import encode_array, whole
 from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.library import Array, Library
 from dpcov.data.linear import ROW_BITS, LinearMap
@@ -66,7 +66,6 @@ class DeviceMoments:
         # Integers summed on the device, and their largest possible absolute value.
         self._held: dict[tuple[int, bool], tuple[Array, int]] = {}
         self._moments: Moments = self.task.empty()
-        self._most_rows = 2 ** (53 - 2 * self.task.spec.bits)
 
     def __repr__(self) -> str:
         return "DeviceMoments(<sensitive>)"
@@ -85,7 +84,9 @@ class DeviceMoments:
     def add_host(self, block: Any) -> None:
         """Encode a block here and add it there."""
         with watching(self._moments, self.task.watched) as seen:
-            rows, groups = self.task.encoding.encode(block, seen, self._moments.losses)
+            rows, groups, places = self.task.encoding.encode(block, seen, self._moments.losses)
+        if places is not None:
+            rows = whole(rows, places, self._moments.n_features)
         self.add(self.on.from_host(np.ascontiguousarray(rows)), groups)
 
     def add(self, rows: Array, groups: NDArray[np.intp] | None) -> None:
@@ -111,8 +112,9 @@ class DeviceMoments:
 
     def _add_stratum(self, index: int, rows: Array) -> None:
         bits, stratum = self.task.spec.bits, self._moments.strata[index]
-        for start in range(0, len(rows), self._most_rows):
-            block = rows[start : start + self._most_rows]
+        most_rows = self._moments.block_rows
+        for start in range(0, len(rows), most_rows):
+            block = rows[start : start + most_rows]
             bound = len(block) << (2 * bits)
             self._add_product((index, False), block, bound)
             if self.task.spec.normalized:

@@ -8,7 +8,7 @@ if it were inhabited.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, cast
@@ -23,11 +23,11 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.groups import Grouping
 from dpcov.data.histograms import HistogramQuestion, Histograms
 from dpcov.data.layout import FileLayout
-from dpcov.data.linear import LinearMap
-from dpcov.data.losses import Losses, LossQuestion
+from dpcov.data.linear import Places
+from dpcov.data.losses import Losses
 from dpcov.data.memory import allowed_bytes, gib
-from dpcov.data.moments import Moments, MomentsSpec, Places
-from dpcov.data.questions import watching
+from dpcov.data.moments import Moments
+from dpcov.data.questions import MomentsQuestion, watching
 from dpcov.data.room import Room
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
@@ -38,10 +38,9 @@ from dpcov.errors import DataError, DpcovError, UsageError
 # Called with the number of rows after every block.
 TellRows = Callable[[int], None]
 
-# Encoded rows and the group of each, or None without groups.
-EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None]
-# And the columns that rows have, where others are zero.
-InhabitedBlock = tuple[*EncodedBlock, Places | None]
+# Encoded rows, the group of each, or None without groups, and the columns that rows have, where
+# others are zero, or None where they have all.
+EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None, Places | None]
 
 # Moments merged at a time.
 FAN_IN = 4
@@ -106,14 +105,7 @@ class TableEncoding:
         ``losses`` is told the rows that are scaled down.
         """
         groups = self._beside(block, seen)
-        return self.encoder.encode(block, self._room, seen, losses), groups
-
-    def inhabited(
-        self, block: Block, seen: Seen | None = None, losses: Losses | None = None
-    ) -> InhabitedBlock:
-        """The same, and the columns that rows have; others are zero."""
-        groups = self._beside(block, seen)
-        rows, places = self.encoder.inhabited(block, self._room, seen, losses)
+        rows, places = self.encoder.encode(block, self._room, seen, losses)
         return rows, groups, places
 
     def _beside(self, block: Block, seen: Seen | None) -> NDArray[np.intp] | None:
@@ -126,9 +118,7 @@ class TableEncoding:
             seen(groups.astype(np.float64))
         return groups
 
-    def column_values(
-        self, block: Block, seen: Seen | None = None
-    ) -> Iterable[NDArray[np.float64]]:
+    def column_values(self, block: Block, seen: Seen | None) -> Iterable[NDArray[np.float64]]:
         """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing.
 
         The next column overwrites them.
@@ -136,7 +126,7 @@ class TableEncoding:
         self._beside(block, seen)
         return self.encoder.column_values(block, self._room, seen)
 
-    def row_lengths(self, block: Block, seen: Seen | None = None) -> NDArray[np.float64]:
+    def row_lengths(self, block: Block, seen: Seen | None) -> NDArray[np.float64]:
         """Lengths of rows, as :meth:`~dpcov.data.encode.Encoder.row_lengths` gives them."""
         self._beside(block, seen)
         return self.encoder.row_lengths(block, self._room, seen)
@@ -155,33 +145,15 @@ class BallEncoding:
         self, block: Block, seen: Seen | None = None, losses: Losses | None = None
     ) -> EncodedBlock:
         """Encode a block; nobody asks what numbers without a schema lose."""
-        return encode_array(self._rows(block, seen), self.norm_bound), None
-
-    def inhabited(
-        self, block: Block, seen: Seen | None = None, losses: Losses | None = None
-    ) -> InhabitedBlock:
-        """The same, with all columns."""
-        return *self.encode(block, seen), None
-
-    def column_values(
-        self, block: Block, seen: Seen | None = None
-    ) -> Sequence[NDArray[np.float64]]:
-        """Every column in units of the norm bound."""
-        rows = self._rows(block, seen).astype(np.float64, copy=False)
-        if not np.isfinite(rows).all():
-            raise DataError("The data holds NaN or infinity. Fill in or leave out missing values.")
-        return [np.clip(column / self.norm_bound, -1.0, 1.0) for column in rows.T]
+        rows = as_matrix(block)
+        if seen is not None:
+            self.see(rows, seen)
+        return encode_array(rows, self.norm_bound), None, None
 
     def see(self, rows: NDArray[Any], seen: Seen) -> None:
         """Tell what is read of every column."""
         for column in rows.astype(np.float64, copy=False).T:
             seen(column)
-
-    def _rows(self, block: Block, seen: Seen | None) -> NDArray[Any]:
-        rows = as_matrix(block)
-        if seen is not None:
-            self.see(rows, seen)
-        return rows
 
 
 # How a block of rows becomes vectors in the unit ball; public.
@@ -197,14 +169,19 @@ class Task(ABC):
     memory_limit: float | None = None
 
     @property
+    def width(self) -> int:
+        """Numbers that are made of a row."""
+        return self.encoding.n_features
+
+    @property
     def block_rows(self) -> int:
-        """Rows of a block."""
-        return block_rows(self.encoding.n_features)
+        """Rows of a block: enough for fast products, few enough for bounded memory."""
+        return max(1, min(_MOST_ROWS, _BLOCK_VALUES // self.width))
 
     @property
     def block_values(self) -> tuple[int, int]:
         """Numbers of a block that was read, and those that a thread holds while it adds one."""
-        size = self.block_rows * self.encoding.n_features
+        size = self.block_rows * self.width
         return size, _BLOCKS_PER_THREAD * size
 
     @property
@@ -230,13 +207,8 @@ class Task(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentsTask(Task):
+class MomentsTask(Task, MomentsQuestion):
     """Answer a `MomentsQuestion`, whose fields it has."""
-
-    spec: MomentsSpec
-    linear: LinearMap | None = None
-    watched: bool = False
-    losses: LossQuestion | None = None
 
     @property
     def n_matrices(self) -> int:
@@ -260,7 +232,7 @@ class MomentsTask(Task):
     def add(self, answer: Moments, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Encode, map and add."""
         with watching(answer, self.watched) as seen:
-            rows, codes, places = self.encoding.inhabited(block, seen, answer.losses)
+            rows, codes, places = self.encoding.encode(block, seen, answer.losses)
         if self.linear is not None:
             rows, places = self.linear.apply(rows, places), None
         answer.add(rows, groups if codes is None else codes, places=places, overwrite=True)
@@ -268,24 +240,21 @@ class MomentsTask(Task):
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramTask(Task):
-    """Answer a `HistogramQuestion`."""
+    """Answer a `HistogramQuestion`, which is asked of tables with a schema only."""
 
+    encoding: TableEncoding
     question: HistogramQuestion
 
     @property
-    def block_rows(self) -> int:
-        """More rows where columns are counted, of which none is encoded as several."""
-        if self.question.geometry is not None:
-            return super().block_rows
-        return block_rows(len(self.question.windows))
+    def width(self) -> int:
+        """Fewer where columns are counted, of which none is encoded as several."""
+        return len(self.question.windows) if self.question.geometry is None else super().width
 
     @property
     def block_values(self) -> tuple[int, int]:
         """No matrix is made of columns."""
-        if self.question.geometry is not None:
-            return super().block_values
-        size = self.block_rows * len(self.question.windows)
-        return size, size
+        size, working = super().block_values
+        return size, size if self.question.geometry is None else working
 
     @property
     def answer_bytes(self) -> int:
@@ -302,13 +271,7 @@ class HistogramTask(Task):
             if self.question.geometry is None:
                 answer.add(self.encoding.column_values(block, seen))
             else:
-                assert isinstance(self.encoding, TableEncoding)
                 answer.add([self.encoding.row_lengths(block, seen)])
-
-
-def block_rows(n_features: int) -> int:
-    """Rows of a block: enough for fast products, few enough for bounded memory."""
-    return max(1, min(_MOST_ROWS, _BLOCK_VALUES // n_features))
 
 
 def tell(progress: TellRows | None, block: Block) -> None:

@@ -17,7 +17,8 @@ _PROBLEMS = 8
 def schema_card(schema: Declarations) -> str:
     """One line for every column, and what is still to be filled in."""
     rows = [
-        (name_of(name, CELL), _type(kind), _said(kind)) for name, kind in schema.columns.items()
+        (name_of(name, CELL), type(kind).__name__.lower(), _said(kind))
+        for name, kind in schema.columns.items()
     ]
     count = len(rows)
     caption = f"{count} column{'s' * (count != 1)}: what anybody may know"
@@ -31,10 +32,6 @@ def schema_card(schema: Declarations) -> str:
         facts(said) if said else None,
         _missing(problems_of(schema)),
     )
-
-
-def _type(kind: Declared) -> str:
-    return type(kind).__name__.lower()
 
 
 def _said(kind: Declared) -> str:

@@ -146,7 +146,10 @@ class Date(_Bounded, tag="date", frozen=True, kw_only=True):
         super().__post_init__()
         given: object = self.reference
         if isinstance(given, str):
-            force_setattr(self, "reference", _as_date(given))
+            try:
+                force_setattr(self, "reference", date.fromisoformat(given))
+            except ValueError:
+                raise SchemaError("A reference date is written as 2020-12-31.") from None
 
     @property
     def function(self) -> str:
@@ -226,13 +229,6 @@ class Ignored(_Declared, tag="ignored", frozen=True, kw_only=True):
 
 Declared = Numeric | Date | Boolean | Categorical | Ignored
 Feature: TypeAlias = Numeric | Date | Boolean | Categorical
-
-
-def _as_date(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise SchemaError("A reference date is written as 2020-12-31.") from None
 
 
 def _texts(what: str, given: object) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ decides.  Words are English, German, French and Spanish.
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
@@ -129,9 +130,7 @@ def grouped(proposals: Mapping[str, Proposal], least: int = 3) -> dict[str, Prop
         pattern = next((each for each in fitting if _only(each, names, proposals)), None)
         if pattern is not None and len(names) >= least:
             pattern_of |= dict.fromkeys(names, pattern)
-    counts: dict[str, int] = {}
-    for pattern in pattern_of.values():
-        counts[pattern] = counts.get(pattern, 0) + 1
+    counts = Counter(pattern_of.values())
     found: dict[str, Proposal] = {}
     for name, (declared, why) in proposals.items():
         entry = pattern_of.get(name, name)

@@ -7,7 +7,7 @@ sealed.
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,8 @@ from dpcov.data.cells import number_column, text_column
 from dpcov.data.notation import Notation
 from dpcov.data.seal import explain, sealed, sealed_iteration
 from dpcov.errors import DataError
+
+T = TypeVar("T")
 
 # Some rows: a record batch of named columns, or a matrix.
 Block: TypeAlias = pa.RecordBatch | NDArray[np.float64]
@@ -90,6 +92,10 @@ class Source(ABC):
             f"names: {listed}.{hint}"
         )
 
+    def _sealed(self, action: Callable[[], T]) -> T:
+        # What an action returns that reads something beside the rows.
+        return sealed(action, self.name, lambda error: self._explain(error, ()))
+
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         # Say why reading failed: no part of the error, and no names but the schema's.
         return explain(error)
@@ -98,15 +104,10 @@ class Source(ABC):
 class TypedSource(Source):
     """A source whose columns have Arrow types of their own."""
 
-    def __init__(
-        self,
-        name: str,
-        schema: Callable[[], pa.Schema],
-        describe: Callable[[Exception], str] | None = None,
-    ) -> None:
+    def __init__(self, name: str, schema: Callable[[], pa.Schema]) -> None:
         self.name = name
-        self._schema: pa.Schema = sealed(schema, name, describe)
-        self.columns = sealed(lambda: check_names(self._schema.names, name), name)
+        self._schema: pa.Schema = self._sealed(schema)
+        self.columns = self._sealed(lambda: check_names(self._schema.names, name))
 
     def kinds(self) -> dict[str, Kind]:
         """Read from the types."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpcov.data.notation import Notation
-from dpcov.data.seal import explain, sealed
+from dpcov.data.seal import explain
 from dpcov.data.sources.base import (
     Block,
     Kind,
@@ -111,7 +111,7 @@ class DatabaseSource(TypedSource):
 
     def __init__(self, place: str, sql: str) -> None:
         self._place, self._sql = place, sql
-        super().__init__("the query", self._named_types, explain_database_error)
+        super().__init__("the query", self._named_types)
 
     @abstractmethod
     def _types(self) -> pa.Schema:
@@ -302,7 +302,7 @@ class Sqlite(DatabaseSource):
                         found += connection.execute(_DECLARED, (table,)).fetchall()
                 return found
 
-        declared = sealed(ask, self.name, explain_database_error)
+        declared = self._sealed(ask)
         texts, others = set[str](), set[str]()
         for name, kind in declared:
             (texts if any(each in kind.upper() for each in _TEXTS) else others).add(name)

@@ -16,7 +16,6 @@ import pyarrow.csv
 
 from dpcov.data.cells import MISSING_WORDS, NO_NUMBER
 from dpcov.data.layout import PLAIN, FileLayout
-from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_header, kinds_of
 from dpcov.data.sources.lines import BLOCK_BYTES, CheckedLines
 from dpcov.data.sources.streams import HEAD_BYTES, Opener, Replayed, head_of, open_text
@@ -43,13 +42,12 @@ class DelimitedSource(Source):
         self.name, self.once = name, once
         self._opener, self._layout = opener, layout
         self._delimiter = layout.delimiter or delimiter
-        self._header = sealed(self._read_header, name, lambda error: self._explain(error, ()))
+        self._header = self._sealed(self._read_header)
         self.columns = check_header(self._header, name)
 
     def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Guess from the first block of text."""
-        first = sealed(lambda: self._parse({}, decimal), self.name, lambda e: self._explain(e, ()))
-        guessed = first.schema
+        guessed = self._sealed(lambda: self._parse({}, decimal)).schema
         return dict(zip(self.columns, kinds_of(guessed).values(), strict=True))
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:

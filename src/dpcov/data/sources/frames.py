@@ -117,8 +117,7 @@ class ArrowFileSource(TypedSource):
             chosen = batch.select(list(wanted))
             # The offsets and indices in a file may point anywhere, also out of it.
             chosen.validate(full=True)
-            for start in range(0, len(chosen), block_rows):
-                yield chosen[start : start + block_rows]
+            yield chosen
 
 
 def _open_arrow(path: Path) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:

@@ -4,6 +4,7 @@ Contract: a line is a row, read by itself; every row has every wanted key, and a
 that its line writes.  Other keys are not read.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -14,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import astuple
 
-from dpcov.data.seal import sealed
 from dpcov.data.sources.base import (
     Block,
     Kind,
@@ -28,7 +28,6 @@ from dpcov.data.sources.streams import Opener
 from dpcov.errors import DataError
 
 _BLOCK_BYTES = 1 << 20
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FIRST_ROWS = 1000
 _FEW = 256
 _NUMBER: Any = float | str | bool | None
@@ -84,12 +83,7 @@ class JsonLinesSource(Source):
             yield pa.RecordBatch.from_arrays(arrays, names=list(wanted))
 
     def _first(self, count: int) -> list[dict[str, Any]]:
-        decode = msgspec.json.Decoder(dict[str, Any]).decode
-        read = sealed(
-            lambda: [decode(line) for line in islice(self._lines(), count)],
-            self.name,
-            lambda error: self._explain(error, ()),
-        )
+        read = self._sealed(lambda: list(map(_ROW.decode, islice(self._lines(), count))))
         if not read:
             raise DataError(f"'{self.name}' has no rows. Give it at least one.")
         return read
@@ -98,7 +92,7 @@ class JsonLinesSource(Source):
         # Bytes between line breaks, which JSON writes as \\n inside of texts.
         stream, rest, begins = self._opener(), b"", True
         while data := bytes(stream.read(_BLOCK_BYTES)):
-            rest = (rest + data).removeprefix(_BYTE_ORDER_MARK) if begins else rest + data
+            rest = (rest + data).removeprefix(BOM_UTF8) if begins else rest + data
             *lines, rest = rest.split(b"\n")
             begins = False
             yield from map(self._checked, lines)

@@ -7,6 +7,7 @@ would then decide how many rows there are.  No row is longer than a block: wheth
 would depend on where it begins.
 """
 
+from codecs import BOM_UTF8
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from dpcov.errors import DataError
 
 # Of a block, in which parts text is to be read.
 BLOCK_BYTES = 1 << 20
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = (b"\n\n", b"\n\r", b"\r\r")
 _ADVICE = (
     "Write a cell that holds a quotation mark, a delimiter or a line break in quotation marks, "
@@ -47,7 +47,7 @@ class CheckedLines:
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes; none at the end."""
         data = bytes(self._stream.read(size))
-        text = data.removeprefix(_BYTE_ORDER_MARK) if self._begins else data
+        text = data.removeprefix(BOM_UTF8) if self._begins else data
         if self._begins and text[:1] in (b"\n", b"\r"):
             raise DataError(f"'{self._name}' begins with a blank line. Remove it.")
         self._begins = self._begins and not text

@@ -14,9 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpcov.data.layout import PLAIN, FileLayout
+from dpcov.data.layout import FileLayout
 from dpcov.data.memory import allowed_bytes, gib
-from dpcov.data.seal import sealed
 from dpcov.data.sources.base import (
     Block,
     Kind,
@@ -40,24 +39,20 @@ _HELD = {False: 8, True: 4}
 class SheetSource(Source):
     """The sheet that the layout names, or the only one; empty columns have no name and no cells."""
 
-    def __init__(
-        self, path: Path, layout: FileLayout = PLAIN, memory_limit: float | None = None
-    ) -> None:
+    def __init__(self, path: Path, layout: FileLayout, memory_limit: float | None) -> None:
         self.name = path.name
         self._path, self._layout = path, layout
         self._library = load_extra("python_calamine", f"Reading {path.suffix.lower()} files")
-        sealed(lambda: _require_memory(path, memory_limit), path.name)
-        self._sheet = sealed(self._load, path.name, lambda e: self._explain(e, ()))
-        labels = sealed(lambda: next(self._rows()), path.name, lambda e: self._explain(e, ()))
+        self._sealed(lambda: _require_memory(path, memory_limit))
+        self._sheet = self._sealed(self._load)
+        labels = self._sealed(lambda: next(self._rows()))
         # A note may stand beside the table.
         self._places = [place for place, label in enumerate(labels) if str(label).strip()]
         self.columns = check_header([str(labels[place]) for place in self._places], path.name)
 
     def kinds(self) -> dict[str, Kind]:
         """Look at the types of the first cells."""
-        rows = sealed(
-            lambda: [self._cells(row) for row in islice(self._rows(), 1, 1000)], self.name
-        )
+        rows = self._sealed(lambda: list(map(self._cells, islice(self._rows(), 1, 1000))))
         cells = zip(*rows, strict=True) if rows else ((),) * len(self.columns)
         return {name: kind_of_cells(each) for name, each in zip(self.columns, cells, strict=True)}
 

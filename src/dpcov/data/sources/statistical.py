@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcov.data.layout import PLAIN, FileLayout
-from dpcov.data.seal import explain, sealed
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names
 from dpcov.data.sources.extras import load_extra
 from dpcov.data.sources.records import SpssRecords, TransportRecords, text_array
@@ -67,10 +66,8 @@ class StatisticalSource(Source):
         self._reader: Callable[..., Any] = getattr(readers, _READERS[ending])
         self._path = path
         telling = self._options | _TELLING.get(ending, {}) | {"metadataonly": True}
-        self.dictionary: Any = sealed(
-            lambda: self._reader(str(path), output_format="dict", **telling)[1],
-            path.name,
-            _describe,
+        self.dictionary: Any = self._sealed(
+            lambda: self._reader(str(path), output_format="dict", **telling)[1]
         )
         self.columns = check_names(self.dictionary.column_names, path.name)
         self.step = max(1, _VALUES // len(self.columns))
@@ -170,7 +167,9 @@ class StatisticalSource(Source):
             return _moments(numbers.astype(np.float64) * unit, first, kind)
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
-        return _describe(error)
+        unreadable = "requested encoding" in str(error) or "character set" in str(error)
+        unreadable |= isinstance(error, UnicodeError | UnicodeWarning | LookupError)
+        return _NO_ENCODING if unreadable else super()._explain(error, schema_names)
 
 
 def date_of(dictionary: Any, name: str) -> tuple[str, str, float] | None:
@@ -181,12 +180,6 @@ def date_of(dictionary: Any, name: str) -> tuple[str, str, float] | None:
         if re.fullmatch(rf"(?:{formats})(?:[0-9]+)?(?:\.[0-9]*)?", written):
             return first, kind, seconds / unit
     return None
-
-
-def _describe(error: Exception) -> str:
-    unreadable = "requested encoding" in str(error) or "character set" in str(error)
-    unreadable |= isinstance(error, UnicodeError | UnicodeWarning | LookupError)
-    return _NO_ENCODING if unreadable else explain(error)
 
 
 def _moments(numbers: NDArray[np.float64], first: str, kind: str) -> pa.Array:
