@@ -206,6 +206,51 @@ def test_rings_that_show_give_their_distance():
         assert around([counts, *others])[0] == pytest.approx(distance / 50**0.5, rel=1.0)
 
 
+def heavy():
+    """One row of twenty lies anywhere from a sixteenth of the bounds on; shells of rows show none.
+
+    Every shell holds few of them.
+    """
+    rng = np.random.default_rng(9)
+    far = np.exp(rng.uniform(np.log(1 / 16), 0.0, N)) * rng.choice([-1, 1], N)
+    return np.where(rng.random(N) < 0.05, far, rng.normal(size=N) / 800)
+
+
+def test_a_tail_that_is_missing_from_the_shells_lies_where_rings_show_it(monkeypatch):
+    column = heavy()
+    scales = np.array([found(column, seed).scale for seed in range(16)]) / column.std()
+    assert (scales > 0.5).sum() >= 5
+    assert scales.max() < 5
+    monkeypatch.setattr(survey_shells, "DOUBTFUL", np.inf)
+    assert max(found(column, seed).scale for seed in range(16)) < 0.5 * column.std()
+
+
+def test_noise_alone_rarely_makes_a_second_look_at_tails():
+    columns, draws = [RNG.uniform(-0.2, 0.2, N) for _ in range(6)], 200
+    questions, answer = [], asked(columns)
+    names, cost = [SurveyColumn(str(place)) for place in range(6)], ZCDP(rho=Fraction("0.003"))
+    for seed in range(draws):
+        ask = Ask(lambda question: questions.append(question) or answer(question))
+        survey(ask, names, cost, problem(), SeededEntropy(seed))
+    most = survey_counts.FALSE_SHELLS * draws
+    assert len(questions) - draws <= most + 3 * most**0.5
+
+
+def test_a_tail_of_which_no_ring_shows_leaves_its_spread_as_it_was():
+    seen = survey_counts.Spread(0.1, 0.02, 0.6)
+    more = 300.0, 100.0, None
+    tail = survey_counts.Alone(seen, 2.0**-5, N, *more, finer=seen, is_spread=True)
+    for rows, changed in [(0, False), (400, True)]:
+        sums = [UNIT * np.array([0, 0, rows, 0, 0])]
+        kept = [
+            module._look_around([tail], sums, SPENT[0], problem(), 8, SeededEntropy(s), fits=False)
+            == [seen]
+            for s in range(40)
+        ]
+        assert all(kept) is not changed
+        assert any(kept) is not changed
+
+
 def larger(draws, n=100):
     """How often the scale is above a bound between those of two tables that differ in one row."""
     costs, exact = ZCDP(rho=RHO), ZCDP(rho=Fraction(10**6))

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 
@@ -65,7 +66,7 @@ _PAYS_PURE, _CLEAR_PURE = 0.4, 1 / 9
 """In pure epsilon the same two for how many of the rows a middle is away."""
 
 _FIRST, _SECOND = Fraction(4, 5), Fraction(1, 5)
-"""Parts of the cost for a look at every column, and at those of which one value showed alone."""
+"""Parts of the cost for a look at every column, and at those of which not all showed."""
 
 _LEAST_LEVELS = 4
 """A table of columns of levels alone has so many at least; bounds of levels fit."""
@@ -134,7 +135,9 @@ def survey(
         found.append([seen.spread or Spread(0.0, 1.0)])
         if seen.alone is not None:
             alone[place] = seen.alone
-    if not alone:
+    # Noise alone rarely makes a second look at tails.
+    most = NormalDist().inv_cdf(1 - FALSE_SHELLS / size)
+    if all(each.is_tail and each.others <= most * each.unsure for each in alone.values()):
         return found
     windows = {place: each.window for place, each in alone.items() if each.window is not None}
     rings = [(place, each.weight, each.rings) for place, each in alone.items()]
@@ -167,7 +170,7 @@ def _closer(alone: Alone, seen: Seen) -> Alone:
     """What finer cells tell of a value; the first look had more budget for what lies far away."""
     if seen.spread is None:
         return alone
-    if seen.alone is None:
+    if seen.alone is None or seen.alone.is_tail:
         return replace(alone, finer=seen.spread, is_spread=True)
     if alone.finer is None or seen.alone.others <= 0:
         return alone
@@ -268,7 +271,7 @@ def _look_around(
     *,
     fits: bool,
 ) -> list[Spread]:
-    """Spreads of columns in which one value showed alone, from the rings of all together.
+    """Spreads of columns of which not all showed, from the rings of all together.
 
     ``fits``: whether the bounds of most columns seem to be not far too wide.
     """
@@ -287,8 +290,10 @@ def _look_around(
         if sure is not None:
             last = reached(sure, strength(seen, std), noise, usual)
             found.append(_beside(each, seen, last, std, size))
-            continue
-        found.append(_perhaps(each, seen, noise, usual, size, fits=fits))
+        elif each.is_tail and each.finer is not None:
+            found.append(each.finer)
+        else:
+            found.append(_perhaps(each, seen, noise, usual, size, fits=fits))
     return found
 
 

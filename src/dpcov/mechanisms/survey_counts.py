@@ -154,6 +154,8 @@ class Cells:
 class Alone:
     """A value that showed alone: others are at least ``radius`` away, or within a finer window.
 
+    Or a spread of which values lie farther out than those that showed: `is_tail`.
+
     Parameters
     ----------
     spread : Spread
@@ -165,9 +167,9 @@ class Alone:
     window : Window, optional
         Finer cells around the value.
     finer : Spread, optional
-        What they showed.
+        What they showed, or what shells did.
     is_spread : bool
-        Whether they showed many values instead of one.
+        Whether these showed many values instead of one.
     """
 
     spread: Spread
@@ -178,6 +180,11 @@ class Alone:
     window: Window | None
     finer: Spread | None = None
     is_spread: bool = False
+
+    @property
+    def is_tail(self) -> bool:
+        """Whether a spread showed without finer cells, and not all of it."""
+        return self.is_spread and self.window is None
 
     @property
     def weight(self) -> int:

@@ -37,8 +37,8 @@ _MOST_HIDDEN, _MOST_HIDDEN_PRIVATE = 1 / 9, 1 / 16
 """A column shows when the noise may hide at most this part of its rows in two shells; less where
 the number of rows is private and noise on it alone makes columns show."""
 
-LACKING = 3.0
-"""Deviations of the noise from which values are missing in the shells that show."""
+LACKING, DOUBTFUL = 3.0, 2.0
+"""Deviations of the noise from which values are missing in the shells that show, and may be."""
 
 # Parts of the cost of a search for its numbers: the first ones always count.
 _WEIGHTS = [Fraction(1, place + 2) for place in range(LEVELS + 1)]
@@ -93,7 +93,14 @@ def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entrop
     squares = max(squares, float(square[last]) / (size + 1), least**2)
     offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
     scale = sqrt(max(squares - offset**2, squares / 4))
-    return Seen(Spread(at + offset, scale, max(0.0, shown - offset**2) / scale**2))
+    spread = Spread(at + offset, scale, max(0.0, shown - offset**2) / scale**2)
+    away = rows - float(seen[:, : last + 1].sum())
+    unsure = std * sqrt(2 * last + 3)
+    if last + 1 == len(inner) or away <= DOUBTFUL * unsure:
+        return Seen(spread)
+    # More lies farther out than shells there show: rings may say where.
+    tail = Alone(spread, float(outer[last]), rows, away, unsure, None, finer=spread, is_spread=True)
+    return Seen(spread, tail)
 
 
 def _middle(
