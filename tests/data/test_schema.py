@@ -67,6 +67,7 @@ COLUMNS = [
     (Numeric(lower=3e-150, upper=4.9e-150), "too close"),
     (Numeric(lower=0, upper=1e160), "far apart"),
     (Numeric(lower=-1e150, upper=1.1e150), "far apart"),
+    (Numeric(lower=1e155, upper=1.0000001e155), "far out"),
     (Numeric(lower=-math.inf, upper=1), "finite"),
     (Numeric(lower=1, upper=math.inf), "finite"),
     (Numeric(lower=0, upper=10**400), "finite"),

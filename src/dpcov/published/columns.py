@@ -14,6 +14,7 @@ import msgspec
 SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
 
 Scale = Annotated[float, msgspec.Meta(ge=SMALLEST_SCALE, le=LARGEST_SCALE)]
+Center = Annotated[float, msgspec.Meta(ge=-2 * LARGEST_SCALE, le=2 * LARGEST_SCALE)]
 
 EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]
 
@@ -48,7 +49,7 @@ class EncodedColumn:
     name: str
     source: str
     kind: EncodedKind
-    center: float
+    center: Center
     half_range: Scale
     lower: float | None = None
     upper: float | None = None

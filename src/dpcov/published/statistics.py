@@ -65,7 +65,7 @@ class LossLaw:
 
     unit: Annotated[float, msgspec.Meta(gt=0)]
     variance: Variance
-    counted: Annotated[float, msgspec.Meta(gt=0, le=1)]
+    counted: Annotated[float, msgspec.Meta(ge=1e-3, le=1)]
 
     @property
     def most(self) -> float:

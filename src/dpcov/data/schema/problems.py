@@ -112,6 +112,8 @@ def _of_numbers(declared: Numeric | Date) -> Iterator[str]:
             yield "lower and upper are too close to be told apart; use another unit"
         elif highest / 2 - lowest / 2 > LARGEST_SCALE:
             yield "lower and upper are so far apart that squares overflow; use another unit"
+        elif max(-lowest, highest) > 2 * LARGEST_SCALE:
+            yield "lower and upper are so far out that squares overflow; use another unit"
 
 
 def _of_date(declared: Date) -> Iterator[str]:
