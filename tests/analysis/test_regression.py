@@ -318,7 +318,7 @@ def wide_rows(n_rows, seed, columns=60, factors=6):
 
 
 def lost_by_the_penalty(seed):
-    """R² of new rows that the automatic penalty has less than the best one of its path."""
+    """R² of new rows that the automatic penalty, and the smallest, have less than the best one."""
     rows, new = wide_rows(1_500, seed), wide_rows(4_000, 99)
     columns = {name: dpcov.Numeric(lower=-30, upper=30) for name in rows}
     release = dpcov.release(
@@ -335,13 +335,16 @@ def lost_by_the_penalty(seed):
         wrong = new["x0"] - model.predict(new[terms["features"]])
         return 1 - np.mean(wrong**2) / new["x0"].var()
 
-    path = PrivateRidge.from_release(release, **terms).alphas_[::5]
-    return max(score(alpha=alpha) for alpha in path) - score()
+    path = PrivateRidge.from_release(release, **terms).alphas_[::10]
+    scores = [score(alpha=alpha) for alpha in path]
+    return max(scores) - score(), max(scores) - scores[0]
 
 
 def test_few_rows_of_many_columns_get_no_penalty_that_noise_chose():
-    """Small penalties had risks far below zero, by few made-up noises: 0.15 was lost."""
-    assert np.mean([lost_by_the_penalty(seed) for seed in (2, 3, 4, 5)]) < 0.04
+    """Noise is as large as correlations are here, and small penalties seem to leave no error."""
+    automatic, smallest = np.mean([lost_by_the_penalty(seed) for seed in range(12)], axis=0)
+    assert automatic < 0.1
+    assert automatic < 0.75 * smallest
 
 
 def called_like_arrays():
