@@ -79,10 +79,7 @@ def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entrop
         spread = Spread(at, min(1.0, sqrt(squares + hidden * far**2)))
         behind = int(np.argmax(seen.sum(axis=0))) + 1
         begins = max(last if outer[last] <= 4 * cells.width(center) else 0, behind - 1)
-        within = float(seen[:, : begins + 1].sum())
-        # The number of all values is about as noisy as that of a shell's side.
-        unsure = std * sqrt(2 * begins + 3)
-        away = rows - within, unsure
+        away = _away(seen, begins, std, rows)
         alone = Alone(spread, float(outer[begins]), rows, *away, cells.around(center))
         return Seen(spread, alone)
     # No shell behind the next two shows: summing them all would sum noise.
@@ -94,12 +91,12 @@ def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entrop
     offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
     scale = sqrt(max(squares - offset**2, squares / 4))
     spread = Spread(at + offset, scale, max(0.0, shown - offset**2) / scale**2)
-    away = rows - float(seen[:, : last + 1].sum())
-    unsure = std * sqrt(2 * last + 3)
-    if last + 1 == len(inner) or away <= DOUBTFUL * unsure:
+    missing, unsure = _away(seen, last, std, rows)
+    if last + 1 == len(inner) or missing <= DOUBTFUL * unsure:
         return Seen(spread)
     # More lies farther out than shells there show: rings may say where.
-    tail = Alone(spread, float(outer[last]), rows, away, unsure, None, finer=spread, is_spread=True)
+    radius = float(outer[last])
+    tail = Alone(spread, radius, rows, missing, unsure, None, finer=spread, is_spread=True)
     return Seen(spread, tail)
 
 
@@ -141,6 +138,12 @@ def _outermost(strengths: Floats, noise: CountNoise, chance: float) -> int:
     if strengths[most] <= noise.evidence(1.0, chance):
         return 0
     return reached(most, strengths, noise, chance)
+
+
+def _away(seen: NDArray[np.int64], last: int, std: float, rows: float) -> tuple[float, float]:
+    """How many of the rows lie beyond a shell, and the deviation of the noise on that."""
+    # The number of all values is about as noisy as that of a shell's side.
+    return rows - float(seen[:, : last + 1].sum()), std * sqrt(2 * last + 3)
 
 
 def _least_radius(
