@@ -96,8 +96,8 @@ def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entrop
         return Seen(spread)
     # More lies farther out than shells there show: rings may say where.
     radius = float(outer[last])
-    tail = Alone(spread, radius, rows, missing, unsure, None, finer=spread, is_spread=True)
-    return Seen(spread, tail)
+    alone = Alone(spread, radius, rows, missing, unsure, None, finer=spread, is_spread=True)
+    return Seen(spread, alone)
 
 
 def _middle(
