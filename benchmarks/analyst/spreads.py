@@ -28,7 +28,7 @@ from dpcov import Release
 from dpcov.analysis import variance_intervals
 
 HEAD = ("tables", "epsilon", "error, before", "error", "width, before", "width", "hold, before")
-HEAD += ("hold",)
+HEAD += ("hold", "below", "above")
 LEFT_OUT = ("adult-full", "communities")
 LEAST = 1e-3
 
@@ -44,19 +44,20 @@ def without_losses(release: Release) -> Release:
 
 
 def read(release: Release, table: Table) -> Array:
-    """Error, width and coverage."""
+    """Error, width, coverage, and the parts of true deviations below and above their intervals."""
     numbers = np.array([name in table.bounds for name in table.encoded])
     truth = table.encoded.std(ddof=0).to_numpy()[numbers]
     found = np.sqrt(np.maximum(np.diagonal(release.covariance_matrix()), 0))[numbers] / truth
     lines = variance_intervals(release, sampling=False)
     lower, upper = np.sqrt(np.maximum(lines.lower, 0))[numbers], np.sqrt(lines.upper)[numbers]
-    held = (lower <= truth) & (truth <= upper)
+    below, above = (truth < lower).mean(), (truth > upper).mean()
     error = max(LEAST, float(np.sqrt(np.mean((found - 1) ** 2))))
-    return np.array([error, max(LEAST, float(np.median((upper - lower) / truth))), held.mean()])
+    width = max(LEAST, float(np.median((upper - lower) / truth)))
+    return np.array([error, width, 1 - below - above, below, above])
 
 
 def measure(table: Table, epsilon: float, repetitions: int) -> Array | None:
-    """Before and now, (2, 3), over releases; None where there is no survey."""
+    """Before and now, (2, 5), over releases; None where there is no survey."""
     found = []
     for seed in range(repetitions):
         release = table.release(epsilon, seed)
@@ -77,7 +78,7 @@ def r_lines(options: argparse.Namespace) -> Iterator[tuple[str, float, Array]]:
     for (many, epsilon), lines in sorted(found.items(), key=lambda each: not each[0][0]):
         stacked = np.array(lines)
         means = gmean(np.maximum(stacked, LEAST))
-        means[:, 2] = stacked[:, :, 2].mean(axis=0)
+        means[:, 2:] = stacked[:, :, 2:].mean(axis=0)
         rows = "5,000 rows and more" if many else "1,500 to 5,000 rows"
         yield f"{len(lines)} of R's packages, {rows}", epsilon, means
 
@@ -109,7 +110,7 @@ def main() -> None:
     for name, epsilon, (before, now) in lines(options):
         pairs = zip(before[:2], now[:2], strict=True)
         cells = [f"{each:.3f}" for pair in pairs for each in pair]
-        cells += [f"{each:.0%}" for each in (before[2], now[2])]
+        cells += [f"{each:.0%}" for each in (before[2], *now[2:])]
         print(row((name, in_words(epsilon), *cells)), flush=True)
 
 

@@ -440,6 +440,10 @@ def test_an_unsure_factor_reaches_farther_away_from_zero(estimate):
     assert toward == pytest.approx(np.hypot(0.1, 2 * (1 - np.exp(-0.4))))
     assert found.privacy_std == pytest.approx(np.hypot(0.05, 0.4))
     assert line.times_unsure(0.0, 2.0) == line
+    skewed = line.times_unsure(0.2, 2.0, 1.5)
+    ends = sorted((abs(skewed.lower), abs(skewed.upper)))
+    assert ends[1] - 2 == pytest.approx(np.hypot(0.1, 2 * (np.exp(0.6) - 1)))
+    assert 2 - ends[0] == pytest.approx(np.hypot(0.1, 2 * (1 - np.exp(-0.4 / 1.5))))
 
 
 @pytest.mark.parametrize(

@@ -40,12 +40,17 @@ class Interval:
         stds = factor * self.sampling_std, factor * self.privacy_std
         return Interval(self.name, lower, upper, offset + factor * self.estimate, *stds)
 
-    def times_unsure(self, std: float, z: float) -> "Interval":
-        """For the quantity times a factor of about one, whose logarithm has this deviation."""
+    def times_unsure(self, std: float, z: float, skew: float = 1.0) -> "Interval":
+        """For the quantity times a factor of about one, whose logarithm has this deviation.
+
+        Quantiles away from zero are ``skew`` times as far, and those toward it as much nearer.
+        """
         if isnan(self.estimate) or not std:
             return self
         # Away from zero, and toward it.
-        away, toward = (abs(self.estimate) * abs(expm1(side * z * std)) for side in (1, -1))
+        away, toward = (
+            abs(self.estimate) * abs(expm1(z * side * std)) for side in (skew, -1 / skew)
+        )
         down, up = (toward, away) if self.estimate >= 0 else (away, toward)
         return replace(
             self,
