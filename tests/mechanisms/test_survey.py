@@ -225,6 +225,17 @@ def test_a_tail_that_is_missing_from_the_shells_lies_where_rings_show_it(monkeyp
     assert max(found(column, seed).scale for seed in range(16)) < 0.5 * column.std()
 
 
+def test_a_second_look_at_tails_costs_what_any_does(spent):
+    """Four fifths of a cost for the first look at each number, and one for all rings."""
+    cost = ZCDP(rho=Fraction("0.003"))
+    seed = next(seed for seed in range(16) if found(heavy(), seed, cost).scale > 0.05)
+    spent.clear()
+    found(heavy(), seed, cost)
+    parts = [each.rho for each, _, _ in spent]
+    assert parts[-1] == cost.rho / 5
+    assert sum(parts) <= cost.rho
+
+
 def test_noise_alone_rarely_makes_a_second_look_at_tails():
     columns, draws = [RNG.uniform(-0.2, 0.2, N) for _ in range(6)], 200
     questions, answer = [], asked(columns)

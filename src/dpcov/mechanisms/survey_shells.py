@@ -67,7 +67,10 @@ def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entrop
     mean, square = (inner + outer) / 2, (inner**2 + inner * outer + outer**2) / 3
     looks = 2 * counts.size * size
     last = _outermost(_strongest(seen, std), noise, FALSE_SHELLS / looks)
-    least = _least_radius(seen, outer, last, std, rows)
+    # Rows beyond each shell; their number is about as noisy as that of a shell's side.
+    beyond = rows - np.cumsum(seen.sum(axis=0))
+    unsure = std * np.sqrt(2 * np.arange(len(outer)) + 3)
+    least = _least_radius(beyond, unsure, outer, last, rows)
     hidden = sqrt(2) * std / rows
     offset = float((seen[0] - seen[1])[: last + 1] @ mean[: last + 1]) / rows
     squares = float(np.maximum(seen.sum(axis=0), 0)[: last + 1] @ square[: last + 1]) / rows
@@ -79,7 +82,7 @@ def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entrop
         spread = Spread(at, min(1.0, sqrt(squares + hidden * far**2)))
         behind = int(np.argmax(seen.sum(axis=0))) + 1
         begins = max(last if outer[last] <= 4 * cells.width(center) else 0, behind - 1)
-        away = _away(seen, begins, std, rows)
+        away = float(beyond[begins]), float(unsure[begins])
         alone = Alone(spread, float(outer[begins]), rows, *away, cells.around(center))
         return Seen(spread, alone)
     # No shell behind the next two shows: summing them all would sum noise.
@@ -91,12 +94,11 @@ def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entrop
     offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
     scale = sqrt(max(squares - offset**2, squares / 4))
     spread = Spread(at + offset, scale, max(0.0, shown - offset**2) / scale**2)
-    missing, unsure = _away(seen, last, std, rows)
-    if last + 1 == len(inner) or missing <= DOUBTFUL * unsure:
+    away = float(beyond[last]), float(unsure[last])
+    if last + 1 == len(outer) or away[0] <= DOUBTFUL * away[1]:
         return Seen(spread)
     # More lies farther out than shells there show: rings may say where.
-    radius = float(outer[last])
-    alone = Alone(spread, radius, rows, missing, unsure, None, finer=spread, is_spread=True)
+    alone = Alone(spread, float(outer[last]), rows, *away, None, finer=spread, is_spread=True)
     return Seen(spread, alone)
 
 
@@ -140,21 +142,11 @@ def _outermost(strengths: Floats, noise: CountNoise, chance: float) -> int:
     return reached(most, strengths, noise, chance)
 
 
-def _away(seen: NDArray[np.int64], last: int, std: float, rows: float) -> tuple[float, float]:
-    """How many of the rows lie beyond a shell, and the deviation of the noise on that."""
-    # The number of all values is about as noisy as that of a shell's side.
-    return rows - float(seen[:, : last + 1].sum()), std * sqrt(2 * last + 3)
-
-
-def _least_radius(
-    seen: NDArray[np.int64], outer: Floats, last: int, std: float, rows: float
-) -> float:
+def _least_radius(beyond: Floats, unsure: Floats, outer: Floats, last: int, rows: float) -> float:
     """Half the radius within which most values seem to lie, if the shells that show lack them.
 
     Values that are spread over many shells show in none.  0 if the shells up to the last hold half.
     """
-    beyond = rows - np.cumsum(seen.sum(axis=0))
-    unsure = std * np.sqrt(2 * np.arange(1, len(outer) + 1) + 1)
     if beyond[last] <= max(rows / 2, LACKING * unsure[last]):
         return 0.0
     most = beyond + unsure

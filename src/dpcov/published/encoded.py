@@ -37,7 +37,14 @@ from dpcov.published.estimate.noise_edge import bulk_edge
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
 from dpcov.published.estimate.scaled_down import MOST_LOST
-from dpcov.published.estimate.stretch import Stretch, average, restored, stiffness_of, stretch_of
+from dpcov.published.estimate.stretch import (
+    SKEW,
+    Stretch,
+    average,
+    restored,
+    stiffness_of,
+    stretch_of,
+)
 from dpcov.published.estimate.unit import UnitEstimate, centered
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.one_thread import one_thread
@@ -182,6 +189,18 @@ class EncodedRelease(ReleaseRecord):
         if self.stretch is None:
             return np.full(len(self.encoded_features), lost)
         return np.where(np.isnan(self.stretch.lost), lost, self.stretch.lost)
+
+    @cached_property
+    def whole_variances(self) -> Array:
+        """Mean variances before rows were scaled down, over those of restored features, (p,)."""
+        whole = np.full(len(self.encoded_features), 1 / (1 - self.statistics.lost))
+        if self.stretch is not None:
+            # Of factors whose logarithms have these deviations.
+            restored = np.exp((SKEW * self.stretch.unsure) ** 2 / 2)
+            whole = np.where(np.isnan(self.stretch.lost), whole, restored)
+        # Levels tell by themselves what they lost.
+        are_numbers = [column.kind == "numeric" for column in self.encoded_features]
+        return np.where(are_numbers, whole, 1.0)
 
     @cached_property
     def restored_features(self) -> tuple[EncodedColumn, ...]:

@@ -126,10 +126,10 @@ def _estimates(release: BaseRelease) -> Estimates:
         # Numbers have it back, as far as noise lets it be known.
         unsure = np.sqrt(spreads) * release.stretch.unsure[release.shown] / 2
         taken = np.where([c.kind == "numeric" for c in release.features], unsure, taken)
-    error = mean_error(
-        release.statistics.lost, release.lost_parts[release.shown], release.unit.n_rows
-    )
-    pulled = error * np.sqrt(spreads)
+    parts, whole = release.lost_parts[release.shown], release.whole_variances[release.shown]
+    shares = None if law is None else law.shares
+    rows = release.unit.n_rows * (1.0 if shares is None else np.diagonal(shares))
+    pulled = mean_error(release.statistics.lost, parts, whole, rows) * np.sqrt(spreads)
     of_mean = None if mean_law is None else np.hypot(mean_noise(encoded, mean_law), pulled)
     deviations = np.sqrt(spreads)
     of_deviation = None

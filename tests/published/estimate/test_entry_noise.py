@@ -124,6 +124,12 @@ def test_correlations_count_what_their_own_columns_lost():
     some = correlation_noise(MEANS[1:], COVARIANCE[1:, 1:], counted.on(np.array([1, 2])))
     assert some[0, 1] == pytest.approx(found[1, 2])
     assert counted.mapped(np.eye(3)).lost_parts is None
+    # Where values are missing, of as many rows as both columns are in.
+    thinned = replace(counted, shares=np.full((3, 3), 0.1))
+    few = error_at(correlation_of(COVARIANCE), *np.ix_(lost, lost), 500)
+    without = correlation_noise(MEANS, COVARIANCE, replace(thinned, lost_parts=0 * lost))
+    more = correlation_noise(MEANS, COVARIANCE, thinned)
+    assert more[0, 2] == pytest.approx(np.hypot(without[0, 2], few[0, 2]))
 
 
 def test_eigenvalues_of_mapped_noise_end_where_they_are_said_to():

@@ -1,5 +1,7 @@
 """What scaling long rows down took of columns is given back."""
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pandas as pd
@@ -9,7 +11,8 @@ import dpcov
 from dpcov import SeededEntropy
 from dpcov.analysis import PrivateRidge, correlation_intervals, mean_intervals, variance_intervals
 from dpcov.errors import ReleaseError
-from dpcov.published.estimate.stretch import stiffness_of, stretch
+from dpcov.published.estimate.stretch import SKEW, stiffness_of, stretch
+from dpcov.published.numbers import group_numbers
 from dpcov.published.release import Release
 
 N = 30_000
@@ -108,6 +111,34 @@ def test_an_interval_of_a_correlation_is_as_wide_as_what_its_own_columns_lost(ta
     assert any(narrower) and not all(narrower)
     inside = [each.lower <= truth[each.name.split(", ")[1]] <= each.upper for each in held]
     assert np.mean(inside) >= 0.8
+
+
+def test_means_count_what_is_not_known_of_the_whole_spread(table):
+    """In the summary as in intervals."""
+    made = released(table)
+    before = as_made_before(made)
+    # Levels tell by themselves; nothing else does if nobody asked.
+    whole = 1 / (1 - made.statistics.lost)
+    np.testing.assert_allclose(before.whole_variances, [*[whole] * 4, 1, 1])
+    restored = np.exp((SKEW * made.stretch.unsure[:4]) ** 2 / 2)
+    np.testing.assert_allclose(made.whole_variances, [*restored, 1, 1])
+    assert restored[3] > 1.1
+    longer = replace(made.manifest.statistics.losses, counted=0.1)
+    statistics = msgspec.structs.replace(made.manifest.statistics, losses=longer)
+    unsure = Release(
+        msgspec.structs.replace(made.manifest, statistics=statistics), made.statistics.arrays
+    )
+    for stds in (
+        lambda x: mean_intervals(x, sampling=False).privacy_std,
+        lambda x: group_numbers(0, "", x).estimates.mean_noise,
+    ):
+        assert stds(unsure)[3] > 5 * stds(made)[3]
+
+
+def test_an_interval_for_a_variance_reaches_farther_up_than_down(table):
+    (line,) = variance_intervals(released(table), ["count"], sampling=False).rows
+    up, down = np.log(line.upper / line.estimate), np.log(line.estimate / line.lower)
+    assert up > 1.5 * down
 
 
 def test_intervals_for_variances_hold(table):

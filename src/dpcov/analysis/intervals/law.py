@@ -161,6 +161,8 @@ class MomentLaw:
     stretch_stds: Array | None = None
     # Parts that columns lost of their variances, (d,); None: as much as all together.
     told: Array | None = None
+    # Mean variances before rows were scaled down, over those here, (d,); None: one.
+    whole: Array | None = None
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
     # Tails of the noise, from 0, normal, to 1, those of a Laplace law.

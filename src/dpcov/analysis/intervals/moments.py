@@ -7,7 +7,7 @@ k = sqrt(a / b) is zero at the true correlation and linear in the moments (docs/
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from math import exp, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +16,11 @@ from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import TWO_VALUED, ColumnShape, MomentLaw, pair_covariance
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
 from dpcov.published.estimate.scaled_down import MOST_LOST, error_at, mean_error
+from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.linalg.symmetric import Array
 
 # Times the average that one of forty columns loses: measured.
 SEVERAL = 4.0
-# What is not known of a column's losses: few lost far more than is seen, hardly any far less. The
-# outer quantiles of its logarithm are so many times those of a normal law, and the inner ones as
-# much nearer (measured on generated tables).
-SKEW = 1.5
 
 
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
@@ -37,9 +34,9 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
         privacy = _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]]))
         # Long rows were pulled toward the center, and they have more of a skew column's long side.
         present = law.n_rows * float(law.present(np.array([place]))[0, 0])
-        error = mean_error(law.lost, float(law.lost_parts[place]), present)
+        whole = 1.0 if law.whole is None else float(law.whole[place])
+        error = mean_error(law.lost, float(law.lost_parts[place]), whole, present)
         pulled = float(error) ** 2 * law.count * float(law.plausible[place, place])
-        pulled *= _whole(law, place)
         privacy = privacy[0] + pulled, *privacy[1:]
         sampling = float(law.shape(place).variance) * rows, 0.0, 0.0
         if column.kind in TWO_VALUED:
@@ -50,16 +47,6 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
             line = line.scaled(1 / law.shorter[place])
         lines.append(line.clipped(lower, upper).scaled(column.half_range, column.center))
     return lines
-
-
-def _whole(law: MomentLaw, place: int) -> float:
-    """Mean variance of a column before rows were scaled down, over what the release has of it."""
-    if law.columns[place].kind != "numeric":
-        return 1.0
-    if law.stretch_stds is None:
-        return 1 / (1 - float(law.lost_parts[place]))
-    # It is restored, but for a factor whose logarithm has this deviation.
-    return exp((SKEW * float(law.stretch_stds[place])) ** 2 / 2)
 
 
 def _rows(law: MomentLaw, place: int) -> float:

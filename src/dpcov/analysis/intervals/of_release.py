@@ -138,6 +138,7 @@ def moment_law(
         shorter=None if factors is None else np.append(1.0, factors.of_means),
         stretch_stds=None if stretch is None else np.append(0.0, stretch.unsure),
         told=np.append(np.zeros(int(release.has_intercept)), release.lost_parts),
+        whole=np.append(np.ones(int(release.has_intercept)), release.whole_variances),
         bias=noise.bias,
         intercept_is_public=intercept_is_known,
         longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),

@@ -311,7 +311,8 @@ def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Ar
         return _correlation_noise(means, covariance, noise)
     alone = _correlation_noise(means, covariance, replace(noise, bias=0.0))
     r, (first, second) = correlation_of(covariance), np.ix_(noise.lost_parts, noise.lost_parts)
-    taken = error_at(r, first, second, noise.n_rows)
+    present = 1.0 if noise.shares is None else noise.shares
+    taken = error_at(r, first, second, noise.n_rows * present)
     return np.hypot(alone, taken * (1 - np.eye(len(alone))))
 
 

@@ -29,7 +29,7 @@ def correlation_error(lost: float | Array, n_rows: float | Array, size: float = 
 
 
 def error_at(
-    correlation: float | Array, first: float | Array, second: float | Array, n_rows: float
+    correlation: float | Array, first: float | Array, second: float | Array, n_rows: float | Array
 ) -> Array:
     """Root mean square errors of correlations of these sizes, of one table in five.
 
@@ -41,12 +41,15 @@ def error_at(
     return np.asarray(at_size * of_few(n_rows) * both**0.75)
 
 
-def mean_error(lost: float | Array, parts: float | Array, n_rows: float) -> Array:
-    """Root mean square errors of means, in deviations of their columns, of one table in five.
+def mean_error(
+    lost: float, parts: float | Array, whole: float | Array, n_rows: float | Array
+) -> Array:
+    """Root mean square errors of means, in deviations as they are read, of one table in five.
 
-    ``parts`` are those that columns lost of their variances, ``lost`` is what all lost together.
+    ``parts`` are those that columns lost of their variances, ``lost`` is what all lost together,
+    ``whole`` are variances before rows were scaled down, over those that are read.
     """
-    return np.asarray(PULLED * of_few(n_rows) * np.sqrt(np.asarray(lost) * parts))
+    return np.asarray(PULLED * of_few(n_rows) * np.sqrt(lost * np.asarray(parts) * whole))
 
 
 def of_few(n_rows: float | Array) -> Array:
