@@ -55,12 +55,9 @@ from dpcov.mechanisms.survey_shells import SHARES, look_in_shells
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 
-_PAYS, _PAYS_WIDE, _WIDE = 1 / 14, 1 / 10, 10
-"""The same of the public number of rows, with which a survey is made; and with more columns than
-that, where shrinkage keeps the error of many small."""
-
-_CLEAR = 1 / 24
-"""And with which more of the budget would not show more."""
+_PAYS, _CLEAR = 1 / 10, 1 / 24
+"""Part of the public number of rows that noise may hide where a survey is made, and where more of
+the budget would not show more."""
 
 _PAYS_PURE, _CLEAR_PURE = 0.4, 1 / 9
 """In pure epsilon the same two for how many of the rows a middle is away."""
@@ -236,8 +233,7 @@ def _hidden(
         choosing = part_of(look, PARTS_OF[problem.neighbors].middle)
         return rows_off(choosing, problem) / problem.n_rows, _PAYS_PURE, _CLEAR_PURE
     shells = CountNoise(part_of(look, Fraction(1, 2)), problem)
-    most = _PAYS_WIDE if len(columns) > _WIDE else _PAYS
-    return sqrt(2) * shells.std(disjoint=True) / problem.n_rows, most, _CLEAR
+    return sqrt(2) * shells.std(disjoint=True) / problem.n_rows, _PAYS, _CLEAR
 
 
 def question(columns: Sequence[SurveyColumn]) -> HistogramQuestion:
