@@ -112,6 +112,20 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             upper=column.bounds[1],
         )
 
+    def in_units(self, unit: float) -> "Geometry":
+        """The same rows, scaled down alike, with features divided by a unit of 1 or more."""
+        if unit == 1.0:
+            return self
+        bound = self.norm_bound and math.sqrt(1.0 + (self.norm_bound**2 - 1.0) / unit**2)
+        if self.linear is not None:
+            linear = LinearMap.nearest(self.linear.matrix / unit)
+            return msgspec.structs.replace(self, linear=linear, norm_bound=bound)
+        columns = {
+            name: Scale(center=column.center, scale=min(column.scale * unit, LARGEST_SCALE))
+            for name, column in self.columns.items()
+        }
+        return msgspec.structs.replace(self, columns=columns, norm_bound=bound)
+
     def bound(self, columns: Iterable[EncodedColumn]) -> float:
         """What encoded rows are divided by."""
         if self.linear is not None and self.norm_bound is not None:

@@ -74,6 +74,10 @@ FIRST = Fraction(1, 10)
 # Given where no row is scaled down.
 _ANY_BOUND = 2.0
 
+# Squared intercept of rows in units of their features, more for every level: what is read of levels,
+# and means, follow from its products (measured in survey.md).
+_PER_LEVEL = 1 / 16
+
 # An indicator of missing values has this unit: a smaller one would make rows longer, and a larger
 # one would leave more noise on how many values are missing (measured in docs/missing.md).
 _INDICATOR = 0.7
@@ -170,6 +174,15 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     @property
     def _n_features(self) -> int:
         return count_values(self.declared)
+
+    @property
+    def _n_levels(self) -> int:
+        return sum(column.kind == "category" for column in self.declared)
+
+    @property
+    def _unit(self) -> float:
+        """What features are divided by at last, beside their intercept."""
+        return sqrt(1 + _PER_LEVEL * self._n_levels) if self.keeps_intercept else 1.0
 
     def _share(self, problem: Problem, budget: Budget) -> Fraction:
         """The least part of the budget with which a survey shows enough of so many rows."""
@@ -291,7 +304,10 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         losses = calibration.losses
         loss_std = 0.0 if losses is None else CountNoise(losses, problem).std(disjoint=True)
         lengths = self._lengths(ask, full, look, calibration.inner, problem, entropy, loss_std)
-        return self._shortened(full, lengths), lengths, notes
+        if full.linear is None:
+            # In squared units of what is encoded, whatever the map does to it.
+            lengths = replace(lengths, limit=lengths.limit / self._unit**2)
+        return self._shortened(full, lengths).in_units(self._unit), lengths, notes
 
     def _lengths(
         self,
@@ -303,10 +319,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         entropy: Entropy,
         loss_std: float,
     ) -> Shortening:
-        std = entry_std(rest, problem)
-        levels = sum(column.kind == "category" for column in self.declared)
-        features = self._n_features
-        return find_lengths(ask, geometry, cost, problem, entropy, std, features, levels, loss_std)
+        std, sizes = entry_std(rest, problem), (self._n_features, self._n_levels)
+        return find_lengths(ask, geometry, cost, problem, entropy, std, *sizes, loss_std)
 
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.

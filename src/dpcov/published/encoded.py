@@ -249,6 +249,24 @@ class EncodedRelease(ReleaseRecord):
         sources = self.unit.sources
         return tuple(each.back for each in sources) if sources else (self.frame.back,)
 
+    @cached_property
+    def ends(self) -> Array:
+        """Lowest and largest encoded values of rows as they were scaled down, (d, 2)."""
+        own = self.manifest.columns
+        centers, units = np.array([(column.center, column.half_range) for column in own]).T
+        found = []
+        for member in self.members or (self,):
+            columns, start = member.manifest.columns, int(self.has_intercept)
+            map_ = np.eye(len(columns)) if member.frame.back is None else member.frame.back
+            squared = max(member.manifest.norm_bound**2 - start, 0.0)
+            reach = sqrt(squared) * np.linalg.norm(map_[:, start:], axis=1)
+            middle = map_[:, 0] if start else np.zeros(len(columns))
+            # Every release that is combined has a geometry of its own.
+            center, unit = np.array([(each.center, each.half_range) for each in columns]).T
+            ends = np.array([middle - reach, middle + reach])
+            found.append((center + unit * ends - centers) / units)
+        return np.column_stack([np.min(found, axis=0)[0], np.max(found, axis=0)[1]])
+
     @property
     def moment_maps(self) -> tuple[Array | None, ...]:
         """The same for the moments over what is present, :meth:`present_moment`."""

@@ -292,6 +292,20 @@ def test_noise_on_a_level_does_not_tell_how_long_its_rows_are():
     assert unsure[2] < 0.95
 
 
+@pytest.mark.parametrize("seen", [-0.01, 0.0, 0.01])
+def test_a_level_that_noise_hides_tells_nothing_and_others_tell_their_own(seen):
+    _, shorter, columns, lost = shortened()
+    mean, covariance = shorter.mean(axis=0), np.cov(shorter.T, ddof=0)
+    # Rows of one level are much shorter than others, and another has no more than noise.
+    covariance[1, 1] -= 0.3
+    expected = row_factors(mean, covariance, law_of(0.01), columns, lost).of_means
+    mean[2], covariance[2, 2] = seen, 0.001
+    found = row_factors(mean, covariance, law_of(0.01), columns, lost).of_means
+    assert np.ptp(expected[[0, 1, 3, 4]]) > 0.05
+    assert found[[0, 1, 3, 4]] == pytest.approx(expected[[0, 1, 3, 4]], abs=0.02)
+    assert found[2] == pytest.approx(np.median(found[:-1]), abs=0.05)
+
+
 def test_labels_that_are_not_listed_do_not_pass_for_shorter_rows():
     rows, _, columns, _ = shortened()
     # A fifth of the rows have none of the levels of the first column.

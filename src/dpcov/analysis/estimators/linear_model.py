@@ -44,7 +44,7 @@ from dpcov.published.release import Release
 from dpcov.published.words import rows_in_words
 
 FAR = 2.0
-"""Lengths of the longest row beyond which a value is moved: one cost tables with real tails, three
+"""How far beyond a release's farthest values one is moved: one cost tables with real tails, three
 those in which the survey took a column's spread for far too small (docs/how-good.md)."""
 
 
@@ -227,9 +227,9 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         """Predict the target of new rows in original units, (n_rows,) or (n_rows, n_targets).
 
         Predictions beyond the target's public bounds are moved to them, which brings them nearer to
-        every value that the target can have.  So are values further from their column's center than
-        twice the length of any row in the release: a model knows nothing of them, since longer rows
-        were scaled down.
+        every value that the target can have.  So are values twice as far from their column's center
+        as any in the release can be: a model knows nothing of them, since longer rows were scaled
+        down.
         """
         features = np.clip(self._features_of(X), *self._reach())
         predicted = features @ self.coef_.T + self.intercept_
@@ -239,8 +239,12 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _reach(self) -> tuple[Array, Array]:
         # Smallest and largest values of the features that a prediction counts, in original units.
-        away = FAR * self.release_.manifest.norm_bound * self._units.half_ranges
-        return self._units.centers - away, self._units.centers + away
+        start, units = int(self.release_.has_intercept), self._units
+        lowest, largest = self.release_.ends[start + units.places].T
+        middle, away = (largest + lowest) / 2, FAR * (largest - lowest) / 2
+        ends = np.array([middle - away, middle + away])
+        lower, upper = units.centers + units.half_ranges * ends
+        return lower, upper
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

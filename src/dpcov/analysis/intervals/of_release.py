@@ -143,7 +143,7 @@ def moment_law(
         intercept_is_public=intercept_is_known,
         longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
         most_lost=0.0 if losses is None else losses.most,
-        ends=_ends(release),
+        ends=release.ends,
         sampling=sampling,
         level=level,
         tails=tails,
@@ -151,24 +151,6 @@ def moment_law(
         notes=notes,
     )
     return _over_present(release, raw) if missing == "pairwise" else _of_all_rows(release, raw)
-
-
-def _ends(release: Release) -> Array:
-    """Lowest and largest encoded values of rows that were scaled down to norm bounds, (d, 2)."""
-    own = release.manifest.columns
-    centers, units = np.array([(column.center, column.half_range) for column in own]).T
-    found = []
-    for member in release.members or (release,):
-        columns, start = member.manifest.columns, int(release.has_intercept)
-        map_ = np.eye(len(columns)) if member.frame.back is None else member.frame.back
-        squared = max(member.manifest.norm_bound**2 - start, 0.0)
-        reach = sqrt(squared) * np.linalg.norm(map_[:, start:], axis=1)
-        middle = map_[:, 0] if start else np.zeros(len(columns))
-        # Every release that is combined has a geometry of its own.
-        center, unit = np.array([(each.center, each.half_range) for each in columns]).T
-        ends = np.array([middle - reach, middle + reach])
-        found.append((center + unit * ends - centers) / units)
-    return np.column_stack([np.min(found, axis=0)[0], np.max(found, axis=0)[1]])
 
 
 def _columns(release: Release) -> tuple[EncodedColumn, ...]:

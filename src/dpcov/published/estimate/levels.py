@@ -116,12 +116,19 @@ def row_factors(
     usual = float(np.clip(np.median(sums), max(least, min(1.0, _ALIKE * ratio)), 1.0))
     # A factor's mean square is more than its mean's square.
     square = float(np.clip(np.median(traces), usual**2, 1.0))
-    own = squares * scales[places] / means
-    noise = (unsure * scales[places] / means) ** 2
+    # Levels that the noise hides tell nothing of their rows.
+    hidden = mean_noise(mean, law)[places]
+    shows = mean[places] > DEVIATIONS * hidden
+    known = np.where(shows, means, 1.0)
+    own = np.where(shows, squares * scales[places] / known, usual)
+    # Of a mean and of its square.
+    noise = (np.hypot(unsure * scales[places], usual * hidden) * shows / known) ** 2
     # Levels differ by so much beyond noise; each weighs by what noise leaves.
-    weights = 1 / (noise + _SURE)
-    differ = max(0.0, float(weights @ ((own - usual) ** 2 - noise) / weights.sum()))
-    moved = usual + differ / (differ + noise) * (own - usual)
+    weights = shows / (noise + _SURE)
+    beyond = float(weights @ ((own - usual) ** 2 - noise))
+    differ = max(0.0, beyond / max(float(weights.sum()), 1.0))
+    spread = np.maximum(differ + noise, np.finfo(np.float64).tiny)
+    moved = usual + differ / spread * (own - usual)
     of_means, of_rows = np.ones(len(mean)), np.full(len(mean), sqrt(square))
     of_means[places] = np.clip(moved, least, 1.0)
     # Rows that have two levels are as much shorter than usual as both say.
