@@ -66,9 +66,7 @@ def geometry(request):
         linear = np.eye(3 + len(LEVELS))[:, 1:]
         linear[1, 1] = 0.5
         found = Geometry(
-            columns=found.columns,
-            norm_bound=found.norm_bound,
-            linear=LinearMap.nearest(linear.T),
+            columns=found.columns, norm_bound=found.norm_bound, linear=LinearMap.nearest(linear.T)
         )
     return found
 

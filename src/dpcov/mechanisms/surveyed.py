@@ -74,8 +74,8 @@ FIRST = Fraction(1, 10)
 # Given where no row is scaled down.
 _ANY_BOUND = 2.0
 
-# Squared intercept of rows in units of their features, more for every level: what is read of levels,
-# and means, follow from its products (measured in survey.md).
+# What every level adds to the squared intercept, in units of features: what is read of levels, and
+# all means, follow from its products (measured in survey.md).
 _PER_LEVEL = 1 / 16
 
 # An indicator of missing values has this unit: a smaller one would make rows longer, and a larger
