@@ -302,7 +302,7 @@ RIGHT = [
     *({"columns": {"a": Numeric(lower=lower, upper=upper)}} for lower, upper in WIDTHS),
     {"columns": {"": Ignored(), " ": Ignored(), "a": AGE}},
     {"norm_bound": math.sqrt(2)},
-    {"norm_bound": 1e-150},
+    {"norm_bound": 1e-70},
     {"intercept": False},
     weighted(0.5),
     {"columns": {"a": Boolean(missing="indicator"), "b": Boolean(missing="center")}},

@@ -19,7 +19,7 @@ from dpcov.errors import SchemaError, UsageError
 from dpcov.files import write_file
 from dpcov.markup import CELL, Child, card, facts, listing, name_of
 from dpcov.privacy.options import plain
-from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
+from dpcov.published.columns import LARGEST_BOUND, LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
 
 # Rows before a linear map may be so many bits longer than the root of the number of columns.
 _REACH_BITS = 6
@@ -81,7 +81,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         if bound is not None:
             bound = _number("The norm bound of a geometry", bound)
             force_setattr(self, "norm_bound", bound)
-            if not 1.0 < bound <= LARGEST_SCALE:
+            if not 1.0 < bound <= LARGEST_BOUND:
                 raise SchemaError("The norm bound of a geometry is larger than its intercept, 1.")
         if not 0.0 <= self.lost <= 1.0:
             raise SchemaError("What a geometry's norm bound took is a part: 0 to 1.")

@@ -29,7 +29,7 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.options import Between, plain
-from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
+from dpcov.published.columns import LARGEST_BOUND, SMALLEST_BOUND, EncodedColumn
 from dpcov.published.release import Release
 
 
@@ -155,7 +155,7 @@ def moments(
 def _check_norm_bound(norm_bound: float | None) -> float:
     try:
         bound: float = plain(
-            "norm_bound", norm_bound, Annotated[float, Between(SMALLEST_SCALE, LARGEST_SCALE)]
+            "norm_bound", norm_bound, Annotated[float, Between(SMALLEST_BOUND, LARGEST_BOUND)]
         )
     except UsageError as error:
         raise BudgetError(

@@ -9,11 +9,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
-# Half ranges and norm bounds lie between these, so that their squares, in which covariances are
-# measured, are finite floats other than zero.
+# Half ranges lie between these, so that their squares, in which covariances are measured, are finite
+# floats other than zero; norm bounds so that their fourth powers are, in which noise is.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
+SMALLEST_BOUND, LARGEST_BOUND = 1e-70, 1e70
 
 Scale = Annotated[float, msgspec.Meta(ge=SMALLEST_SCALE, le=LARGEST_SCALE)]
+NormBound = Annotated[float, msgspec.Meta(ge=SMALLEST_BOUND, le=LARGEST_BOUND)]
 Center = Annotated[float, msgspec.Meta(ge=-2 * LARGEST_SCALE, le=2 * LARGEST_SCALE)]
 
 EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]

@@ -12,7 +12,7 @@ import msgspec
 
 from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Guarantee, Neighbors, Numerics, Promise, PureDP
-from dpcov.published.columns import EncodedColumn, Scale
+from dpcov.published.columns import EncodedColumn, NormBound
 from dpcov.published.statistics import Layout, LossLaw, NoiseLaw, Post, PostOptions
 
 FORMAT_NAME: Final = "dpcov-release"
@@ -78,7 +78,7 @@ class StatisticsRecord(_Record, frozen=True, kw_only=True):
     layout: Layout
     lattice_bits: Bits
     dropped_bits: Bits
-    radius: Scale
+    radius: NormBound
     post: Post
     noise: NoiseLaw | None
     notes: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Manifest(_Record, frozen=True, kw_only=True):
     guarantee: GuaranteeRecord
     n_rows: Count | None
     groups: tuple[str, ...] = ()
-    norm_bound: Scale
+    norm_bound: NormBound
     intercept_is_public: bool
     columns: Annotated[tuple[EncodedColumn, ...], msgspec.Meta(min_length=1)]
     schema_toml: str | None

@@ -25,7 +25,7 @@ from dpcov.data.schema.declared import (
     encoded_columns_of,
 )
 from dpcov.errors import SchemaError
-from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
+from dpcov.published.columns import LARGEST_SCALE, SMALLEST_BOUND, SMALLEST_SCALE
 
 _MISSING = (None, *get_args(Missing))
 _MOST = 20
@@ -160,7 +160,7 @@ def _of_table(schema: Any) -> Iterator[str]:
     yield from _of_missing(schema)
     if schema.weights is not None:
         yield from _of_weights(schema, schema.weights)
-    if bound is not None and not SMALLEST_SCALE <= bound < math.inf:
+    if bound is not None and not SMALLEST_BOUND <= bound < math.inf:
         yield "norm_bound must be a positive number."
     elif bound is not None and bound > schema.worst_case_norm:
         useless = f"norm_bound is above {schema.worst_case_norm:.6g}, which no row exceeds"
