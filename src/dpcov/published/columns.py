@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-# Half ranges lie between these, so that their squares, in which covariances are measured, are finite
-# floats other than zero; norm bounds so that their fourth powers are, in which noise is.
+# Half ranges lie between these, so that their squares, in which covariances are measured, are
+# finite floats other than zero; norm bounds so that their fourth powers are, in which noise is.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
 SMALLEST_BOUND, LARGEST_BOUND = 1e-70, 1e70
 
@@ -53,8 +53,8 @@ class EncodedColumn:
     kind: EncodedKind
     center: Center
     half_range: Scale
-    lower: float | None = None
-    upper: float | None = None
+    lower: Center | None = None
+    upper: Center | None = None
     unit: str = ""
     description: str = ""
     together: tuple[str, ...] = ()
