@@ -220,7 +220,7 @@ def test_broken_array_files_are_refused(made, tmp_path, content):
 
 GONE = object()
 CHANGES = {
-    # Where in the manifest, and what is put there; squares of bounds must be finite and not zero.
+    # Where in the manifest, and what is put there; fourth powers of norm bounds must be finite and not zero.
     "surprise": (1,),
     "columns.0.surprise": (1,),
     "statistics.noise.surprise": (1,),
@@ -229,15 +229,16 @@ CHANGES = {
     "version": (2, GONE),
     "columns": ([],),
     "columns.0": (GONE,),
-    "norm_bound": ("2", -1.0, 1e999, 1e160, 1e-200),
+    "norm_bound": ("2", -1.0, 1e999, 1e80, 1e-80),
     "columns.1.half_range": (1e160,),
+    "columns.1.upper": (1e308,),
     "n_rows": (0, 10**30),
     "guarantee.rows_per_person": (0,),
     "statistics.noise": (None,),
     "statistics.noise.diagonal_variance": ("many", "9" * 5000),
     "statistics.lattice_bits": (10**6,),
     "statistics.dropped_bits": (10**6,),
-    "statistics.radius": (0.0,),
+    "statistics.radius": (0.0, 1e150),
     "guarantee.promise.rho": (None, "0", "1e999999999", "1/0", "-1"),
     "members.sscp.dtype": ("<f8",),
     "members.sscp.shape": ([25],),
