@@ -220,7 +220,7 @@ def test_broken_array_files_are_refused(made, tmp_path, content):
 
 GONE = object()
 CHANGES = {
-    # Where in the manifest, and what is put there; fourth powers of norm bounds must be finite and not zero.
+    # Where in the manifest, and what is put there; norm bounds have fourth powers, other than zero.
     "surprise": (1,),
     "columns.0.surprise": (1,),
     "statistics.noise.surprise": (1,),
