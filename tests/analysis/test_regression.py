@@ -170,8 +170,6 @@ def test_what_cannot_be_fitted_is_refused_in_words(made):
 def test_the_path_holds_the_fitted_model(made):
     model = PrivateRidge.from_release(made, target="income")
     place = int(np.flatnonzero(model.alphas_ == model.alpha_)[0])
-    # No smaller than the one of least risk, which may be too small by chance.
-    assert place >= np.argmin(model.risk_path_[0])
     np.testing.assert_allclose(model.coef_path()[0, place], model.coef_)
     assert model.coef_path().shape == (1, len(model.alphas_), 5)
 
@@ -219,9 +217,8 @@ def test_the_cross_term_is_what_finite_differences_say(truth, post):
         slope = (first - second) / (2 * step)
         # Stein's lemma for the term 2 u_i u_j W_ij, or u_i² W_ii of twice the variance.
         expected -= 2 * variance * (slope[i] * u[j] + u[i] * slope[j])
-    found, error = ridge_path.cross_terms(probes_of(raw, post, variance, 4_000), alphas, STEP)
+    found = ridge_path.cross_terms(probes_of(raw, post, variance, 4_000), alphas, STEP)
     assert found[0] == pytest.approx(expected, rel=0.1)
-    assert abs(found[0] - expected) < 5 * error[0] < 0.2 * abs(expected)
 
 
 @pytest.mark.parametrize("post", [np.asarray, project_psd])
@@ -232,8 +229,8 @@ def test_the_estimated_risk_is_unbiased_and_without_its_cross_term_far_too_low(t
         raw = truth + noise_matrix(rng, len(truth), variance)
         model = problem(post(raw))
         u = model.error_directions(model.path(alphas))[0]
-        cross, _ = ridge_path.cross_terms(probes_of(raw, post, variance), alphas, STEP)
-        estimated.append(ridge_path.risks(model, raw, cross, alphas, np.inf)[0])
+        cross = ridge_path.cross_terms(probes_of(raw, post, variance), alphas, STEP)
+        estimated.append(ridge_path.risks(model, raw, alphas, np.inf, cross)[0])
         naive.append(u @ raw @ u)
         true.append(u @ truth @ u)
     gap, missed = np.subtract(estimated, true), np.subtract(naive, true)
@@ -252,13 +249,54 @@ def test_alpha_is_chosen_near_the_best_one(truth):
         alphas = ridge_path.default_alphas(model, edge)
         directions = model.error_directions(model.path(alphas))
         losses = np.array([u @ truth @ u for u in directions])
-        cross, _ = ridge_path.cross_terms(around, alphas, STEP)
-        chosen = int(np.argmin(ridge_path.risks(model, raw, cross, alphas, 400)))
+        cross = ridge_path.cross_terms(around, alphas, STEP)
+        chosen = int(np.argmin(ridge_path.risks(model, raw, alphas, 400, cross)))
         regret.append(losses[chosen] - losses.min())
         u = model.error_directions(model.path(np.array([1e-3])))[0]
         least_squares.append(u @ truth @ u - losses.min())
     assert np.mean(regret) < 0.2 * np.mean(least_squares)
     assert np.mean(regret) < 0.1 * truth[-1, -1]
+
+
+WIDE = dpcov.Numeric(lower=-9, upper=9)
+
+
+def collinear(n):
+    rng = np.random.default_rng(17)
+    common = rng.normal(size=(n, 3))
+    rows = common @ rng.normal(size=(3, 12)) + 0.4 * rng.normal(size=(n, 12))
+    columns = {f"x{i}": column for i, column in enumerate(np.clip(rows, -9, 9).T)}
+    y = np.clip(common[:, 0] + rng.normal(size=n), -9, 9)
+    return pd.DataFrame({**columns, "y": y})
+
+
+def test_a_shrunk_matrix_helps_to_choose_a_penalty():
+    table = collinear(9_000)
+    rows, new = table.head(1_500), table.tail(6_000)
+    features, y = new.drop(columns="y").to_numpy(), new["y"].to_numpy()
+    lost = {"chosen": [], "unbiased": []}
+    for seed in range(20):
+        made = dpcov.release(
+            rows,
+            schema=dpcov.Schema(columns=dict.fromkeys(rows, WIDE), missing="never"),
+            budget=dpcov.Budget(epsilon=1, delta="1e-6"),
+            entropy=SeededEntropy(seed),
+        )
+        model = PrivateRidge.from_release(made, target="y")
+        lines = [model._original(0, w) for w in model._problems[0].path(model.alphas_)]
+        errors = np.array([np.mean((y - features @ slopes - at) ** 2) for slopes, at in lines])
+        places = np.searchsorted(model.alphas_, model.alpha_), model.risk_path_[0].argmin()
+        for name, place in zip(lost, places, strict=True):
+            lost[name].append(errors[place] - errors.min())
+    assert np.mean(lost["chosen"]) < 0.8 * np.mean(lost["unbiased"])
+    assert np.mean(lost["chosen"]) < 0.02 * y.var()
+
+
+def test_a_matrix_that_was_not_shrunk_does_not_judge_its_own_model(frame):
+    made = released(frame, 1, 3)
+    model = PrivateRidge.from_release(made, target="income", post="none")
+    risks = model._risks(model._problems, model.alphas_) + model._risk_noise(model._problems)
+    assert model.alpha_ == model.alphas_[risks[0].argmin()]
 
 
 @pytest.mark.parametrize("geometry", ["private", "schema"])

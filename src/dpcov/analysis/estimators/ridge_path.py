@@ -92,10 +92,10 @@ class Probe(NamedTuple):
     before: RidgeProblem
 
 
-def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> tuple[Array, Array]:
+def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> Array:
     """What u'M̂u falls short by because u follows the noise, -E[u'Wu], (n_alphas,).
 
-    And its standard errors, of two probes or more. By Stein's lemma it is a derivative along
+    By Stein's lemma it is a derivative along
     made-up noise (Ramani, Blu, Unser 2008), in whichever way the estimate was made.
     """
     found = np.zeros((len(probes), len(alphas)))
@@ -103,12 +103,14 @@ def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> tuple[Ar
         ends = (each.error_directions(each.path(alphas)) for each in (after, before))
         first, second = (_squares(u, noise) for u in ends)
         row -= (first - second) / (2 * step)
-    return found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(len(probes))
+    return np.asarray(found.mean(axis=0))
 
 
-def risks(problem: RidgeProblem, raw: Array, cross: Array, alphas: Array, n_rows: float) -> Array:
-    """Estimated mean squared error on new rows, (n_alphas,); ``raw`` is M̂ with all its noise."""
-    found = _squares(problem.error_directions(problem.path(alphas)), raw) + cross
+def risks(
+    problem: RidgeProblem, moment: Array, alphas: Array, n_rows: float, cross: Array | float = 0.0
+) -> Array:
+    """Estimated mean squared error on new rows, (n_alphas,), by a moment and a cross term."""
+    found = _squares(problem.error_directions(problem.path(alphas)), moment) + cross
     if not np.isfinite(n_rows):
         return found
     # The rows' own optimism: generalized cross-validation (Golub, Heath, Wahba 1979).
