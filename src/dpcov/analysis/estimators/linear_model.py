@@ -37,6 +37,7 @@ from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseErr
 from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
 from dpcov.published.encoded import noise_of, on_one_thread
+from dpcov.published.estimate.entry_noise import DEVIATIONS
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -289,9 +290,9 @@ class PrivateRidge(LinearModel):
     Parameters
     ----------
     alpha : float or "auto"
-        ``"auto"`` takes the penalty with the lowest estimated risk on new rows, one deviation of
-        its noise counted.  Where optimal shrinkage rid the matrix of noise, that matrix is asked as
-        well as ``risk_path_``, and the penalty lies halfway between (docs/analysis.md).
+        ``"auto"`` takes the penalty with the lowest estimated risk on new rows, two deviations of
+        its errors counted.  Where optimal shrinkage rid the matrix of noise, that matrix is asked
+        as well as ``risk_path_``, and the penalty lies halfway between (docs/analysis.md).
 
     Attributes
     ----------
@@ -318,13 +319,15 @@ class PrivateRidge(LinearModel):
         is_mapped = is_normal and self.release_.frame.back is not None
         self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
         half_ranges = np.array([goal.half_range for goal in self._goals])
-        risks = self._risks(problems, self.alphas_)
+        risks, unsure = self._risks(problems, self.alphas_)
         self.risk_path_ = risks * half_ranges[:, None] ** 2
         if self.alpha == "auto":
-            judges = [risks, self._shrunk_risks(problems)] if self._is_shrunk else [risks]
-            careful = np.array(judges) + self._risk_noise(problems)
+            noisy = self._risk_noise(problems)
+            judges = [risks + DEVIATIONS * np.hypot(noisy, unsure)]
+            if (self.post or self.release_.statistics.post) == "shrink":
+                judges.append(self._shrunk_risks(problems) + noisy)
             # Halfway between the penalties that they choose, on a logarithmic path.
-            places = np.rint(careful.argmin(axis=2).mean(axis=0)).astype(np.intp)
+            places = np.rint(np.argmin(judges, axis=2).mean(axis=0)).astype(np.intp)
             self._penalties = self.alphas_[places].tolist()
         else:
             self._penalties = [require_number("alpha", self.alpha, 0.0)] * len(problems)
@@ -337,33 +340,31 @@ class PrivateRidge(LinearModel):
 
     def _mean_squares(self) -> list[float]:
         # On new rows, the noise that the model follows counted.
-        found = self._risks(self._problems, np.array(self._penalties))
+        found, _ = self._risks(self._problems, np.array(self._penalties))
         return [float(risk) for risk in np.diagonal(found)]
-
-    @property
-    def _is_shrunk(self) -> bool:
-        return (self.post or self.release_.statistics.post) == "shrink"
 
     def _shrunk_risks(self, problems: list[RidgeProblem]) -> Array:
         """What the shrunk moments say of the path, (n_targets, n_alphas): less noisy, biased."""
         n_rows = self.release_.n_rows
         return np.array([ridge_path.risks(p, p.moment, self.alphas_, n_rows) for p in problems])
 
-    def _risks(self, problems: list[RidgeProblem], alphas: Array) -> Array:
-        """Unbiased estimates, (n_targets, n_alphas)."""
+    def _risks(self, problems: list[RidgeProblem], alphas: Array) -> tuple[Array, Array]:
+        """Unbiased, (n_targets, n_alphas), and what too few made-up noises leave unknown."""
         noise = noise_of(self.release_, indicators=True)
         if noise is None:
             if self.alpha == "auto":
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
-            return np.full((len(problems), len(alphas)), np.nan)
+            nothing = np.full((len(problems), len(alphas)), np.nan)
+            return nothing, nothing
         raw, n_rows = self.release_.present_moment("none", self.missing), self.release_.n_rows
         probes = list(self.release_.noise_probes(self.post, self.missing))
-        found = []
+        found, unsure = [], []
         for p in problems:
             around = [Probe(noise, p.at(after), p.at(before)) for noise, after, before in probes]
-            cross = ridge_path.cross_terms(around, alphas, STEP)
+            cross, error = ridge_path.cross_terms(around, alphas, STEP)
             found.append(ridge_path.risks(p, raw, alphas, n_rows, cross))
-        return np.array(found)
+            unsure.append(error)
+        return np.array(found), np.array(unsure)
 
     def _risk_noise(self, problems: list[RidgeProblem]) -> Array:
         # Of u'Wu, isotropic where the noise was added: sqrt(2 v) |u|^2.

@@ -92,10 +92,10 @@ class Probe(NamedTuple):
     before: RidgeProblem
 
 
-def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> Array:
+def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> tuple[Array, Array]:
     """What u'M̂u falls short by because u follows the noise, -E[u'Wu], (n_alphas,).
 
-    By Stein's lemma it is a derivative along
+    And its standard errors, of two probes or more. By Stein's lemma it is a derivative along
     made-up noise (Ramani, Blu, Unser 2008), in whichever way the estimate was made.
     """
     found = np.zeros((len(probes), len(alphas)))
@@ -103,7 +103,7 @@ def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> Array:
         ends = (each.error_directions(each.path(alphas)) for each in (after, before))
         first, second = (_squares(u, noise) for u in ends)
         row -= (first - second) / (2 * step)
-    return np.asarray(found.mean(axis=0))
+    return found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(len(probes))
 
 
 def risks(
