@@ -37,7 +37,6 @@ from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseErr
 from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
 from dpcov.published.encoded import noise_of, on_one_thread
-from dpcov.published.estimate.entry_noise import DEVIATIONS
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -46,6 +45,9 @@ from dpcov.published.words import rows_in_words
 FAR = 2.0
 """How far beyond a release's farthest values one is moved: one cost tables with real tails, three
 those in which the survey took a column's spread for far too small (docs/how-good.md)."""
+
+UNSURE = 0.5
+"""Deviations of errors of a risk that count where a penalty is chosen (docs/analysis.md)."""
 
 
 @dataclass(eq=False, repr=False)
@@ -290,9 +292,9 @@ class PrivateRidge(LinearModel):
     Parameters
     ----------
     alpha : float or "auto"
-        ``"auto"`` takes the penalty with the lowest estimated risk on new rows, two deviations of
-        its errors counted.  Where optimal shrinkage rid the matrix of noise, that matrix is asked
-        as well as ``risk_path_``, and the penalty lies halfway between (docs/analysis.md).
+        ``"auto"`` takes the penalty with the lowest estimated risk on new rows: the larger of
+        ``risk_path_`` and what the matrix that the model is fitted to says, with half a deviation
+        of its errors (docs/analysis.md).
 
     Attributes
     ----------
@@ -322,13 +324,9 @@ class PrivateRidge(LinearModel):
         risks, unsure = self._risks(problems, self.alphas_)
         self.risk_path_ = risks * half_ranges[:, None] ** 2
         if self.alpha == "auto":
-            noisy = self._risk_noise(problems)
-            judges = [risks + DEVIATIONS * np.hypot(noisy, unsure)]
-            if (self.post or self.release_.statistics.post) == "shrink":
-                judges.append(self._shrunk_risks(problems) + noisy)
-            # Halfway between the penalties that they choose, on a logarithmic path.
-            places = np.rint(np.argmin(judges, axis=2).mean(axis=0)).astype(np.intp)
-            self._penalties = self.alphas_[places].tolist()
+            errors = np.hypot(self._risk_noise(problems), unsure)
+            careful = np.maximum(risks, self._own_risks(problems)) + UNSURE * errors
+            self._penalties = self.alphas_[careful.argmin(axis=1)].tolist()
         else:
             self._penalties = [require_number("alpha", self.alpha, 0.0)] * len(problems)
         self.alpha_: Any = self._flattened(self._penalties)
@@ -343,8 +341,8 @@ class PrivateRidge(LinearModel):
         found, _ = self._risks(self._problems, np.array(self._penalties))
         return [float(risk) for risk in np.diagonal(found)]
 
-    def _shrunk_risks(self, problems: list[RidgeProblem]) -> Array:
-        """What the shrunk moments say of the path, (n_targets, n_alphas): less noisy, biased."""
+    def _own_risks(self, problems: list[RidgeProblem]) -> Array:
+        """What the moments say of models fitted to them, (n_targets, n_alphas): rarely too much."""
         n_rows = self.release_.n_rows
         return np.array([ridge_path.risks(p, p.moment, self.alphas_, n_rows) for p in problems])
 
