@@ -10,7 +10,6 @@ import dpcov
 from dpcov import SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateLinearRegression, PrivateRidge
 from dpcov.analysis.estimators import ridge_path
-from dpcov.analysis.estimators.linear_model import UNSURE
 from dpcov.errors import DpcovError
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.unit import STEP
@@ -284,7 +283,7 @@ def test_a_matrix_that_was_not_shrunk_does_not_judge_its_own_model(frame):
     risks, unsure = model._risks(model._problems, model.alphas_)
     # A model that follows the noise looks better than it is.
     assert (model._own_risks(model._problems) < risks).mean() > 0.9
-    careful = risks + UNSURE * np.hypot(model._risk_noise(model._problems), unsure)
+    careful = risks + np.hypot(model._risk_noise(model._problems), unsure)
     assert model.alpha_ == model.alphas_[careful[0].argmin()]
 
 

@@ -46,9 +46,6 @@ FAR = 2.0
 """How far beyond a release's farthest values one is moved: one cost tables with real tails, three
 those in which the survey took a column's spread for far too small (docs/how-good.md)."""
 
-UNSURE = 0.5
-"""Deviations of errors of a risk that count where a penalty is chosen (docs/analysis.md)."""
-
 
 @dataclass(eq=False, repr=False)
 class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
@@ -293,8 +290,8 @@ class PrivateRidge(LinearModel):
     ----------
     alpha : float or "auto"
         ``"auto"`` takes the penalty with the lowest estimated risk on new rows: the larger of
-        ``risk_path_`` and what the matrix that the model is fitted to says, with half a deviation
-        of its errors (docs/analysis.md).
+        ``risk_path_`` and what the matrix that the model is fitted to says, with one deviation of
+        its errors (docs/analysis.md).
 
     Attributes
     ----------
@@ -325,7 +322,7 @@ class PrivateRidge(LinearModel):
         self.risk_path_ = risks * half_ranges[:, None] ** 2
         if self.alpha == "auto":
             errors = np.hypot(self._risk_noise(problems), unsure)
-            careful = np.maximum(risks, self._own_risks(problems)) + UNSURE * errors
+            careful = np.maximum(risks, self._own_risks(problems)) + errors
             self._penalties = self.alphas_[careful.argmin(axis=1)].tolist()
         else:
             self._penalties = [require_number("alpha", self.alpha, 0.0)] * len(problems)
