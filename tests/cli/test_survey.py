@@ -54,8 +54,8 @@ def test_one_survey_serves_releases_and_moments(wide):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ("--rho 0.0001 --no-ledger", 5, "so few rows"),
-        ("--rho 0.0001 --no-ledger --rows 4000", 5, "so few rows"),
+        ("--rho 0.00002 --no-ledger", 5, "so few rows"),
+        ("--rho 0.00002 --no-ledger --rows 4000", 5, "so few rows"),
         ("--rho 0.1", 2, "--no-ledger"),
         ("--no-ledger", 2, "State the budget"),
         ("--rho 0.1 --no-ledger --for-delta 1e-6", 5, "No promise"),
