@@ -26,7 +26,7 @@ TABLES = ("adult-full", "credit", "made-1", "communities", "nhanes", "airfoil")
 # Negative: pure.
 EPSILONS = (1.0, 4.0, -4.0)
 RELATIONS = ("replace-one", "add-remove-one")
-SHIPPED = "the larger of the unbiased risk and the shrunk matrix' own, as shipped"
+SHIPPED = "the larger of the unbiased risk and the shrunk matrix's own, as shipped"
 RULES = (SHIPPED, "the unbiased risk, and two deviations of its errors", "the unbiased risk")
 NEAR, WORST = 0.02, -1.0
 

@@ -272,7 +272,7 @@ def test_a_risk_that_is_low_by_chance_is_not_believed(frame, monkeypatch):
     model = PrivateRidge.from_release(made, target="income")
     assert model.risk_path_[0].argmin() >= 50
     assert model.alpha_ == fair.alpha_ < model.alphas_[50]
-    # Without the matrix' own word it would be.
+    # Without the matrix's own word it would be.
     monkeypatch.setattr(PrivateRidge, "_own_risks", lambda self, problems: -np.inf)
     assert PrivateRidge.from_release(made, target="income").alpha_ >= model.alphas_[50]
 

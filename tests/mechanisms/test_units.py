@@ -92,6 +92,11 @@ def test_one_unit_is_no_unit(geometry):
     assert geometry.in_units(1.0) is geometry
 
 
+def test_a_map_that_rounding_would_make_singular_keeps_its_unit(geometry, monkeypatch):
+    monkeypatch.setattr(LinearMap, "can_be_undone", False)
+    assert (geometry.in_units(3.0) is geometry) == (geometry.linear is not None)
+
+
 @pytest.mark.parametrize("has_map", [True, False])
 def test_losses_are_counted_as_far_in_other_units(has_map, monkeypatch):
     if not has_map:

@@ -119,6 +119,9 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         bound = self.norm_bound and math.sqrt(1.0 + (self.norm_bound**2 - 1.0) / unit**2)
         if self.linear is not None:
             linear = LinearMap.nearest(self.linear.matrix / unit)
+            # Rounded anew, it must still be one that can be undone.
+            if not linear.can_be_undone:
+                return self
             return msgspec.structs.replace(self, linear=linear, norm_bound=bound)
         columns = {
             name: Scale(center=column.center, scale=min(column.scale * unit, LARGEST_SCALE))

@@ -43,8 +43,8 @@ from dpcov.published.release import Release
 from dpcov.published.words import rows_in_words
 
 FAR = 2.0
-"""How far beyond a release's farthest values one is moved: one cost tables with real tails, three
-those in which the survey took a column's spread for far too small (docs/how-good.md)."""
+"""Values more than so many times as far away as any in a release can be are moved there: one cost
+tables with real tails, three those in which the survey took a spread for far too small."""
 
 
 @dataclass(eq=False, repr=False)
