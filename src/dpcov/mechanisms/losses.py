@@ -8,7 +8,7 @@ Proof : survey.md, Theorem 6.
 
 Sensitivity
 -----------
-That of one vector a row, of norm one in units of the limit: survey.md, Lemma 6.
+That of one vector a row, of norm one in units of the limit: survey.md, Lemma 5.
 """
 
 from collections.abc import Sequence

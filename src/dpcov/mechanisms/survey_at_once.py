@@ -17,20 +17,16 @@ from dpcov.mechanisms.blocks.finished import Cost, part_of
 from dpcov.mechanisms.survey_counts import Alone, Cells, CountNoise, Seen, Spread
 from dpcov.noise.choice import exponential_choice
 from dpcov.noise.entropy import Entropy
-from dpcov.noise.lattice import discrete_laplace
 from dpcov.privacy.guarantee import PureDP
 
-_SQUARES, _AMPLE = Fraction(1, 5), 1 / 64
-"""Part for a sum of squares, where so small a part of the rows can be looked for without it."""
+_AMPLE = 1 / 64
+"""Rings say where a column's tail lies where so small a part of the rows can be looked for."""
 
 _RADII = log(33) + 3
 """Rows by which the right radius must be better than others, times the rate of the draw."""
 
 _SMALLER = 0.3
 """Logarithm by which a radius is less likely than the next larger one where noise may mislead."""
-
-_ONE = 2**12
-"""Of a sum of squares that are at most one, in integers."""
 
 _PARTS = 64
 """In pure epsilon the radius of all values but one of so many parts is drawn, or of fewer."""
@@ -66,10 +62,7 @@ PARTS_OF = {
 
 def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy) -> Seen:
     """In pure epsilon draws of the exponential mechanism cost less than counts in shells."""
-    squares = _SQUARES if _is_ample(cost, problem) else Fraction(0)
-    rest = part_of(cost, 1 - squares)
-    assert isinstance(rest, PureDP)
-    middle, parts_of = _middle_at_once(cells, rest, problem, entropy), PARTS_OF[problem.neighbors]
+    middle, parts_of = _middle_at_once(cells, cost, problem, entropy), PARTS_OF[problem.neighbors]
     if middle is None:
         return Seen(None)
     center, radius, rows = middle
@@ -78,10 +71,10 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
     radii = radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)
     inside = cells.below[cells.nearest(center + radii)] - cells.below[cells.nearest(center - radii)]
     # One value may hold most rows: the spread is then that of the others.
-    count = CountNoise(part_of(rest, parts_of.one_value), problem)
+    count = CountNoise(part_of(cost, parts_of.one_value), problem)
     same = min(1.0, float(inside[0] + count.draw(1, entropy)[0]) / rows)
     same *= same * rows > 2 * count.std()
-    rate = _radius_rate(rest, problem)
+    rate = _radius_rate(cost, problem)
     needed, unsure = _RADII / float(rate) / rows, count.std() / rows * (same > 0)
     # So many rows beyond the right radius, and within it beside those that share a value.
     others = 1 - same
@@ -104,14 +97,8 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
     # Normal values but for one of so many parts lie within so many deviations.
     deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
     usual = drawn / deviations * sqrt(1 - same)
-    square = None
-    if squares:
-        own = part_of(cost, squares)
-        square = _mean_square(cells, center, usual, rows, own, problem, entropy)
     # The radius is up to twice as far as the part needs.
-    scale = usual if square is None else sqrt(max(square, usual**2 / 4))
-    energy = 0.5 if square is None else max(0.0, square) / scale**2
-    spread = Spread(at, min(1.0, scale), energy)
+    spread = Spread(at, min(1.0, usual), 0.5)
     if same > 0.5:
         away = others * rows, count.std()
         return Seen(spread, Alone(spread, radius, rows, *away, cells.around(center)))
@@ -126,6 +113,10 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
         # Or the cells are too wide to tell how narrow the column is.
         finer = cells.around(center, _NARROW, _FINER) if drawn <= near else None
         return Seen(spread, Alone(anywhere, drawn, rows, 0.0, rows / parts, finer, finer=spread))
+    if _is_ample(cost, problem):
+        # The radius leaves out a tail, and rings say where that lies.
+        tail = Alone(spread, drawn, rows, rows / parts, 0.0, None, finer=spread, is_spread=True)
+        return Seen(spread, tail)
     return Seen(spread)
 
 
@@ -159,30 +150,6 @@ def _is_ample(cost: PureDP, problem: Problem) -> bool:
     """Whether the public number of rows, and so the budget for each, is large."""
     rate = _radius_rate(cost, problem)
     return problem.n_rows is not None and _RADII / float(rate) <= _AMPLE * problem.n_rows
-
-
-def _mean_square(
-    cells: Cells,
-    center: float,
-    spread: float,
-    rows: float,
-    cost: Cost,
-    problem: Problem,
-    entropy: Entropy,
-) -> float | None:
-    """Of distances from the middle, cut where its noise is half a squared spread; None if near."""
-    assert isinstance(cost, PureDP)
-    # A value moves the sum of squares by as much as the largest is, one.
-    scale = problem.rows_per_person / cost.epsilon
-    longest = min(
-        1.0 + abs(center + cells.anchor), spread * (rows / (2**1.5 * float(scale))) ** 0.5
-    )
-    if longest < 4 * spread:
-        return None
-    distances = np.maximum(np.abs(cells.edges[:-1] - center), np.abs(cells.edges[1:] - center))
-    weights = np.floor(_ONE * np.minimum(1.0, distances / longest) ** 2).astype(np.int64)
-    total = int(weights @ np.diff(cells.below)) + int(discrete_laplace(_ONE * scale, 1, entropy)[0])
-    return float(total / _ONE / rows * longest**2)
 
 
 def _middle_at_once(
