@@ -247,6 +247,21 @@ def test_noise_alone_rarely_makes_a_second_look_at_tails():
     assert len(questions) - draws <= most + 3 * most**0.5
 
 
+def test_tails_of_many_rows_show_in_rings_in_pure_epsilon(monkeypatch):
+    """The radius leaves out one of 64 rows, and these may hold most of the variance."""
+    rng, cost = np.random.default_rng(2), PureDP(epsilon=Fraction(10))
+    skew = np.exp(rng.normal(size=N) * 2) / 10_000
+    # Rows far out are no longer than the ten columns together make them.
+    far, seeds = np.quantile(skew, 0.999), range(12)
+    assert far < 1.2 * 10**0.5 * min(found(skew, seed, cost).scale for seed in seeds)
+    # Normal columns have no tail.
+    plain = [found(NORMAL / 8, seed, cost).scale for seed in seeds]
+    assert 0.5 / 8 < min(plain) <= max(plain) < 2.5 / 8
+    # Without a second look the scale is that of most rows.
+    monkeypatch.setattr(survey_at_once, "_AMPLE", 0.0)
+    assert far > 3 * 10**0.5 * max(found(skew, seed, cost).scale for seed in seeds)
+
+
 def test_a_tail_of_which_no_ring_shows_leaves_its_spread_as_it_was():
     seen = survey_counts.Spread(0.1, 0.02, 0.6)
     more = 300.0, 100.0, None
