@@ -113,7 +113,7 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
         # Or the cells are too wide to tell how narrow the column is.
         finer = cells.around(center, _NARROW, _FINER) if drawn <= near else None
         return Seen(spread, Alone(anywhere, drawn, rows, 0.0, rows / parts, finer, finer=spread))
-    if _is_ample(cost, problem):
+    if needed <= _AMPLE:
         # The radius leaves out a tail, and rings say where that lies.
         tail = Alone(spread, drawn, rows, rows / parts, 0.0, None, finer=spread, is_spread=True)
         return Seen(spread, tail)
@@ -144,12 +144,6 @@ def _radius(
     costs = np.clip(costs, -(2 ** (_MOST_COST - 1)), 2 ** (_MOST_COST - 1))
     costs += np.arange(len(inside))[::-1] * round(2**digits * smaller)
     return exponential_choice(costs, rate / 2**digits, entropy)
-
-
-def _is_ample(cost: PureDP, problem: Problem) -> bool:
-    """Whether the public number of rows, and so the budget for each, is large."""
-    rate = _radius_rate(cost, problem)
-    return problem.n_rows is not None and _RADII / float(rate) <= _AMPLE * problem.n_rows
 
 
 def _middle_at_once(
