@@ -80,6 +80,7 @@ def test_a_release_that_noise_hides_says_so():
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for name in ("matplotlib", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UsageError, match=r"dpcov\[plots\]"):
         demo().plot()

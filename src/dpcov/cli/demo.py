@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 from dpcov.cli import options
-from dpcov.errors import UsageError
+from dpcov.extras import load_extra
 
 RELEASE_FILE, COVARIANCE_FILE = Path("demo.dpcov"), Path("demo-covariance.csv")
 NOISE_FILE = Path("demo-covariance-noise.csv")
@@ -47,10 +47,7 @@ def terms() -> dict[str, Any]:
 
 def answers() -> Any:
     """Survey of women on their marriages, 1974 (R. Fair, Journal of Political Economy 86, 1978)."""
-    try:
-        from statsmodels.datasets import fair
-    except ImportError:
-        raise UsageError("The demo needs statsmodels: pip install 'dpcov[demo]'.") from None
+    fair = load_extra("statsmodels.datasets.fair", "The demo", "demo")
     import pyarrow as pa
 
     told = fair.load_pandas().data

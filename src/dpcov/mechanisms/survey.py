@@ -274,10 +274,13 @@ def _look_around(
     noise, sums = CountNoise(cost, problem, UNIT), np.concatenate(counts)
     noisy = (sums + noise.draw(len(sums), entropy, disjoint=True)) / UNIT
     std = noise.std(disjoint=True) / UNIT
-    usual, certain = (chance / (len(RUNS) * len(sums)) for chance in (FALSE_SHELLS, FALSE_SCALES))
+    # Tails that nobody counted are looked for apart: they do not make others show less.
+    uncounted = np.repeat([each.is_uncounted for each in alone], [len(each) for each in counts])
     ends = np.cumsum([len(each) for each in counts])[:-1]
     found = []
     for each, seen in zip(alone, np.split(noisy, ends), strict=True):
+        looks = len(RUNS) * int((uncounted == each.is_uncounted).sum())
+        usual, certain = FALSE_SHELLS / looks, FALSE_SCALES / looks
         # Rows there are in the spread already, around a better center.
         inside = each.rings_inside
         each = replace(each, others=each.others - float(seen[:inside].sum()))

@@ -187,6 +187,11 @@ class Alone:
         return self.is_spread and self.window is None
 
     @property
+    def is_uncounted(self) -> bool:
+        """Whether it is a tail of which nobody counted how many values it holds."""
+        return self.is_tail and not self.unsure
+
+    @property
     def weight(self) -> int:
         """Of a row's part in these rings: in proportion to how rare others are."""
         return max(1, round(UNIT / max(1.0, self.others, self.unsure)))

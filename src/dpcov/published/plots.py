@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.errors import ReleaseError, UsageError
+from dpcov.errors import ReleaseError
+from dpcov.extras import load_extra
 from dpcov.markup import shorten
 from dpcov.published.base import BaseRelease
 from dpcov.published.numbers import group_numbers
@@ -24,11 +25,7 @@ _DARK = 0.6
 
 def new_axes(width: float, height: float, grid: tuple[int, int] = (1, 1)) -> Any:
     """Axes of a new figure, in inches, or a grid of them; pyplot's, so that notebooks show it."""
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        problem = "Figures need matplotlib. Install it: pip install 'dpcov[plots]'"
-        raise UsageError(problem) from None
+    pyplot = load_extra("matplotlib.pyplot", "Drawing", "plots")
     return pyplot.subplots(*grid, figsize=(width, height), layout="constrained")[1]
 
 

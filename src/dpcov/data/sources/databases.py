@@ -27,9 +27,9 @@ from dpcov.data.sources.base import (
     column_of_cells,
     kind_of_arrow_type,
 )
-from dpcov.data.sources.extras import load_extra
 from dpcov.data.sources.guesses import refuse_guesses
 from dpcov.errors import DataError, UsageError
+from dpcov.extras import load_extra
 
 _BATCH_BYTES = 4 << 20
 # January 1 of 4713 BC, the first day of PostgreSQL, from 1970.

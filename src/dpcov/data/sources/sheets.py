@@ -25,8 +25,8 @@ from dpcov.data.sources.base import (
     column_of_cells,
     kind_of_cells,
 )
-from dpcov.data.sources.extras import load_extra
 from dpcov.errors import DataError, UsageError
+from dpcov.extras import load_extra
 
 ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _SECONDS_PER_DAY = 86_400

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from dpcov.data.layout import PLAIN, FileLayout
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names
-from dpcov.data.sources.extras import load_extra
 from dpcov.data.sources.records import SpssRecords, TransportRecords, text_array
 from dpcov.errors import DataError
+from dpcov.extras import load_extra
 
 # Values read at a time.
 _VALUES = 2**19

@@ -7,16 +7,17 @@ was reserved is forgotten.  Passwords appear in no message.  Needs SQLAlchemy an
 """
 
 import contextlib
-import importlib
 from collections.abc import Iterator
 from typing import Any
 
-from dpcov.errors import LedgerError, UsageError
+from dpcov.errors import LedgerError
+from dpcov.extras import load_extra
 from dpcov.privacy.ledger import store as ledger_store
 from dpcov.privacy.ledger.store import CREATE, LedgerStore, Run
 
 SCHEME = "postgresql://"
 _SCHEMA = "dpcov_ledger"
+_WHAT = "A ledger on PostgreSQL"
 _CREATION_LOCK = 0x6470636F76
 _CONNECTING = {"connect_timeout": 10, "application_name": "dpcov-ledger"}
 
@@ -55,8 +56,8 @@ class LedgerServer(LedgerStore):
     _lock = "FOR UPDATE"
 
     def __init__(self, url: str) -> None:
-        self._sqlalchemy: Any = _import("sqlalchemy")
-        _import("psycopg")
+        needed = "sqlalchemy", "psycopg"
+        self._sqlalchemy, _ = (load_extra(name, _WHAT, "postgres") for name in needed)
         with self._explained():
             parsed = self._sqlalchemy.engine.make_url(url).set(drivername="postgresql+psycopg")
             self._engine = self._sqlalchemy.create_engine(
@@ -113,11 +114,3 @@ class LedgerServer(LedgerStore):
 def _exists(run: Run) -> bool:
     query = "SELECT to_regclass(:name)"
     return run(query, {"name": f"{_SCHEMA}.ledger_format"}).fetchone()[0] is not None
-
-
-def _import(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError:
-        install = "pip install 'dpcov[postgres]'"
-        raise UsageError(f"A ledger on PostgreSQL needs a driver: {install}.") from None

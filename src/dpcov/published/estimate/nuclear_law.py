@@ -46,8 +46,7 @@ def trace_variance(dimension: int) -> float:
 
 def off_diagonal_variance(dimension: int) -> float:
     """Return v: the noise has variance 2v along every unit direction orthogonal to I."""
-    d = dimension
-    return 1.0 if d == 1 else (mean_square(d) - trace_variance(d) / d) / (d * (d + 1) - 2)
+    return entry_variances("nuclear", dimension)[1]
 
 
 def entry_variances(shape: SymmetrizedShape, dimension: int) -> tuple[float, float]:

@@ -11,17 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.errors import UsageError
+from dpcov.extras import load_extra
 from dpcov.published.linalg.symmetric import Array, Solver, solving_with
 
 
 @contextmanager
 def on_device(device: str | None = None) -> Iterator[None]:
     """Compute on a device of PyTorch: the one named, the first GPU, or else the CPU."""
-    try:
-        import torch
-    except ModuleNotFoundError:
-        raise UsageError("Computing on a device needs torch: pip install 'dpcov[device]'") from None
+    torch = load_extra("torch", "Computing on a device", "device")
     linalg: Any = torch.linalg
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
 

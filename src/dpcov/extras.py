@@ -1,4 +1,4 @@
-"""Import packages that only some files need.
+"""Import packages that only some uses need.
 
 Contract: a package that is not there is told with the extra that brings it.
 """
