@@ -277,6 +277,30 @@ def test_a_tail_of_which_no_ring_shows_leaves_its_spread_as_it_was():
         assert any(kept) is not changed
 
 
+def test_tails_that_nobody_counted_do_not_make_other_columns_show_less(monkeypatch):
+    monkeypatch.setattr(
+        CountNoise, "draw", lambda self, size, entropy, disjoint: np.zeros(size, dtype=np.int64)
+    )
+    seen = survey_counts.Spread(0.1, 0.02, 0.6)
+    tail = survey_counts.Alone(seen, 2.0**-5, N, 300.0, 0.0, None, finer=seen, is_spread=True)
+    value = survey_counts.Alone(survey_counts.Spread(0.0, 1.0), 2.0**-9, N, 500.0, 50.0, None)
+
+    def least(tails):
+        """Rows of which the second ring around a value shows."""
+        for rows in range(10, 500, 2):
+            sums = [UNIT * np.array([0, rows, *[0] * 7])] + [np.zeros(5, dtype=np.int64)] * tails
+            alone = [value, *[tail] * tails]
+            found = module._look_around(
+                alone, sums, SPENT[1], problem(), 8, SeededEntropy(0), fits=False
+            )
+            if found[0].scale < 0.01:
+                return rows
+        return None
+
+    assert least(0) is not None
+    assert least(30) == least(0)
+
+
 def larger(draws, n=100):
     """How often the scale is above a bound between those of two tables that differ in one row."""
     costs, exact = ZCDP(rho=RHO), ZCDP(rho=Fraction(10**6))
