@@ -75,6 +75,7 @@ def test_the_screen_says_the_same(n_rows, tmp_path, monkeypatch):
     run = CliRunner().invoke(app, command)
     assert run.output.splitlines() == [
         "Wrote out.dpcov: (0.1)-zCDP, 4 features.",
+        dpcov.load("out.dpcov").diagnose().headline,
         "Next: dpcov doctor out.dpcov   ·   dpcov export out.dpcov -o covariance.csv",
     ]
 

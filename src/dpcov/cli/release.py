@@ -87,6 +87,7 @@ def release(
         )
     features, name = options.counted(len(made.feature_names), "feature"), shlex.quote(str(output))
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
+    typer.echo(made.diagnose().headline)
     typer.echo(f"Next: dpcov doctor {name}   ·   dpcov export {name} -o covariance.csv")
 
 
