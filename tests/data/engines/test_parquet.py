@@ -107,3 +107,19 @@ def test_a_piece_that_cannot_be_read_is_a_failure(tmp_path):
     (piece,) = parquet.pieces(parquet.open_files(tmp_path, ""), NAMES)
     (tmp_path / "one.parquet").unlink()
     assert isinstance(parquet.gather_piece(NAMES, TASK, piece), Failure)
+
+
+def test_a_place_outside_of_a_dictionary_is_refused(tmp_path):
+    """By workers and by the local engine alike; all rows but the first ones are one run."""
+    path, run = tmp_path / "texts.parquet", bytes([0xC0, 0x0F])
+    table = pa.table({"a": ["a", "b", "c", *["a"] * 997]})
+    pq.write_table(table, path, compression="none", write_statistics=False)
+    written = path.read_bytes()
+    assert written.count(run + b"\0") == 1
+    path.write_bytes(written.replace(run + b"\0", run + b"\3"))
+    schema = dpcov.Schema(columns={"a": dpcov.Categorical(categories=["a", "b", "c"])})
+    task = MomentsTask(encoding=TableEncoding(schema=schema), spec=MomentsSpec())
+    (piece,) = parquet.pieces(parquet.open_files(path, ""), ["a"])
+    assert isinstance(parquet.gather_piece(["a"], task, piece), Failure)
+    with pytest.raises(DataError):
+        dpcov.release(path, schema=schema, budget=dpcov.Budget(rho=1))

@@ -11,16 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset
-import pyarrow.parquet
 
 from dpcov.data.engines.base import TABLE, Gathered, Task, attempt, require_columns
 from dpcov.data.seal import sealed
+from dpcov.data.sources.frames import parquet_blocks
 from dpcov.errors import DataError
 
 # Values of a piece, 128 MiB: far more work than starting a task is, and small enough to spread.
 _PIECE_VALUES = 2**24
-# Bytes of each column chunk that are held at a time.
-_READ_BUFFER = 1 << 20
 # A folder of a partitioned table.
 _FOLDER = re.compile(r"/[^/=]+=[^/]*/")
 # What lies in the folder of a table whose files are not all valid at a time.
@@ -95,13 +93,12 @@ def gather_piece(names: Sequence[str], task: Task, piece: Piece) -> Gathered:
     """Moments of a piece, read block by block."""
 
     def gather() -> Any:
-        gathered = task.empty()
+        gathered, columns = task.empty(), list(names)
         groups = [group.id for group in piece.row_groups]
-        options: dict[str, Any] = {"row_groups": groups, "columns": names, "use_threads": False}
+        schema = piece.physical_schema
         # `pyarrow.dataset` would unfold whole row groups.
-        with pa.parquet.ParquetFile(piece.path, pre_buffer=False, buffer_size=_READ_BUFFER) as file:
-            for batch in file.iter_batches(task.block_rows, **options):
-                task.add(gathered, batch.select(list(names)))
+        for block in parquet_blocks(piece.path, schema, columns, task.block_rows, groups):
+            task.add(gathered, block)
         return gathered
 
     return attempt(gather)

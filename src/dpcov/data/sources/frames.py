@@ -90,17 +90,27 @@ class ParquetSource(TypedSource):
         self._path = path
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        types = {column: self._schema.field(column).type for column in wanted}
-        texts = [column for column in wanted if kind_of_arrow_type(types[column]) == "text"]
-        # A buffered reader takes whatever size a page states, so small files have no buffer.
-        buffer = 0 if self._path.stat().st_size <= _READ_BUFFER else _READ_BUFFER
-        # Buffering ahead would keep every row group that was read in memory.
-        options = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": buffer}
-        with pa.parquet.ParquetFile(self._path, **options) as file:
-            for batch in file.iter_batches(block_rows, columns=list(wanted)):
-                # The places in a dictionary may point out of it.
-                batch.validate(full=True)
-                yield batch
+        return parquet_blocks(self._path, self._schema, list(wanted), block_rows)
+
+
+def parquet_blocks(
+    path: str | Path,
+    schema: pa.Schema,
+    columns: list[str],
+    block_rows: int,
+    row_groups: list[int] | None = None,
+) -> Iterator[Block]:
+    """Columns of a Parquet file of that schema, a block at a time; of some row groups, or all."""
+    texts = [name for name in columns if kind_of_arrow_type(schema.field(name).type) == "text"]
+    # A buffered reader takes whatever size a page states, so small files have no buffer.
+    buffer = 0 if Path(path).stat().st_size <= _READ_BUFFER else _READ_BUFFER
+    # Buffering ahead would keep every row group that was read in memory.
+    options = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": buffer}
+    with pa.parquet.ParquetFile(path, **options) as file:
+        for batch in file.iter_batches(block_rows, row_groups=row_groups, columns=columns):
+            # The places in a dictionary may point out of it.
+            batch.validate(full=True)
+            yield batch.select(columns)
 
 
 class ArrowFileSource(TypedSource):
