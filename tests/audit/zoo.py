@@ -14,7 +14,8 @@ from dpcov.data.moments import MomentsSpec
 from dpcov.mechanisms.base import Calibration, Mechanism
 from dpcov.mechanisms.blocks.additive_noise import laplaces
 from dpcov.mechanisms.blocks.clip_search import outlier_counts, shell_counts, sparse_vector
-from dpcov.mechanisms.blocks.finished import part_of, sscp_of
+from dpcov.mechanisms.blocks.cost import part_of
+from dpcov.mechanisms.blocks.finished import sscp_of
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.surveyed import Surveyed

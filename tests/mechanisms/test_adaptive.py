@@ -114,7 +114,7 @@ def test_a_separate_release_is_divided_and_bounded_by_the_rows(
 ):
     Drawn(monkeypatch, vector=8.0)
     monkeypatch.setattr(
-        "dpcov.mechanisms.blocks.finished.rounded_gaussian", lambda *_: np.array([-1])
+        "dpcov.mechanisms.blocks.counts.rounded_gaussian", lambda *_: np.array([-1])
     )
     mechanism, asked = Separate(eigenvalues=rule, clip=0.5), problem(2, neighbors, n_rows=5)
     (made,) = drawn(mechanism, ROWS, Budget(rho=1), neighbors=neighbors)

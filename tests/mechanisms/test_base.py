@@ -7,7 +7,8 @@ import pytest
 import dpcov
 from dpcov.errors import BudgetError, NumericError, UsageError
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.blocks.finished import finish, root_down, root_up
+from dpcov.mechanisms.blocks.cost import root_down, root_up
+from dpcov.mechanisms.blocks.finished import finish
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.registry import make_mechanism
 from dpcov.mechanisms.stratified import Stratified

@@ -172,9 +172,7 @@ def by_hand(rows, n_rows, scales, spectral):
 @pytest.mark.parametrize("times", [1, 400])
 def test_all_rounds_by_hand(monkeypatch, chosen_matrices, rounds, neighbors, times):
     """With many rows the norm of normal rows is what clips, with few that of the unit ball."""
-    monkeypatch.setattr(
-        "dpcov.mechanisms.blocks.finished.rounded_gaussian", lambda *_: np.array([3])
-    )
+    monkeypatch.setattr("dpcov.mechanisms.blocks.counts.rounded_gaussian", lambda *_: np.array([3]))
     rows = np.repeat(ROWS, times, axis=0)
     mechanism = CoinPress(rounds=rounds)
     public = problem(2, neighbors, n_rows=len(rows))

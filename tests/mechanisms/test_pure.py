@@ -128,9 +128,7 @@ def test_nuclear_noise_is_added_and_described(monkeypatch, shape, neighbors):
         "dpcov.mechanisms.nuclear.symmetric_nuclear_noise",
         lambda d, scale, law: SYMMETRIC,
     )
-    monkeypatch.setattr(
-        "dpcov.mechanisms.blocks.finished.discrete_laplace", lambda *_: np.array([2])
-    )
+    monkeypatch.setattr("dpcov.mechanisms.blocks.counts.discrete_laplace", lambda *_: np.array([2]))
     (made,) = drawn(Nuclear(noise=shape), ROWS, Budget(epsilon=1), neighbors=neighbors)
     rows = 3 if neighbors == "replace-one" else 5
     np.testing.assert_allclose(made.arrays["second_moment"], (SSCP + SYMMETRIC) / rows, rtol=1e-12)

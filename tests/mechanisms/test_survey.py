@@ -12,10 +12,10 @@ from dpcov.data.questions import Ask
 from dpcov.mechanisms import survey as module
 from dpcov.mechanisms import survey_at_once, survey_counts, survey_shells
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.blocks.finished import part_of
+from dpcov.mechanisms.blocks.cost import part_of
+from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.survey import SurveyColumn, pays, survey
 from dpcov.mechanisms.survey_at_once import exponential_choice
-from dpcov.mechanisms.survey_counts import CountNoise
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 

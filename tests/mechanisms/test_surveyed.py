@@ -16,11 +16,11 @@ from dpcov.data.vault import Key
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.separate import Separate
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
 from dpcov.mechanisms.survey import SurveyColumn
-from dpcov.mechanisms.survey_counts import CountNoise
 from dpcov.mechanisms.surveyed import LENGTHS, LOSSES, SHARE, SHARE_PURE, Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget

@@ -12,10 +12,10 @@ from dpcov.analysis import mean_intervals
 from dpcov.data.geometry import Geometry
 from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, UsageError
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.survey import SurveyColumn
 from dpcov.mechanisms.survey_alone import SurveyAlone
-from dpcov.mechanisms.survey_counts import CountNoise
 from dpcov.mechanisms.surveyed import LENGTHS, Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget

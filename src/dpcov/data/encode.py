@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpcov.data import values
 from dpcov.data.geometry import Geometry, longest_row, reach
-from dpcov.data.library import NUMPY, Array, Library, ordered_norms
+from dpcov.data.library import NUMPY, Array, Library, column_norms, ordered_norms
 from dpcov.data.linear import ROW_BITS, FloatMatrix, Places
 from dpcov.data.losses import Losses
 from dpcov.data.readers import Reader, reader_of
@@ -141,7 +141,7 @@ class Encoder:
         """
         encoded, _ = self._mapped(*self._written(block, room, seen), room)
         features = encoded[:, int(self._intercept) :]
-        mean_square = _energies(features) * (self.norm_bound**2 / max(1, self._n_values))
+        mean_square = column_norms(features) * (self.norm_bound**2 / max(1, self._n_values))
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
 
@@ -352,7 +352,7 @@ def _long_rows(encoded: FloatMatrix, largest: float) -> tuple[Places, FloatMatri
     # Which rows may have a larger squared norm, and what brings their norms down to it, or 1.
     # Sums in any order differ by less than this; those of the rows in question are ordered.
     maybe = np.flatnonzero(NUMPY.norms(encoded) > largest * (1 - 1e-9))
-    energies = _energies(encoded[maybe])
+    energies = column_norms(encoded[maybe])
     return maybe, np.sqrt(np.maximum(energies / largest, 1.0))
 
 
@@ -361,14 +361,6 @@ def _divide(encoded: FloatMatrix, rows: Places, divisors: FloatMatrix) -> None:
     if len(rows):
         for column in encoded.T:
             column[rows] /= divisors
-
-
-def _energies(encoded: FloatMatrix) -> FloatMatrix:
-    # Column after column, so that a row's norm does not depend on the rows it is read with.
-    energies, squares = np.zeros((2, len(encoded)))
-    for column in encoded.T:
-        energies += np.multiply(column, column, out=squares)
-    return energies
 
 
 def _root_weights(weights: NDArray[Any], upper: float) -> FloatMatrix:

@@ -6,13 +6,13 @@ carry.  A large matrix is kept as panels of rows from the diagonal on: half the 
 product is made one panel at a time.
 """
 
-import threading
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.data.room import Lock
 from dpcov.errors import NumericError
 
 IntegerMatrix = NDArray[np.int64]
@@ -110,18 +110,10 @@ class ExactSum:
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self._panels: list[_Words] | None = None
-        self.lock = threading.Lock()
+        self.lock = Lock()
 
     def __repr__(self) -> str:
         return f"ExactSum(dimension={self.dimension}, <sensitive>)"
-
-    def __getstate__(self) -> tuple[int, list[_Words] | None]:
-        # Without the lock, which cannot be pickled.
-        return self.dimension, self._panels
-
-    def __setstate__(self, state: tuple[int, list[_Words] | None]) -> None:
-        self.dimension, self._panels = state
-        self.lock = threading.Lock()
 
     def add(self, term: NDArray[np.float64] | IntegerMatrix, bound: int) -> None:
         """Add an integer-valued symmetric matrix, entries at most ``bound`` < 2**62 in absolute."""

@@ -5,7 +5,6 @@ that do not depend on blocks, order, threads or engine.  **Sensitive** throughou
 """
 
 import math
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.geometry import Geometry
-from dpcov.data.room import Room
+from dpcov.data.room import Lock, Room
 from dpcov.errors import DataError
 
 BELOW, ABOVE, MISSING = 0, 1, 2
@@ -221,7 +220,7 @@ class Histograms:
         self.counts: list[Counts] = [np.zeros(size, dtype=np.int64) for size in question.sizes]
         self.n_rows = 0
         self.digest = 0
-        self._lock, self._room = threading.Lock(), Room()
+        self._lock, self._room = Lock(), Room()
 
     def __repr__(self) -> str:
         return f"Histograms({len(self.counts)} columns, <sensitive>)"
@@ -232,13 +231,6 @@ class Histograms:
         mine = self.question, self.n_rows, self.digest
         theirs = other.question, other.n_rows, other.digest
         return mine == theirs and all(map(np.array_equal, self.counts, other.counts))
-
-    def __getstate__(self) -> dict[str, object]:
-        made_here = ("_lock", "_room")
-        return {name: each for name, each in self.__dict__.items() if name not in made_here}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock(), _room=Room())
 
     def add(self, columns: Iterable[NDArray[np.float64]]) -> None:
         """Count a block of rows, given column by column; several threads may do so."""

@@ -5,13 +5,13 @@ of an l2 norm, or l1 norm, of at most `LOSS_UNITS`.  Sums do not depend on block
 engine.  **Sensitive** throughout.
 """
 
-import threading
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.linear import FloatMatrix
+from dpcov.data.room import Lock
 from dpcov.errors import DataError, NumericError
 from dpcov.published.statistics import LOSS_UNITS
 
@@ -74,7 +74,7 @@ class Losses:
     def __init__(self, question: LossQuestion) -> None:
         self.question = question
         self.sums = np.zeros(len(question.columns), dtype=np.int64)
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         return "Losses(<sensitive>)"
@@ -83,13 +83,6 @@ class Losses:
         if not isinstance(other, Losses):
             return NotImplemented
         return self.question == other.question and np.array_equal(self.sums, other.sums)
-
-    def __getstate__(self) -> tuple[LossQuestion, NDArray[np.int64]]:
-        return self.question, self.sums
-
-    def __setstate__(self, state: tuple[LossQuestion, NDArray[np.int64]]) -> None:
-        self.question, self.sums = state
-        self._lock = threading.Lock()
 
     def add(self, values: FloatMatrix, divisors: FloatMatrix) -> None:
         """Add rows that are scaled down."""

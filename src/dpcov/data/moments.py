@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.exact import ExactSum
-from dpcov.data.library import NUMPY, Array, Library
+from dpcov.data.library import NUMPY, Array, Library, column_norms
 from dpcov.data.linear import FloatMatrix, Places
 from dpcov.data.losses import Losses, LossQuestion
 from dpcov.errors import DataError, NumericError
@@ -344,10 +344,7 @@ def _same_everywhere(energy: Array, rows: Array, xp: Any) -> Array:
     # Beyond 2**53 sums round, so their order must not depend on the machine.
     if energy.max() <= 2.0**53:
         return energy
-    ordered = xp.zeros_like(energy)
-    for column in rows.T:
-        ordered += column * column
-    return ordered
+    return column_norms(rows, xp)
 
 
 def normalize(values: Array, bits: int, on: Library = NUMPY) -> Array:

@@ -102,9 +102,10 @@ class Ask:
             )
         return answer
 
-    def under(self, geometry: Geometry | None) -> "Ask":
-        """Ask the same table, which is watched, for moments in a geometry."""
-        return Ask(lambda question: self(replace(question, geometry=geometry, watched=True)))
+    def under(self, geometry: Geometry | None, losses: LossQuestion | None = None) -> "Ask":
+        """Ask the same table, which is watched, for moments in a geometry, and for losses."""
+        more = {"geometry": geometry, "losses": losses, "watched": True}
+        return Ask(lambda question: self(replace(question, **more)))
 
     @classmethod
     def saved(cls, moments: Moments) -> "Ask":

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from jinja2 import PackageLoader
 
+from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.sources import is_table
 from dpcov.desk.commands import commands_of
-from dpcov.desk.work import KINDS, Work, is_unfilled
+from dpcov.desk.work import Work, is_unfilled
 from dpcov.pipeline.plan.page import slider_of, table_of
 from dpcov.privacy.meaning import certainty_in_words
 from dpcov.report.html import environment, json_block
@@ -74,7 +75,7 @@ def show(step: str, base: str, work: Work, problems: Sequence[str] = ()) -> byte
         commands=commands_of(work, step),
         job=work.job if work.step == step else None,
         columns=_columns(work) if step == "columns" else (),
-        kinds=[(kind, kind) for kind in KINDS],
+        kinds=[(kind, kind) for kind in STRUCTS],
         groupings=[("", "one matrix for everybody"), *((name, name) for name in work.groupings)],
         stops=stops,
         asked=min(
@@ -117,7 +118,7 @@ class _Column(NamedTuple):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        return tuple(KINDS[self.kind].__struct_fields__)
+        return tuple(STRUCTS[self.kind].__struct_fields__)
 
     @property
     def is_unfilled(self) -> bool:

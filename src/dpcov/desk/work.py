@@ -9,15 +9,16 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
 from dpcov.data.fit import TableFit, fit
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks import read_codebook
-from dpcov.data.schema.declared import Categorical, Date, Declared, Numeric
+from dpcov.data.schema.declared import Categorical, Date, Numeric
 from dpcov.data.schema.draft import describe
+from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
 from dpcov.data.sources import Query, Source, open_source
@@ -34,9 +35,6 @@ from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.published.release import Release
 from dpcov.report import render_release
 
-KINDS: Mapping[str, type[Any]] = {
-    str(kind.__struct_config__.tag): kind for kind in get_args(Declared)
-}
 STEPS = ("columns", "people", "budget", "account", "release")
 
 
@@ -370,9 +368,9 @@ def _check_names(schema: Schema, source: Source) -> None:
 
 def declared(now: Any, fields: Mapping[str, str]) -> Any:
     """A column as typed; what the page does not ask for stays as it was."""
-    kind = KINDS.get(fields.get("type", str(now.__struct_config__.tag)))
+    kind = STRUCTS.get(fields.get("type", str(now.__struct_config__.tag)))
     if kind is None:
-        raise SchemaError(f"The types of columns are {', '.join(KINDS)}.")
+        raise SchemaError(f"The types of columns are {', '.join(STRUCTS)}.")
     kept = {
         name: value
         for name, value in msgspec.structs.asdict(now).items()

@@ -21,7 +21,7 @@ import numpy as np
 
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
-from dpcov.mechanisms.blocks import clip_search, finished
+from dpcov.mechanisms.blocks import clip_search, counts, finished
 from dpcov.mechanisms.blocks.additive_noise import (
     AdditiveNoise,
     MatrixNoise,
@@ -32,7 +32,7 @@ from dpcov.mechanisms.blocks.additive_noise import (
     scalar,
 )
 from dpcov.mechanisms.blocks.clip_search import Candidates, Search, choose_clip, private_radius
-from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY
 from dpcov.mechanisms.separate import Rule, SeparateNoise, separate_noise, separate_sscp
 from dpcov.privacy.budget import Budget
@@ -136,7 +136,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> AdaptiveCalibration:
         """Split the budget (adaptive.md, Theorem 1)."""
         self.check(problem, budget)
-        rest, row_count = finished.set_row_count_aside(budget, problem)
+        rest, row_count = counts.set_row_count_aside(budget, problem)
         rules = RULES[self.constants]
         weights = rules.with_radius if self.radius else rules.without_radius
         radius, trace, search, matrix = (
@@ -158,8 +158,8 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         """Find radius, trace and clip norm, each from what was drawn before; then release."""
         moments = ask(self.question(problem))
         # Each step is private given what was drawn before, so the parts of the budget add up.
-        row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
-        rows = finished.public_rows(problem, row_count)
+        row_count = counts.draw_row_count(moments, problem, calibration.row_count, entropy)
+        rows = counts.public_rows(problem, row_count)
         first = self._first_shell(moments, calibration, problem, entropy)
         trace = _trace_bound(moments, calibration.trace, first, rows, entropy)
         choice = choose_clip(

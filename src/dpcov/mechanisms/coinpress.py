@@ -20,9 +20,10 @@ import numpy as np
 from dpcov.data.linear import LinearMap
 from dpcov.errors import NumericError
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
-from dpcov.mechanisms.blocks import finished
+from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import MatrixNoise, matrix_noise
-from dpcov.mechanisms.blocks.finished import Cost, part_of, sscp_of
+from dpcov.mechanisms.blocks.cost import Cost, part_of
+from dpcov.mechanisms.blocks.finished import sscp_of
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY, eta
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP
@@ -62,7 +63,7 @@ class CoinPress(Mechanism[CoinPressCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> CoinPressCalibration:
         """Split the budget between the rounds (coinpress.md, Theorem 1)."""
         self.check(problem, budget)
-        rest, row_count = finished.set_row_count_aside(budget, problem)
+        rest, row_count = counts.set_row_count_aside(budget, problem)
         # Later rounds ask through maps drawn before, so the rounds compose.
         parts = [part_of(rest, share) for share in round_shares(self.rounds)]
         rounds = tuple(matrix_noise(part, problem) for part in parts)
@@ -78,8 +79,8 @@ class CoinPress(Mechanism[CoinPressCalibration]):
     ) -> NoisyStatistics:
         """Whiten, clip and add noise in rounds; the last round makes the estimate."""
         d, first = problem.n_features, self.question(problem)
-        row_count = finished.draw_row_count(ask(first), problem, calibration.row_count, entropy)
-        n_rows = finished.public_rows(problem, row_count)
+        row_count = counts.draw_row_count(ask(first), problem, calibration.row_count, entropy)
+        n_rows = counts.public_rows(problem, row_count)
         normal_norm = eta(d, FAILURE_PROBABILITY / (n_rows * self.rounds))
         asked, whitening, radius = first, np.eye(d), 1.0
         for last in calibration.rounds[:-1]:

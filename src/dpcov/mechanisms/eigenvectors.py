@@ -18,9 +18,9 @@ from scipy.optimize import isotonic_regression
 
 from dpcov.data.moments import Clip
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
-from dpcov.mechanisms.blocks import finished
+from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, eigenvalues
-from dpcov.mechanisms.blocks.finished import Cost, part_of, root_down
+from dpcov.mechanisms.blocks.cost import Cost, part_of, root_down
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY
 from dpcov.noise.eigenvectors import sample_eigenvectors
 from dpcov.privacy.budget import Budget
@@ -70,7 +70,7 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> EigenvectorsCalibration:
         """Split the budget (eigenvectors.md, Theorem 1)."""
         self.check(problem, budget)
-        rest, row_count = finished.set_row_count_aside(budget, problem)
+        rest, row_count = counts.set_row_count_aside(budget, problem)
         # All directions share one half; that of a single column costs nothing.
         directions = part_of(rest, Fraction(1, 2)) if problem.n_features > 1 else None
         return EigenvectorsCalibration(
@@ -91,7 +91,7 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         margin = noise.upper_bound(FAILURE_PROBABILITY / (2 * d))
         exponents = self._exponents(calibration.directions, values, margin, problem)
         directions = sample_eigenvectors(sscp, exponents, entropy)
-        row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
+        row_count = counts.draw_row_count(moments, problem, calibration.row_count, entropy)
         matrix = (directions * values) @ directions.T
         return finished.finish(matrix, problem, row_count, clip=self.clip, post="clip")
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from dpcov.data.moments import Clip
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
-from dpcov.mechanisms.blocks import finished
+from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
-from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.eigenvectors import Exponent, direction_exponent
 from dpcov.noise.eigenvectors import sample_binghams
 from dpcov.privacy.budget import Budget
@@ -57,7 +57,7 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> KapralovTalwarCalibration:
         """Give every round the same part of the budget (kapralov_talwar.md)."""
         self.check(problem, budget)
-        rest, row_count = finished.set_row_count_aside(budget, problem)
+        rest, row_count = counts.set_row_count_aside(budget, problem)
         # Rounds compose: each is private given the directions and values before it.
         part = part_of(rest, Fraction(1, 2 * problem.n_features))
         value = additive_noise(part, scalar(problem))
@@ -80,5 +80,5 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
             component = value * np.outer(direction, direction)
             found += component
             residue -= component
-        row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
+        row_count = counts.draw_row_count(moments, problem, calibration.row_count, entropy)
         return finished.finish(found, problem, row_count, clip=self.clip, post="clip")

@@ -21,8 +21,9 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.histograms import MISSING, HistogramQuestion, Window
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Problem
-from dpcov.mechanisms.blocks.finished import Cost
-from dpcov.mechanisms.survey_counts import RUNS, CountNoise, Floats, last_ring
+from dpcov.mechanisms.blocks.cost import Cost
+from dpcov.mechanisms.blocks.counts import CountNoise
+from dpcov.mechanisms.survey_counts import RUNS, Floats, last_ring
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.published.estimate.nuclear_law import off_diagonal_variance

@@ -13,16 +13,14 @@ That of one vector a row, of norm one in units of the limit: survey.md, Lemma 5.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from dpcov.data.geometry import Geometry
 from dpcov.data.losses import Losses, LossQuestion
-from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.blocks.finished import Cost
-from dpcov.mechanisms.survey_counts import CountNoise
+from dpcov.mechanisms.blocks.cost import Cost
+from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP
 from dpcov.published.columns import EncodedColumn, numbers
@@ -60,17 +58,6 @@ def loss_question(
         limit=limit,
         in_l2=isinstance(cost, ZCDP),
     )
-
-
-def asked_inside(ask: Ask, geometry: Geometry, losses: LossQuestion | None) -> Ask:
-    """Ask the same table in a geometry, and for losses in the same pass as for moments."""
-
-    def answer(question: Any) -> Any:
-        question = replace(question, geometry=geometry, watched=True)
-        is_of_moments = isinstance(question, MomentsQuestion)
-        return ask(replace(question, losses=losses) if is_of_moments else question)
-
-    return Ask(answer)
 
 
 def with_losses(

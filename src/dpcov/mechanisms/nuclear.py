@@ -14,9 +14,9 @@ from typing import Literal
 from dpcov.data.moments import DEFAULT_BITS, Clip, Moments
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
-from dpcov.mechanisms.blocks import finished
+from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import additive_noise, eigenvalues
-from dpcov.mechanisms.blocks.finished import Cost
+from dpcov.mechanisms.blocks.cost import Cost
 from dpcov.noise.nuclear import LARGEST_GAUGE_DIMENSION, nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
@@ -63,7 +63,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
         """Give the matrix all that the number of rows leaves (nuclear.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
-        rest, row_count = finished.set_row_count_aside(budget, problem)
+        rest, row_count = counts.set_row_count_aside(budget, problem)
         scale = nuclear_scale(rest, problem)
         return NuclearCalibration(promise=budget.promise, scale=scale, row_count=row_count)
 
@@ -73,7 +73,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
         """Add the noise."""
         moments, scale = ask(self.question(problem)), calibration.scale
         noisy = noisy_sscp(moments, scale, self.noise, entropy)
-        row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
+        row_count = counts.draw_row_count(moments, problem, calibration.row_count, entropy)
         found = finished.finish(noisy, problem, row_count, clip=self.clip, post="psd")
         law = noise_law(self.noise, scale, problem.n_features)
         return replace(found, lattice_bits=DEFAULT_BITS, noise=law)

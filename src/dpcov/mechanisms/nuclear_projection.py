@@ -13,9 +13,9 @@ from typing import Literal
 
 from dpcov.data.moments import Clip
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
-from dpcov.mechanisms.blocks import finished
+from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
-from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.nuclear import NoiseShape, check_noise_shape, noisy_sscp, nuclear_scale
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
@@ -71,9 +71,9 @@ class NuclearProjection(Mechanism[ProjectionCalibration]):
         """Split the budget: matrix, trace, row count (nuclear_projection.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
-        rest, row_count = finished.set_row_count_aside(budget, problem)
+        rest, row_count = counts.set_row_count_aside(budget, problem)
         for_matrix, for_trace = SPLITS[self.budget_split]
-        unspent = (1 - finished.row_count_share(problem)) * (1 - for_matrix - for_trace)
+        unspent = (1 - counts.row_count_share(problem)) * (1 - for_matrix - for_trace)
         return ProjectionCalibration(
             promise=part_of(budget.promise, 1 - unspent),
             matrix_scale=nuclear_scale(part_of(rest, for_matrix), problem),
@@ -91,5 +91,5 @@ class NuclearProjection(Mechanism[ProjectionCalibration]):
         trace = moments.strata[0].sscp.trace() / 4**moments.spec.bits + noise
         # Noise may leave a negative trace; the ball then holds zero only.
         projected = project_nuclear_ball(noisy, max(0.0, RADIUS_FACTOR * float(trace)))
-        row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
+        row_count = counts.draw_row_count(moments, problem, calibration.row_count, entropy)
         return finished.finish(projected, problem, row_count, clip=self.clip, post="psd")

@@ -19,7 +19,7 @@ from scipy.optimize import isotonic_regression
 
 from dpcov.data.moments import Clip
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
-from dpcov.mechanisms.blocks import finished
+from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import (
     AdditiveNoise,
     MatrixNoise,
@@ -28,7 +28,7 @@ from dpcov.mechanisms.blocks.additive_noise import (
     eigenvalues,
     matrix_noise,
 )
-from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.published.linalg.project import capped_simplex_projection
@@ -114,7 +114,7 @@ class Separate(Mechanism[SeparateCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> SeparateCalibration:
         """Split the budget: row count, eigenvalues, eigenvectors (separate.md, Theorem 1)."""
         self.check(problem, budget)
-        rest, row_count = finished.set_row_count_aside(budget, problem)
+        rest, row_count = counts.set_row_count_aside(budget, problem)
         noise = separate_noise(rest, problem, self.noise)
         return SeparateCalibration(promise=budget.promise, noise=noise, row_count=row_count)
 
@@ -123,12 +123,12 @@ class Separate(Mechanism[SeparateCalibration]):
     ) -> NoisyStatistics:
         """Draw eigenvalues and eigenvectors, and put them together."""
         moments = ask(self.question(problem))
-        row_count = finished.draw_row_count(moments, problem, calibration.row_count, entropy)
+        row_count = counts.draw_row_count(moments, problem, calibration.row_count, entropy)
         sscp = separate_sscp(
             finished.sscp_of(moments),
             calibration.noise,
             rule=self.eigenvalues,
-            trace_bound=finished.public_rows(problem, row_count),
+            trace_bound=counts.public_rows(problem, row_count),
             entropy=entropy,
         )
         post: Post = "none" if self.eigenvalues == "raw" else "psd"

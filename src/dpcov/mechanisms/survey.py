@@ -34,7 +34,8 @@ from dpcov.data.histograms import (
 )
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.blocks.cost import Cost, part_of
+from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.survey_at_once import PARTS_OF, look_at_once, rows_off
 from dpcov.mechanisms.survey_counts import (
     FALSE_SCALES,
@@ -42,7 +43,6 @@ from dpcov.mechanisms.survey_counts import (
     RUNS,
     Alone,
     Cells,
-    CountNoise,
     Floats,
     Seen,
     Spread,

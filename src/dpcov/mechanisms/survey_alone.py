@@ -14,7 +14,7 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Problem, check_budget
-from dpcov.mechanisms.blocks.finished import part_of
+from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.survey import all_levels, check_cost, pays
 from dpcov.mechanisms.surveyed import LENGTHS, Surveyed, SurveyedCalibration, one_gaussian
 from dpcov.noise.entropy import Entropy

@@ -5,19 +5,14 @@ other functions see noisy counts only.  Proof: survey.md.
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
-from math import log, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from dpcov.data.histograms import FINE_CELLS, MISSING, UNIT, Counts, Rings, Window, fine_edges
-from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.blocks.finished import Cost, squared_noise_scale
-from dpcov.noise.entropy import Entropy
-from dpcov.noise.lattice import discrete_laplace, rounded_gaussian
-from dpcov.privacy.guarantee import ZCDP
+from dpcov.mechanisms.blocks.counts import CountNoise
 
 Floats = NDArray[np.float64]
 
@@ -50,49 +45,6 @@ class Spread:
     center: float
     scale: float
     energy: float = 0.0
-
-
-@dataclass(frozen=True)
-class CountNoise:
-    """Exact integer noise on counts that a part of the cost pays for; a row adds ``unit``."""
-
-    cost: Cost
-    problem: Problem
-    unit: int = 1
-
-    def _moved(self, disjoint: bool) -> int:
-        # One of two cells loses k rows and the other gains them when rows are replaced.
-        rows = self.problem.moved_rows if disjoint else self.problem.rows_per_person
-        return rows * self.unit
-
-    def _squared_scale(self, disjoint: bool) -> Fraction:
-        moved = self._moved(disjoint)
-        return squared_noise_scale(
-            self.cost, moved, moved * self.problem.rows_per_person * self.unit
-        )
-
-    def draw(self, size: int, entropy: Entropy, *, disjoint: bool = False) -> Counts:
-        """Noise for ``size`` disjoint cells together, or for one count."""
-        if isinstance(self.cost, ZCDP):
-            return rounded_gaussian(self._squared_scale(disjoint), size, entropy)
-        return discrete_laplace(self._moved(disjoint) / self.cost.epsilon, size, entropy)
-
-    def std(self, *, disjoint: bool = False) -> float:
-        """Standard deviation of one count's noise."""
-        return sqrt(self._squared_scale(disjoint) * (1 if isinstance(self.cost, ZCDP) else 2))
-
-    def evidence(self, std: float, chance: float) -> float:
-        """A sum of noises of this standard deviation exceeds it with at most this chance."""
-        log_inverse = log(1 / chance)
-        # Sums of Laplace noises have lighter tails than one of them of the same variance.
-        gaussian = isinstance(self.cost, ZCDP)
-        return std * (sqrt(2 * log_inverse) if gaussian else log_inverse / sqrt(2))
-
-    def log_ratio(self, seen: Floats, rows: Floats, std: float) -> Floats:
-        """Of the densities of noisy counts where so many rows are, and where there are none."""
-        if isinstance(self.cost, ZCDP):
-            return (seen - rows / 2) * rows / std**2
-        return (np.abs(seen) - np.abs(seen - rows)) * (sqrt(2) / std)
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from dpcov.data.histograms import FINE_CELLS
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.blocks.cost import Cost, part_of
+from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.survey_counts import (
     FALSE_SCALES,
     FALSE_SHELLS,
     Alone,
     Cells,
-    CountNoise,
     Floats,
     Seen,
     Spread,

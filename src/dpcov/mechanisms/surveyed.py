@@ -31,13 +31,14 @@ from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.blocks.finished import Cost, part_of
+from dpcov.mechanisms.blocks.cost import Cost, part_of
+from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
-from dpcov.mechanisms.losses import asked_inside, loss_noise, loss_question, with_losses
+from dpcov.mechanisms.losses import loss_noise, loss_question, with_losses
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey, weight
-from dpcov.mechanisms.survey_counts import CountNoise, Spread
+from dpcov.mechanisms.survey_counts import Spread
 from dpcov.mechanisms.whitening import RESOLVED, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -250,7 +251,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         columns, cost, losses = geometry.apply(self.declared), calibration.losses, None
         if cost is not None:
             losses = loss_question(geometry, self.declared, cost, lengths.limit)
-        asked = asked_inside(ask, geometry, losses)
+        asked = ask.under(geometry, losses)
         made = self.inner.draw(asked, calibration.inner, problem, entropy)
         made = made if geometry.linear is None else with_map(made, geometry.linear)
         if cost is not None:

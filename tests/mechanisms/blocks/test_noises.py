@@ -23,15 +23,9 @@ from dpcov.mechanisms.blocks.additive_noise import (
     scalar,
     upper_triangle,
 )
-from dpcov.mechanisms.blocks.finished import (
-    draw_row_count,
-    finish,
-    part_of,
-    public_rows,
-    set_row_count_aside,
-    squared_noise_scale,
-    sscp_of,
-)
+from dpcov.mechanisms.blocks.cost import part_of, squared_noise_scale
+from dpcov.mechanisms.blocks.counts import draw_row_count, public_rows, set_row_count_aside
+from dpcov.mechanisms.blocks.finished import finish, sscp_of
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.budget import Budget
@@ -346,7 +340,7 @@ def test_the_sscp_is_in_units_of_the_unit_ball():
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_the_row_count_gets_the_noise_of_its_part(monkeypatch, k):
-    block = "dpcov.mechanisms.blocks.finished."
+    block = "dpcov.mechanisms.blocks.counts."
     laplace = choose(monkeypatch, block + "discrete_laplace", lambda *_: np.array([-9, 99]))
     gaussian = choose(monkeypatch, block + "rounded_gaussian", lambda *_: np.array([5, 99]))
     moments, asked = gathered(np.ones((4, 1))), problem(1, "add-remove-one", k)

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks import tail_bounds
-from dpcov.mechanisms.blocks.finished import Cost, root_up, squared_noise_scale
+from dpcov.mechanisms.blocks.cost import Cost, root_up, squared_noise_scale
 from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise

@@ -23,6 +23,7 @@ from dpcov.data.schema.declared import Boolean, Categorical, Date
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import PrivacyWarning, UsageError
+from dpcov.mechanisms.surveyed import one_gaussian
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import release
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
@@ -279,12 +280,7 @@ def needed_epsilon(budget: Budget, factor: float) -> Fraction | None:
 
 def _sharper(budget: Budget, ratio: Fraction) -> Budget:
     """The budget with which noise is so many times as small, as far as there is one."""
-    promise = budget.promise
-    if isinstance(promise, PureDP):
-        return Budget(epsilon=min(LARGEST_EPSILON, promise.epsilon * ratio))
-    if isinstance(promise, ZCDP):
-        rho = promise.rho
-    else:
-        # Of the one Gaussian mechanism that keeps the promise.
-        rho = 1 / (2 * gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2)
-    return Budget(rho=min(LARGEST_RHO, rho * ratio**2))
+    cost = one_gaussian(budget.promise)
+    if isinstance(cost, PureDP):
+        return Budget(epsilon=min(LARGEST_EPSILON, cost.epsilon * ratio))
+    return Budget(rho=min(LARGEST_RHO, cost.rho * ratio**2))
