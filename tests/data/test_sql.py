@@ -278,20 +278,64 @@ def sqlite_cells(tmp_path, cells):
     return Query("SELECT x FROM cells", db=f"sqlite:///{tmp_path / 'cells.db'}")
 
 
-@pytest.mark.parametrize(
-    "reads",
-    ["'{}/x.csv'", "read_csv('{}/x.csv', all_varchar=true)", "read_json('{}/x.json')", "frame"],
+GUESSING = (
+    "'{}/x.csv'",
+    "read_csv('{}/x.csv', all_varchar=true)",
+    "read_json('{}/x.json')",
+    # Readers of newer versions, and what hides another reader.
+    "read_single_csv_file('{}/x.csv')",
+    "json_execute_serialized_sql(json_serialize_sql('SELECT a FROM read_csv(''{}/x.csv'')'))",
+    "read_text('{}/x.csv')",
 )
+
+
+@pytest.mark.parametrize("reads", GUESSING)
 def test_types_that_duckdb_guesses_from_rows_are_refused(tmp_path, reads):
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     (tmp_path / "x.json").write_text('{"a": 1}')
-    frame = pd.DataFrame({"a": pd.Series([1], dtype=object)})  # noqa: F841  DuckDB finds it by its name
-    statement = f"SELECT a FROM {reads.format(tmp_path)}"
+    asked = reads.format(tmp_path)
+    if "single" in reads and tuple(map(int, duckdb.__version__.split(".")[:2])) < (2, 0):
+        pytest.skip("this version of DuckDB has no such function")
     with pytest.raises(DataError, match="DuckDB guesses types"):
-        refuse_guesses(duckdb.sql(statement), statement)
-    if reads != "frame":
-        with pytest.raises(DataError, match="DuckDB guesses types"):
-            open_source(Query(statement, db="duckdb://"))
+        open_source(Query(f"SELECT * FROM {asked}", db="duckdb://"))
+    # No row comes from it, but the type of the others does.
+    nothing = f"SELECT 1 AS a UNION ALL SELECT 1 FROM {asked} WHERE false"
+    with pytest.raises(DataError, match="DuckDB guesses types"):
+        open_source(Query(nothing, db="duckdb://"))
+
+
+def test_frames_that_duckdb_would_look_into_are_refused():
+    frame = pd.DataFrame({"a": pd.Series([1], dtype=object)})
+    with duckdb.connect() as connection:
+        connection.register("frame", frame)
+        with pytest.raises(DataError, match="PANDAS_SCAN"):
+            refuse_guesses(connection, "SELECT a FROM frame")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT a, b FROM t",
+        "SELECT a FROM (SELECT a FROM v WHERE a IN (SELECT k FROM u WHERE k = 2))",
+        "WITH n AS MATERIALIZED (SELECT a FROM t) SELECT x.a FROM n x JOIN n y USING (a)",
+        "WITH RECURSIVE n AS (SELECT 1 a UNION ALL SELECT a + 1 FROM n WHERE a < 4) FROM n",
+        "SELECT a, z FROM t, unnest([a, 2]) s(z)",
+        "SELECT a FROM range(3) s(a) UNION ALL VALUES (1), (2)",
+        "SELECT (SELECT max(k) FROM u WHERE k <= t.a) AS a FROM t ORDER BY b LIMIT 3",
+        "SELECT a FROM t JOIN read_parquet('{}/x.parquet') USING (a)",
+    ],
+)
+def test_queries_whose_types_are_declared_are_read(tmp_path, statement):
+    pa.parquet.write_table(pa.table({"a": [1, 2]}), tmp_path / "x.parquet")
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range a, 'x' b FROM range(5)")
+        connection.execute("CREATE TABLE u(k INTEGER PRIMARY KEY)")
+        connection.execute("INSERT INTO u VALUES (2)")
+        connection.execute("CREATE VIEW v AS SELECT a FROM t")
+    asked = Query(statement.format(tmp_path), db=f"duckdb:///{tmp_path / 'd.duckdb'}")
+    source = open_source(asked)
+    assert "a" in source.columns
+    assert sum(len(block) for block in source.blocks(10)) > 0
 
 
 def test_folders_that_duckdb_would_type_together_are_refused(tmp_path):

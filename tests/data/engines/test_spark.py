@@ -21,7 +21,8 @@ pytest.importorskip("pyspark", reason="the spark engine needs pyspark: pip insta
 
 from dpcov.data.engines import parquet
 from dpcov.data.engines import spark as engine
-from dpcov.data.engines.spark import refuse_guessed_types, scanned_files
+from dpcov.data.engines.spark import scanned_files
+from dpcov.data.engines.spark_guesses import refuse_guessed_types
 
 SPEC = {"shells": 4, "normalized": True}
 SECRET = "SECRET-4711"
@@ -252,15 +253,49 @@ def test_partitioned_folders_go_through_spark(session, tmp_path):
         gathered(tmp_path, engine="spark")
 
 
-def test_types_that_spark_guesses_from_rows_are_refused(session, tmp_path):
+@pytest.fixture(params=["", "parquet,csv,json,orc,text"])
+def session_of_files(session, request):
+    """Files as tables of Spark's newer interface, or as relations of the older one."""
+    setting = "spark.sql.sources.useV1SourceList"
+    session.conf.set(setting, request.param)
+    yield session
+    session.conf.unset(setting)
+
+
+def test_types_that_spark_guesses_from_rows_are_refused(session_of_files, tmp_path):
+    session, csv = session_of_files, str(tmp_path / "x.csv")
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "x.xml").write_text("<rows><row><a>1</a></row></rows>")
     session.range(3).write.json(str(tmp_path / "j"))
-    guessed = session.read.csv(str(tmp_path / "x.csv"), header=True, inferSchema=True)
-    for frame in (guessed.where("a > 0"), session.read.json(str(tmp_path / "j"))):
+    guessed = session.read.csv(csv, header=True, inferSchema=True)
+    guessed.createOrReplaceTempView("guessed")
+    xml = session.read.format("xml").option("rowTag", "row").load(str(tmp_path / "x.xml"))
+    joined = session.sql("WITH g AS (SELECT a FROM guessed) SELECT x.a FROM g x JOIN g y USING (a)")
+    hidden = session.sql("SELECT id FROM range(3) WHERE id IN (SELECT a FROM guessed)")
+    cached = session.read.csv(csv, header=True, inferSchema=True).cache()
+    for frame in (
+        *(guessed.where("a > 0"), session.table("guessed"), joined, hidden, cached, xml),
+        *(session.read.json(str(tmp_path / "j")), session.range(3).union(guessed.select("a"))),
+    ):
         with pytest.raises(DataError, match="guessed types from the rows"):
             refuse_guessed_types(frame)
-    refuse_guessed_types(session.read.csv(str(tmp_path / "x.csv"), header=True))
-    refuse_guessed_types(session.range(3))
+
+
+def test_types_that_somebody_declared_are_taken(session_of_files, tmp_path):
+    session, csv = session_of_files, str(tmp_path / "x.csv")
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    for kind in ("parquet", "orc"):
+        session.range(3).write.format(kind).save(str(tmp_path / kind))
+    session.read.parquet(str(tmp_path / "parquet")).createOrReplaceTempView("typed")
+    with_ctes = "WITH g AS (SELECT id FROM typed) SELECT x.id FROM g x JOIN g y USING (id)"
+    for frame in (
+        *(session.read.csv(csv, header=True), session.read.schema("a INT, b INT").csv(csv)),
+        *(session.read.orc(str(tmp_path / "orc")), session.table("typed"), session.sql(with_ctes)),
+        *(session.range(3), session.sql("SELECT 1 AS a"), session.createDataFrame([(1,)], "a INT")),
+        session.createDataFrame(session.sparkContext.parallelize([(1,)]), "a INT"),
+        session.range(3).localCheckpoint(),
+    ):
+        refuse_guessed_types(frame)
 
 
 def test_settings_and_other_types_leave_it_to_spark(session, folder):

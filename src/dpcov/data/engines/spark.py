@@ -34,6 +34,7 @@ from dpcov.data.engines.base import (
     require_rows,
 )
 from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
+from dpcov.data.engines.spark_guesses import class_of, is_set, refuse_guessed_types
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError, UsageError
 
@@ -64,7 +65,6 @@ _CHANGES_WHAT_IS_READ = (
     "spark.sql.files.ignoreCorruptFiles",
     "spark.sql.files.ignoreMissingFiles",
 )
-_GUESSES_FOLDERS = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 def columns(data: Any) -> tuple[str, ...]:
@@ -180,27 +180,6 @@ def _describe(error: Exception) -> str:
     )
 
 
-def refuse_guessed_types(frame: DataFrame) -> None:
-    """Refuse types inferred from rows or folders: one row would decide how others are read."""
-    leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
-    for leaf in map(leaves.apply, range(leaves.size())):
-        if _class(leaf) != _SCAN["plan"] or _class(leaf.relation()) != _SCAN["relation"]:
-            continue
-        relation = leaf.relation()
-        is_json = "json" in _class(relation.fileFormat()).lower()
-        if is_json or "inferschema -> true" in str(relation.options()).lower():
-            raise DataError(
-                "Spark has guessed types from the rows of these files. Read them with "
-                "spark.read.schema(...), and save them as Parquet."
-            )
-        folders = [field.dataType().typeName() for field in relation.partitionSchema().fields()]
-        if set(folders) - {"string"} and _is_set(frame.sparkSession, _GUESSES_FOLDERS, "true"):
-            raise DataError(
-                "Spark has guessed types from the names of folders (key=value). Set "
-                f"{_GUESSES_FOLDERS} to false before the table is read."
-            )
-
-
 def python_reads(session: SparkSession, path: str) -> bool:
     """Whether Spark takes this path for one of the file system that Python sees."""
     # Spark's settings of Hadoop are not shown by its Python face.
@@ -216,7 +195,7 @@ def python_reads(session: SparkSession, path: str) -> bool:
 def scanned_files(frame: DataFrame, names: Iterable[str]) -> Any | None:
     """Return the files whose columns will be read as a dataset, or None if it may be another."""
     session = frame.sparkSession
-    changed = any(_is_set(session, name) for name in _CHANGES_WHAT_IS_READ)
+    changed = any(is_set(session, name) for name in _CHANGES_WHAT_IS_READ)
     files = None if changed or not python_reads(session, "") else _whole_files(frame)
     if files is None:
         return None
@@ -229,19 +208,15 @@ def scanned_files(frame: DataFrame, names: Iterable[str]) -> Any | None:
     return pa.dataset.dataset([str(file) for file in files], format="parquet") if alike else None
 
 
-def _is_set(session: SparkSession, name: str, default: str = "false") -> bool:
-    return str(session.conf.get(name, default)).strip().lower() not in ("", "false")
-
-
 def _whole_files(frame: DataFrame) -> list[Path] | None:
     # Files of a data frame that is the scan of them all, each once.
     plan: Any = frame._jdf.queryExecution().optimizedPlan()
-    if _class(plan) != _SCAN["plan"] or plan.isStreaming():
+    if class_of(plan) != _SCAN["plan"] or plan.isStreaming():
         return None
     relation = plan.relation()
-    if _class(relation) != _SCAN["relation"] or relation.partitionSchema().size():
+    if class_of(relation) != _SCAN["relation"] or relation.partitionSchema().size():
         return None
-    found = (_class(relation.fileFormat()), _class(relation.location()))
+    found = (class_of(relation.fileFormat()), class_of(relation.location()))
     if found != (_SCAN["format"], _SCAN["files"]):
         return None
     if list(relation.dataSchema().fieldNames()) != frame.columns:
@@ -250,10 +225,6 @@ def _whole_files(frame: DataFrame) -> list[Path] | None:
     files = [Path(unquote(place.path)) for place in places]
     whole = all(place.scheme == "file" and not place.netloc for place in places)
     return files if files and whole and len(set(files)) == len(files) else None
-
-
-def _class(value: Any) -> str:
-    return str(value.getClass().getName())
 
 
 def _holds(schema: pa.Schema, expected: dict[str, pa.DataType | None]) -> bool:

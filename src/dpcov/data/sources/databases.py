@@ -176,9 +176,8 @@ class DuckDb(DatabaseSource):
                 statements = connection.extract_statements(self._sql)
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise DataError(f"'the query' cannot be read: {_NO_CHANGES}")
-                relation = connection.sql(self._sql)
-                refuse_guesses(relation, self._sql)
-                yield relation
+                refuse_guesses(connection, self._sql)
+                yield connection.sql(self._sql)
 
     def _types(self) -> pa.Schema:
         with self._relation() as relation:
