@@ -106,16 +106,24 @@ class Gathering:
         """Exact **sensitive** answer to a question."""
         if isinstance(data, Checkpoint):
             return data.take(encoding, question)
+        task = self._task(encoding, question)
+        return load_engine(self._engine(data)).moments(data, task, self.progress)
+
+    def check(self, data: Any, encoding: Encoding, spec: MomentsSpec) -> None:
+        """Refuse moments that the engine cannot gather of such data; no row is read."""
+        if not isinstance(data, Checkpoint):
+            task = self._task(encoding, MomentsQuestion(spec=spec))
+            load_engine(self._engine(data)).check(data, task)
+
+    def _task(self, encoding: Encoding, question: MomentsQuestion | HistogramQuestion) -> Task:
         if question.geometry is not None:
             assert isinstance(encoding, TableEncoding)
             encoding = replace(encoding, geometry=question.geometry)
         where: dict[str, Any] = {"threads": self.threads, "memory_limit": self.memory_limit}
         if isinstance(question, MomentsQuestion):
-            task: Task = MomentsTask(encoding=encoding, **vars(question), **where)
-        else:
-            assert isinstance(encoding, TableEncoding)
-            task = HistogramTask(encoding=encoding, question=question, **where)
-        return load_engine(self._engine(data)).moments(data, task, self.progress)
+            return MomentsTask(encoding=encoding, **vars(question), **where)
+        assert isinstance(encoding, TableEncoding)
+        return HistogramTask(encoding=encoding, question=question, **where)
 
     def _reads_here(self, data: Any) -> bool:
         if isinstance(data, Checkpoint | local.GroupedRows):

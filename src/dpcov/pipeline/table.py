@@ -128,6 +128,8 @@ def release(
     )
     if isinstance(data, Checkpoint):
         terms.require_one_question()
+    # The matrix is the largest question; a survey, which is the first one, pays before it.
+    where.check(data, encoding, terms.mechanism.moments_spec(terms.problem(terms.stated_rows)))
     n_is_public = terms.neighbors == "replace-one"
     again = terms.mechanism.asks_again
     ask = where.ask(data, encoding, again=again, n_is_public=n_is_public)

@@ -175,6 +175,26 @@ class TestTorch:
         # The arrays' hashes: the map and the noisy sums.
         assert here.members == there.members
 
+    @pytest.mark.parametrize("kind", ["float16", "float32", "int32"])
+    def test_every_pass_reads_a_tensor_as_its_type_holds_it(self, kind):
+        """A code that single precision rounds is missing when counting and in products alike."""
+        random = np.random.default_rng(5)
+        X = random.normal(50, 10, size=(5000, 2)).astype(kind)
+        X[:100, 0] = np.array(99.9).astype(kind)
+        coded = dpcov.Numeric(lower=0, upper=1000, missing="center", missing_codes=[99.9])
+        schema = dpcov.Schema(columns={"x0": coded, "x1": dpcov.Numeric(lower=0, upper=1000)})
+        here, there = (
+            dpcov.release(
+                data,
+                schema=schema,
+                budget=dpcov.Budget(epsilon=1, delta="1e-6"),
+                entropy=SeededEntropy(1),
+                engine=engine,
+            ).manifest
+            for engine, data in (("local", X), ("device", torch.from_numpy(X)))
+        )
+        assert here.members == there.members
+
     @pytest.mark.parametrize(
         ("shape", "kind", "words"),
         [

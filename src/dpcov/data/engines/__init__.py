@@ -40,7 +40,8 @@ def name_engine(data: Any, engine: str | None = None) -> str:
 def load_engine(name: str) -> Any:
     """Import an engine, or say how to install what it needs.
 
-    It has ``columns(data)`` and ``moments(data, task, progress)``, the exact sensitive answer.
+    It has ``columns(data)``, ``check(data, task)``, which refuses what cannot be gathered, and
+    ``moments(data, task, progress)``, the exact sensitive answer.
     """
     try:
         return import_module(f"dpcov.data.engines.{name}")

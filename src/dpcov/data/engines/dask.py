@@ -51,9 +51,14 @@ def columns(data: Any) -> tuple[str, ...]:
     raise DataError(_TAKES)
 
 
+def check(data: Any, task: Task) -> None:
+    """Refuse what cannot be gathered; no row is read."""
+    require_memory(task, copies=FAN_IN + 1)
+
+
 def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     """Moments of every partition, merged on the workers; only the sum comes to this process."""
-    require_memory(task, copies=FAN_IN + 1)
+    check(data, task)
     shared = delayed(task, traverse=False, pure=False)
     gather, parts = sealed(lambda: _parts(data, task), TABLE, _describe)
     # Not pure: a key made of the content would say something of the rows.

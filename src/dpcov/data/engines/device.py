@@ -32,9 +32,19 @@ def columns(data: Any) -> tuple[str, ...]:
     return number_names(int(data.shape[1]))
 
 
+def check(data: Any, task: Task) -> None:
+    """Refuse what cannot be gathered, and a device that rounds; no row is read."""
+    require_memory(task)
+    if isinstance(task, MomentsTask):
+        device = _device(data)
+        _require_device_memory(device, task)
+        # A device that rounds would break every guarantee.
+        sealed(lambda: require_exact_products(torch_library(device)), "the array", _describe)
+
+
 def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     """Moments on the device that holds the data, or on the first GPU, or else on the CPU."""
-    require_memory(task)
+    check(data, task)
     gathered = sealed(lambda: _gather(data, task, progress), "the array", _describe)
     return require_rows(gathered)
 
@@ -44,16 +54,12 @@ def _gather(data: Any, task: Task, progress: TellRows | None) -> Any:
         # Counting is no product: blocks come to this machine one by one.
         answer = task.empty()
         for block in _blocks(data, task, task.block_rows):
-            is_tensor = isinstance(block, torch.Tensor)
-            task.add(answer, block.cpu().numpy().astype(np.float64) if is_tensor else block)
+            # As its type holds it: missing codes are rounded to single precision, too.
+            task.add(answer, block.cpu().numpy() if isinstance(block, torch.Tensor) else block)
             tell(progress, block)
         return answer
     device = _device(data)
-    _require_device_memory(device, task)
-    on = torch_library(device)
-    # Before a row is read: a device that rounds would break every guarantee.
-    require_exact_products(on)
-    gathered = DeviceMoments(on, task)
+    gathered = DeviceMoments(torch_library(device), task)
     for block in _blocks(data, task, max(1, _CHUNK_VALUES // task.encoding.n_features)):
         if isinstance(block, torch.Tensor):
             gathered.add_raw(block.to(device))

@@ -46,10 +46,14 @@ def columns(data: Any) -> tuple[str, ...]:
     return open_source(data).columns
 
 
+def check(data: Any, task: Task) -> None:
+    """Refuse what cannot be gathered; no row is read."""
+    require_memory(task, threads=thread_count(task.threads))
+
+
 def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     """Read once; threads encode and multiply blocks while the next ones are being read."""
-    threads = thread_count(task.threads)
-    require_memory(task, threads=threads)
+    check(data, task)
     gathered = task.empty()
     # A progress bar need not be safe to call from several threads.
     one_at_a_time = threading.Lock()
@@ -60,7 +64,7 @@ def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
             tell(progress, item[0])
 
     with closing(_blocks(data, task)) as blocks:
-        share(blocks, add, threads)
+        share(blocks, add, thread_count(task.threads))
     return gathered
 
 

@@ -74,11 +74,16 @@ def columns(data: Any) -> tuple[str, ...]:
     return tuple(sealed(lambda: _frame(data).columns, TABLE, _describe))
 
 
-def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
-    """Moments of every partition, merged on the executors; the driver merges the last few."""
+def check(data: Any, task: Task) -> None:
+    """Refuse what cannot be gathered; no row is read."""
     require_memory(task, copies=FAN_IN + 1)
     if task.answer_bytes > _LARGEST_VALUE:
         raise UsageError("Spark moves no value of 2 GiB. Use fewer columns, groups or shells.")
+
+
+def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
+    """Moments of every partition, merged on the executors; the driver merges the last few."""
+    check(data, task)
     values = sealed(lambda: _values(data, task), TABLE, _describe)
     total = sealed(lambda: _merged(values, task), TABLE, _describe)
     return require_rows(merge_or_raise(task, [] if total is None else [total]), progress)
