@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 import dpcov
+from dpcov.errors import UsageError
 
 
 def schema(bound=1):
@@ -71,13 +72,13 @@ def test_a_release_within_the_largest_and_smallest_norm_bounds_can_be_read(bound
 
 @pytest.mark.parametrize("geometry", ["schema", "private"])
 def test_a_matrix_without_room_is_refused_before_anything_is_spent(tmp_path, geometry):
-    """Counts for a survey would have room; the matrices of all groups, asked for later, have not."""
+    """A survey has room; the matrices of all groups, which are asked for later, have not."""
     ledger = dpcov.Ledger(tmp_path / "ledger")
     ledger.create("people", RHO, "replace-one")
     groups = tuple(f"g{place}" for place in range(200))
     columns = {f"c{place}": dpcov.Numeric(lower=-9, upper=9) for place in range(40)}
     rows = {name: np.zeros(1000) for name in columns} | {"g": ["g1"] * 1000}
-    with pytest.raises(dpcov.UsageError, match="Gathering needs up to"):
+    with pytest.raises(UsageError, match="Gathering needs up to"):
         dpcov.release(
             pd.DataFrame(rows),
             schema=dpcov.Schema(columns=columns | {"g": dpcov.Categorical(categories=groups)}),

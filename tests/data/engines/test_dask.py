@@ -101,18 +101,42 @@ class TestOnThreads:
         assert first.n_rows == 200
 
     def test_a_partition_has_the_types_that_the_frame_declares(self):
+        """Types that pandas infers follow from the other rows of a partition."""
         schema = dpcov.Schema(columns={"n": dpcov.Categorical(categories=("1", "1.5"))})
-        parts = [pd.DataFrame({"n": [1, 1]}), pd.DataFrame({"n": [1.5, 1.0]})]
-        with dask.config.set({"dataframe.convert-string": False}):
-            delayed = [dask.delayed(part) for part in parts]
-            made = [
-                dd.from_delayed(delayed, meta={"n": kind}, verify_meta=False)
-                for kind in ("int64", "object")
-            ]
-        with pytest.raises(DataError, match="'n' has another type in a partition"):
-            table_moments(made[0], schema, SPEC)
+        cells = [pd.DataFrame({"n": [1, 1]}), pd.DataFrame({"n": [1.5, 1.0]})]
+
+        def made(parts, kind):
+            with dask.config.set({"dataframe.convert-string": False}):
+                delayed = [dask.delayed(part) for part in parts]
+                return dd.from_delayed(delayed, meta={"n": kind}, verify_meta=False)
+
+        categories = [part.astype("category") for part in cells]
+        for parts, kind in ((cells, "int64"), (cells, "object"), (categories, "category")):
+            with pytest.raises(DataError, match="'n' has another type in a partition"):
+                table_moments(made(parts, kind), schema, SPEC)
         whole = pd.DataFrame({"n": pd.Series([1, 1, 1.5, 1.0], dtype=object)})
-        assert table_moments(made[1], schema, SPEC) == table_moments(whole, schema, SPEC)
+        objects = made([part.astype(object) for part in cells], "object")
+        assert table_moments(objects, schema, SPEC) == table_moments(whole, schema, SPEC)
+        texts = [pd.DataFrame({"n": ["1", None]}), pd.DataFrame({"n": ["1.5", "1"]})]
+        whole = pd.DataFrame({"n": pd.Series(["1", None, "1.5", "1"], dtype=object)})
+        for kind in ("object", "category"):
+            parts = [part.astype(kind if kind == "category" else part.n.dtype) for part in texts]
+            assert table_moments(made(parts, kind), schema, SPEC) == table_moments(
+                whole, schema, SPEC
+            )
+
+    def test_a_chunk_has_the_type_that_the_array_declares(self):
+        """A missing code is rounded as the type of the cells is."""
+        coded = dpcov.Numeric(lower=0, upper=1000, missing_codes=[99.9])
+        schema = dpcov.Schema(columns={"x0": coded})
+
+        def made(chunk):
+            return da.from_delayed(dask.delayed(chunk), shape=chunk.shape, dtype=float)
+
+        X = np.array([[99.9], [5.0]])
+        assert table_moments(made(X), schema, SPEC) == table_moments(X, schema, SPEC)
+        with pytest.raises(DataError, match="A chunk has another type"):
+            table_moments(made(X.astype("float32")), schema, SPEC)
 
     def test_a_release_takes_groups_and_a_recognized_frame(self):
         frame = dd.from_pandas(table(), npartitions=4)

@@ -39,6 +39,9 @@ _TAKES = (
     "dask.dataframe.from_delayed(parts, meta=...)."
 )
 
+# Types of columns of which every cell is an object, or a text.
+_TEXTS = {"object", "str", "string"}
+
 
 def columns(data: Any) -> tuple[str, ...]:
     """Names of the columns."""
@@ -70,14 +73,14 @@ def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
 
 def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any]]:
     if isinstance(data, dask.array.Array):
-        return partial(_gather_declared, None), list(_array(data).to_delayed().ravel())
+        return partial(_gather_chunk, data.dtype), list(_array(data).to_delayed().ravel())
     if isinstance(data, dask.dataframe.DataFrame):
         require_columns(columns(data), task)
         if task.encoding.wanted is not None:
             labels = {str(label): label for label in data.columns}
             data = data[[labels[name] for name in task.encoding.wanted]]
         declared = {str(label): dtype for label, dtype in data.dtypes.items()}
-        return partial(_gather_declared, declared), data.to_delayed()
+        return partial(_gather_partition, declared), data.to_delayed()
     if isinstance(data, str | Path):
         dataset = open_files(data, _TAKES)
         names = columns_of(dataset, task)
@@ -85,23 +88,50 @@ def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any
     raise DataError(_TAKES)
 
 
-def _gather_declared(declared: Mapping[str, Any] | None, task: Task, part: Any) -> Gathered:
-    # Moments of a partition; its columns have the types that the whole frame declares, if it does.
-    return attempt(lambda: task.gather(part if declared is None else _as_declared(part, declared)))
+def _gather_chunk(declared: Any, task: Task, chunk: Any) -> Gathered:
+    # Moments of a chunk of the type that the whole array declares.
+    def gather() -> Any:
+        if chunk.dtype != declared:
+            raise DataError(
+                "A chunk has another type than the array declares. Convert it in all chunks, for "
+                "example with astype."
+            )
+        return task.gather(chunk)
+
+    return attempt(gather)
+
+
+def _gather_partition(declared: Mapping[str, Any], task: Task, part: Any) -> Gathered:
+    # Moments of a partition, whose columns have the types that the whole frame declares.
+    return attempt(lambda: task.gather(_as_declared(part, declared)))
 
 
 def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:
     # Cells of a column of objects are read one by one; no other type may depend on the partition.
     part = part.set_axis([str(label) for label in part.columns], axis=1)
     for name, dtype in declared.items():
-        if dtype.name == "object":
-            part = part.assign(**{name: part[name].astype(object)})
-        elif part[name].dtype.name != dtype.name:
+        if not _is_of(part[name].dtype, dtype):
             raise DataError(
                 f"Column '{name}' has another type in a partition than the data frame declares. "
                 "Convert it in all partitions, for example with astype."
             )
+        if dtype.name == "object":
+            part = part.assign(**{name: part[name].astype(object)})
     return part
+
+
+def _is_of(found: Any, declared: Any) -> bool:
+    # pandas infers types of objects from the rows of a partition; texts alone are objects, too.
+    if declared.name == "object":
+        return found.name in _TEXTS
+    if found.name == declared.name == "category":
+        return _is_of_categories(found.categories.dtype, declared.categories.dtype)
+    return bool(found.name == declared.name)
+
+
+def _is_of_categories(found: Any, declared: Any) -> bool:
+    # Where Dask does not know the categories it declares a text.
+    return found == declared or {found.name, declared.name} <= _TEXTS
 
 
 def _array(data: Any) -> Any:
