@@ -1,5 +1,7 @@
 """Regressions on a release match those on the rows where noise is small, and are sensible else."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -385,7 +387,9 @@ def called_like_arrays():
 def test_columns_that_are_called_as_those_of_arrays_are_found_by_name():
     frame, release = called_like_arrays()
     model = PrivateRidge.from_release(release, target="y", features=["x1", "x2"])
-    assert model.score(frame[["x1", "x2"]], frame["y"]) > 0.9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.score(frame[["x1", "x2"]], frame["y"]) > 0.9
     # Those of a whole table too, in any order.
     whole = frame[["y", "x2", "x1"]].assign(place="north")
     np.testing.assert_array_equal(model.predict(whole), model.predict(frame[["x1", "x2"]]))

@@ -82,6 +82,9 @@ def test_mistakes_are_refused_before_anything_is_read(folder):
     twice = dpcov("moments merge all.moments all.moments --key k -o b.moments")
     assert twice.exit_code != 0
     assert "twice" in twice.output
+    # Gathered anew, it has another random number.
+    assert checkpoint("jan.csv feb.csv", "again.moments").exit_code == 0
+    refused(dpcov("moments merge all.moments again.moments --key k -o b.moments"), "twice", code=4)
 
 
 def test_saved_moments_need_their_key_and_tables_none(folder):

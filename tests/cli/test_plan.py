@@ -56,7 +56,6 @@ def test_a_private_geometry_is_assumed_where_a_survey_would_be_made(desk, monkey
         ("--rho 1 --schema nowhere.toml", UsageError),
         ("--rho 1 --geometry neither", UsageError),
         ("--rho 1 --neighbors next-door", BudgetError),
-        ("--rho 1 --rows-per-person 0", UsageError),
     ],
 )
 def test_wrong_usage_is_explained(desk, arguments, error):
@@ -79,6 +78,9 @@ def test_a_plan_says_what_could_be_read_in_the_readers_terms(desk):
 def test_number_and_schema_must_be_given(desk):
     for arguments in ("--rows 100", "--features 5"):
         assert desk.run(f"plan {arguments} --rho 1").exit_code == UsageError.exit_code
+    # A schema says it, and what it says counts.
+    both = desk.run("plan --rows 100 --rho 1 --rows-per-person 3 --schema", desk.schema)
+    assert both.exit_code == UsageError.exit_code and "rows_per_person" in both.output
 
 
 def test_public_rows_are_rehearsed_and_said_to_be(desk):

@@ -41,6 +41,7 @@ CASES = {
     "mostly missing": (["1", "2", "", "", ""], UNIT, {"missing": 60}, True),
     "no truth": (["yes", "no", "maybe", ""], Boolean(), {"unreadable": 25}, False),
     "neither 0 nor 1": (["0", "1", "2", "3"], Boolean(), {"outside": 50}, True),
+    "codes for yes and no": (["1", "2"], Boolean(), {"outside": 50}, True),
     "truth": (["yes", "0", ""], Boolean(), {}, True),
     "decimal comma": (["1,5", "2,5"], Numeric(lower=0, upper=10, decimal=","), {}, True),
     "transform": (["1", "9", "3", "4"], Numeric(lower=0, upper=10, transform="log1p"), {}, True),

@@ -94,7 +94,7 @@ COLUMNS = [
     (Categorical(categories=("a",), labels={"b": "c"}), "labels of what is no category: b"),
     (Categorical(categories=("a",), labels={"a": " "}), "empty text"),
     (Categorical(categories=("a", "9"), missing_codes=(9,)), "code of missing values: 9"),
-    (Categorical(categories=("a", "b"), labels={"a": "x", "b": "x"}), "called 'a=x'"),
+    (Categorical(categories=("a", "b"), labels={"a": "x", "b": "x"}), "encoded as 'a=x'"),
     (Boolean(missing="drop"), "missing is"),
     (Ignored(), "nothing to release"),
 ]
@@ -102,7 +102,10 @@ TABLES = [
     ({"columns": {}}, "nothing to release"),
     ({"columns": {" ": Boolean()}}, "without a name"),
     ({"columns": {3: Boolean()}}, "without a name"),
-    ({"columns": {"a": Categorical(categories=("b",)), "a=b": Boolean()}}, "called 'a=b'; rename"),
+    (
+        {"columns": {"a": Categorical(categories=("b",)), "a=b": Boolean()}},
+        "encoded as 'a=b'; rename",
+    ),
     *(({"rows_per_person": wrong}, "rows_per_person") for wrong in (0, 1.5, True)),
     *(({"norm_bound": wrong}, "positive") for wrong in (0, math.inf, 9e-151, -1.0)),
     ({"norm_bound": 1.5}, "only add noise"),

@@ -221,6 +221,7 @@ def test_a_known_geometry_costs_nothing(tmp_path):
     ("more", "words"),
     [
         ({"geometry": Geometry(columns={"x": Scale(center=0, scale=1)})}, "schema lacks"),
+        ({"geometry": Geometry(columns={"height": Scale(center=999, scale=9)})}, "its center, 999"),
         ({"geometry": "absent.toml"}, "no geometry file"),
         ({"geometry": "."}, "cannot be read"),
         ({"geometry": 3}, "geometry must be"),

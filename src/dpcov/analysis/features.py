@@ -178,12 +178,16 @@ def feature_matrix(estimator: Any, columns: Columns, X: Any, instead: Array | No
 def _in_order(estimator: Any, frame: "nw.DataFrame[Any]", names: list[str]) -> Any:
     # The columns of a whole table by name; otherwise scikit-learn compares names and their order.
     if set(names) < set(frame.columns):
-        return frame.select(names).to_native()
-    # It compares none where columns are called as those of arrays are.
+        frame = frame.select(names)
+    native = frame.to_native()
+    # It compares none where columns are called as those of arrays are, and warns of all.
     seem_named = any(is_placeholder(str(name)) for name in frame.columns)
-    if seem_named and not hasattr(estimator, "feature_names_in_") and frame.columns != names:
+    if not seem_named or hasattr(estimator, "feature_names_in_"):
+        return native
+    if frame.columns != names:
         raise InputError(f"Give a data frame with these columns, in this order: {names}.")
-    return frame.to_native()
+    is_pandas = frame.implementation.is_pandas_like()
+    return native.set_axis(range(len(names)), axis=1) if is_pandas else frame.to_numpy()
 
 
 def is_placeholder(name: str) -> bool:

@@ -45,7 +45,7 @@ def plan(
     delta: options.Delta = None,
     rho: options.Rho = None,
     neighbors: options.Relation = "replace-one",
-    rows_per_person: Annotated[int, option("plan rows-per-person")] = 1,
+    rows_per_person: Annotated[int | None, option("plan rows-per-person", min=1)] = None,
     geometry: Annotated[str, option("plan geometry")] = "private",
     table: Annotated[Path | None, option("plan table")] = None,
     spread: Annotated[float | None, option("plan spread")] = None,
@@ -170,7 +170,7 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
 
 
 def _schema(
-    path: Path | None, features: int | None, rows_per_person: int, table: Path | None
+    path: Path | None, features: int | None, rows_per_person: int | None, table: Path | None
 ) -> "Schema":
     from dpcov.data.schema.declared import Numeric
     from dpcov.data.schema.schema import Schema
@@ -178,9 +178,9 @@ def _schema(
 
     if (path is None) == (features is None):
         raise UsageError("Name the table's schema (--schema FILE), or say --features NUMBER.")
-    if rows_per_person < 1:
-        raise UsageError("A person has at least one row.")
     if path is not None:
+        if rows_per_person is not None:
+            raise UsageError("The schema says how many rows a person has: rows_per_person.")
         read = Schema.from_toml(path, complete=True)
         is_open = table is not None and read.patterns
         return read.resolve(open_source(table, read.file).columns) if is_open else read
@@ -188,7 +188,7 @@ def _schema(
         raise UsageError("--features counts the intercept and at least one column.")
     unit = Numeric(lower=-1.0, upper=1.0)
     columns: Any = {f"column {place}": unit for place in range(1, features)}
-    return Schema(columns=columns, rows_per_person=rows_per_person, missing="never")
+    return Schema(columns=columns, rows_per_person=rows_per_person or 1, missing="never")
 
 
 def compare(

@@ -48,6 +48,7 @@ def release(
 ) -> None:
     """Release the second moments of a table once; everything after that costs no privacy."""
     import dpcov
+    from dpcov.data.sources import is_table
     from dpcov.privacy.guarantee import check_neighbors
 
     if dry_run:
@@ -60,6 +61,11 @@ def release(
     _check_account(ledger, no_ledger=no_ledger)
     # Before anything is opened: a typo must not cost the table or the ledger.
     options.check_output(output, data, schema, ledger, key_file)
+    if is_table(output):
+        raise UsageError(
+            f"{output} is called as a table is, and a release is none: end its name in .dpcov. "
+            "Then `dpcov export` writes its matrix as a table."
+        )
     table = _table(options.table_from(data, sql, db, db_env), key_file)
     budget = options.budget_from(epsilon, delta, rho)
     entropy = _entropy(seed, not_private=not_private)

@@ -241,7 +241,7 @@ class _Column:
             yield self._finding("missing", self.missing, n_rows, "rows are missing.")
         if not self.varies:
             yield Finding("constant", values, "one value only: nothing varies. Ignore the column?")
-        elif common > max(_OFTEN * values, 2 * next_common):
+        elif common > max(_OFTEN * values, 2 * next_common) and not isinstance(declared, Boolean):
             yield self._finding("code", common, values, _CODE)
         elif self.outside > _MANY * values:
             words = _OUTSIDE.get(type(declared), _OUT_OF_BOUNDS)
@@ -270,7 +270,10 @@ _CODE = (
 _OUT_OF_BOUNDS = "values are outside of the bounds, and will be moved to them. Is the unit right?"
 _OUTSIDE: dict[type, str] = {
     Categorical: "values are in no category. Are labels spelled as in the data?",
-    Boolean: "values are neither 0 nor 1.",
+    Boolean: (
+        "values are neither 0 nor 1, and are moved to these. Codes such as 1 and 2 are categories: "
+        "declare the column categorical."
+    ),
 }
 _AT_BOUND = (
     "values are at the {} bound. That is right where most have just that value (zeros, 100 %); "

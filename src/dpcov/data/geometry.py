@@ -97,6 +97,12 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             )
         if self.linear is not None:
             n_features = sum(column.kind != "intercept" for column in columns)
+            if len(self.linear.numbers) != n_features:
+                raise SchemaError(
+                    f"The geometry has a linear map of {len(self.linear.numbers)} columns, and the "
+                    f"schema has {n_features}. Use the schema and the groups (by) of the release "
+                    "that it was found in."
+                )
             self.linear.check(n_features, len(columns))
         return tuple(self._applied(column) for column in columns)
 
@@ -104,12 +110,14 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         found = self.columns.get(column.name)
         if found is None:
             return column
+        lower, upper = column.bounds
+        if not lower <= found.center <= upper:
+            raise SchemaError(
+                f"The geometry of '{column.name}' has its center, {found.center:.6g}, outside of "
+                f"the bounds, {lower:.6g} to {upper:.6g}. Is it of another schema?"
+            )
         return replace(
-            column,
-            center=found.center,
-            half_range=found.scale,
-            lower=column.bounds[0],
-            upper=column.bounds[1],
+            column, center=found.center, half_range=found.scale, lower=lower, upper=upper
         )
 
     def in_units(self, unit: float) -> "Geometry":

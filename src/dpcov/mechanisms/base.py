@@ -14,7 +14,7 @@ from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.errors import BudgetError, UsageError
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import NEIGHBORS, Neighbors, Numerics, Promise
+from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, Neighbors, Numerics, Promise, PureDP
 from dpcov.privacy.options import Count, make_plain
 from dpcov.published.statistics import NoisyStatistics
 
@@ -138,8 +138,12 @@ class Mechanism(ABC, Generic[CalibrationT]):
             known = " or ".join(self.relations)
             raise BudgetError(f"{subject} has no guarantee under {problem.neighbors}; use {known}.")
         if not isinstance(budget.promise, self.promises):
-            kinds = ", ".join(kind.__name__ for kind in self.promises)
-            raise BudgetError(f"{subject} cannot honor {budget.promise}; it can promise {kinds}.")
+            kinds = ", or ".join(_IN_WORDS[kind] for kind in self.promises)
+            raise BudgetError(f"{subject} cannot honor {budget.promise}; give it {kinds}.")
+
+
+# What a budget of each kind is made of.
+_IN_WORDS = {PureDP: "epsilon alone", ZCDP: "rho", ApproxDP: "epsilon and delta"}
 
 
 def check_budget(budget: Budget) -> None:

@@ -252,5 +252,7 @@ def checkpoint(
 
 def _declared(schema: Schema | str | Path, data: Any, where: Gathering) -> tuple[Schema, Any]:
     """Read the schema, and write out its patterns by the names of the table; no row is read."""
+    if not isinstance(schema, Schema | str | Path):
+        raise UsageError("schema must be a dpcov.Schema or the path of a schema file.")
     read = schema if isinstance(schema, Schema) else Schema.from_toml(schema, complete=True)
     return where.resolve(read, data)

@@ -1,7 +1,7 @@
 """What several releases of one table promise together.
 
-Contract: the promise holds for everything that was published, also where a later release was
-chosen after looking at the earlier ones; it is rounded to the safe side.
+Contract: the promise holds for everything that was published, also where a later release, but not
+its budget, was chosen after looking at the earlier ones; it is rounded to the safe side.
 
 Every rule is an adaptive composition, as in the ledger (docs/several.md):
 

@@ -179,6 +179,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         errors = zip(self._mean_squares(), wholes, strict=True)
         # Of a target that the noise leaves no variance nothing is explained.
         r2 = [1.0 - error / whole if whole > 0 else np.nan for error, whole in errors]
+        # Errors without bias may be negative where noise is large: nothing is known then.
+        r2 = [x if abs(x) <= 1.0 else np.nan for x in r2]
         return self._summed_up([tables] if self._flat else tables, r2)
 
     def _summed_up(self, tables: list[IntervalTable], r2: list[float]) -> RegressionSummary:

@@ -198,7 +198,14 @@ def _of_weights(schema: Declarations, weights: Weights) -> Iterator[str]:
 
 def _of_names(schema: Declarations) -> list[str]:
     # Two columns can get one name: a category ``a=b`` beside a column ``a=b``.
-    names = Counter(column.name for column in encoded_columns_of(schema))
-    repeated = [name for name, count in names.items() if count > 1]
-    what = "rename a column or a category."
-    return [f"Two encoded columns would be called '{name}'; {what}" for name in repeated]
+    encoded = encoded_columns_of(schema)
+    counts, sources = (
+        Counter(column.name for column in encoded),
+        {column.name: column.source for column in encoded},
+    )
+    return [
+        f"Column '{sources[name]}' and another one would be encoded as '{name}'; rename a column "
+        "or a category."
+        for name, count in counts.items()
+        if count > 1
+    ]
