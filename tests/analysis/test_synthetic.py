@@ -7,7 +7,9 @@ import pytest
 import dpcov
 from dpcov import Boolean, Budget, Categorical, Numeric, Schema
 from dpcov.errors import ReleaseError, UsageError
+from dpcov.published.synthetic import _GRID as GRID
 from dpcov.published.synthetic import Copula
+from dpcov.published.synthetic import _beta_quantiles as beta_quantiles
 from tests.analysis.conftest import released as made_release
 
 SCHEMA = Schema(
@@ -96,3 +98,28 @@ def test_impossible_requests_are_refused(release):
     plain = dpcov.second_moment(rows, norm_bound=3, budget=Budget(rho=1))
     with pytest.raises(ReleaseError):
         plain.sample(5)
+
+
+@pytest.mark.parametrize("upper", [1e2, 1e4, 1e9])
+def test_bounds_that_are_far_too_wide_change_no_row(upper):
+    """Laws are tabulated where values are, and not between the bounds."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(50, 10, size=20_000)
+    rows = pa.table({"x": x, "y": 0.07 * (x - 50) + 0.7 * rng.normal(size=len(x))})
+    columns = {"x": Numeric(lower=0, upper=upper), "y": Numeric(lower=-9, upper=9)}
+    schema = Schema(columns=columns, missing="never")
+    made = made_release(rows, 4, 1, schema=schema, geometry="private")
+    drawn = made.sample(20_000, seed=1).to_pandas()
+    stds = np.sqrt(np.diagonal(made.covariance_matrix()))
+    np.testing.assert_allclose(drawn.std(), stds, rtol=0.05)
+    assert np.all(np.abs(drawn.mean() - made.mean_vector()) < 0.05 * stds)
+    assert abs(drawn.corr().iloc[0, 1] - made.correlation_matrix()[0, 1]) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(0.01, 0.02), (0.5, 0.5), (2, 5), (19, 3e8), (0.3, 1e12), (1e5, 1e9), (3e6, 3e6)]
+)
+def test_quantiles_are_those_of_the_law(a, b):
+    found = np.interp(np.random.default_rng(1).normal(size=400_000), GRID, beta_quantiles(a, b))
+    assert np.mean(found) == pytest.approx(a / (a + b), rel=0.02)
+    assert np.std(found) == pytest.approx(np.sqrt(a * b / (a + b + 1)) / (a + b), rel=0.02)

@@ -20,6 +20,7 @@ from dpcov.data.losses import Losses, LossQuestion
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import DataError
+from dpcov.mechanisms.losses import spread_out
 from dpcov.published.statistics import LOSS_UNITS
 
 LIMIT = 4.0
@@ -132,3 +133,14 @@ def test_the_losses_of_a_table_are_those_of_its_encoded_rows(mapped):
     )
     parts = dask.from_pandas(frame, npartitions=3)
     assert Gathering(engine="dask").answer(parts, encoding, asked) == found
+
+
+@pytest.mark.parametrize("in_l2", [True, False])
+def test_the_limit_counts_that_columns_which_are_alike_lose_together(in_l2):
+    """Along the map rows lose the square of their length; in m equal columns each of them does."""
+    m, noise = 9, 1e-3
+    alike = np.full((m, m), 1.0) + noise * np.eye(m)
+    for covariance, factor in ((np.eye(m), 1.0), (alike, np.sqrt(m) if in_l2 else m)):
+        values, vectors = np.linalg.eigh(covariance)
+        linear = LinearMap.nearest(np.column_stack([np.zeros(m), (vectors / np.sqrt(values)).T]))
+        assert spread_out(linear, in_l2=in_l2) == pytest.approx(factor, rel=0.01)

@@ -406,6 +406,30 @@ def test_a_narrow_column_far_from_zero_is_found_in_pure_epsilon(epsilon):
         assert 0.0025 < spread.scale < 0.02
 
 
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_the_finer_cells_of_a_narrow_column_hold_it_wherever_its_middle_was_drawn(epsilon):
+    """Latitudes of one city: a middle 64 cells off has a radius of more than 64 cells."""
+    n, random = 20_000, np.random.default_rng(3)
+    latitude = (40.75 + 0.044 * random.normal(size=n)) / 90
+    columns = [latitude, *random.normal(size=(5, n)) / 8]
+    names = [SurveyColumn(str(place)) for place in range(6)]
+    asked_of = Problem(n_features=7, neighbors="replace-one", n_rows=n)
+    cost = PureDP(epsilon=Fraction(epsilon, 5) * Fraction(4, 5))
+    for seed in range(10):
+        spread = survey(asked(columns), names, cost, asked_of, SeededEntropy(seed))[0][0]
+        assert 0.5 < spread.scale / latitude.std() < 4
+        assert abs(spread.center - latitude.mean()) < 2 * latitude.std()
+
+
+def test_a_finer_look_that_noise_misled_is_not_taken():
+    """It has less of the budget: what it finds lies in the first radius and is narrower."""
+    first = survey_counts.Alone(survey_counts.Spread(0.1, 0.5), 0.02, N, 0.0, 9.0, None)
+    first = replace(first, finer=survey_counts.Spread(0.1, 0.01))
+    for spread, is_taken in (((0.11, 0.004), True), ((0.11, 0.3), False), ((0.2, 0.004), False)):
+        seen = survey_counts.Seen(survey_counts.Spread(*spread))
+        assert (module._closer(first, seen) is not first) == is_taken
+
+
 def test_coordinates_keep_a_fine_scale():
     """Rows that the finer cells saw were counted as rows at the bounds before."""
     n, random = 50_000, np.random.default_rng(4)

@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpcov.data.geometry import Geometry
+from dpcov.data.linear import LinearMap
 from dpcov.data.losses import Losses, LossQuestion
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost
@@ -58,6 +59,22 @@ def loss_question(
         limit=limit,
         in_l2=isinstance(cost, ZCDP),
     )
+
+
+def spread_out(linear: LinearMap, *, in_l2: bool) -> float:
+    """Norm of what rows lose in columns, over what they lose along the map: 1 at least.
+
+    A direction in which columns are alike is one for the map, and many columns lose in it.  Rows
+    are taken to be long where the map says that they vary most.
+    """
+    _, sizes, directions = np.linalg.svd(linear.matrix[:, 1:])
+    variances = 1 / sizes**2
+    # The smallest are those of noise, which the map takes for variances of rows, too.
+    weights = 1 - variances.min() / variances
+    if not weights.any():
+        return 1.0
+    norms = np.linalg.norm(directions**2, axis=1) if in_l2 else np.ones(len(variances))
+    return max(1.0, float(weights @ (variances * norms) / weights.sum()))
 
 
 def with_losses(

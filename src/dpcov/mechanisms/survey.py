@@ -165,14 +165,21 @@ def survey(
 
 def _closer(alone: Alone, seen: Seen) -> Alone:
     """What finer cells tell of a value; the first look had more budget for what lies far away."""
-    if seen.spread is None:
+    first = alone.finer
+    # Finer cells have less of the budget: what the first look excludes is noise.
+    if seen.spread is None or (
+        first is not None
+        and (
+            seen.spread.scale > first.scale or abs(seen.spread.center - first.center) > alone.radius
+        )
+    ):
         return alone
     if seen.alone is None or seen.alone.is_tail:
         return replace(alone, finer=seen.spread, is_spread=True)
-    if alone.finer is None or seen.alone.others <= 0:
+    if first is None or seen.alone.others <= 0:
         return alone
     # One value after all, beside the middle that was drawn first.
-    if seen.spread.scale < alone.finer.scale:
+    if seen.spread.scale < first.scale:
         return replace(alone, finer=seen.spread)
     return replace(alone, others=seen.alone.others, unsure=seen.alone.unsure)
 

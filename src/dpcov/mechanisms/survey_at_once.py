@@ -112,7 +112,7 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
         # A middle is drawn among half as many cells: most rows may share a value beside it.
         anywhere = replace(spread, scale=min(1.0, far * parts**-0.5))
         # Or the cells are too wide to tell how narrow the column is.
-        finer = cells.around(center, _NARROW, _FINER) if drawn <= near else None
+        finer = cells.around(center, _NARROW, _FINER)
         return Seen(spread, Alone(anywhere, drawn, rows, 0.0, rows / parts, finer, finer=spread))
     if needed <= _AMPLE:
         # The radius leaves out a tail, and rings say where that lies.

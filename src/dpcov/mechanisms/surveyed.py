@@ -35,7 +35,7 @@ from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
-from dpcov.mechanisms.losses import loss_noise, loss_question, with_losses
+from dpcov.mechanisms.losses import loss_noise, loss_question, spread_out, with_losses
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey, weight
 from dpcov.mechanisms.survey_counts import Spread
@@ -305,9 +305,11 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         losses = calibration.losses
         loss_std = 0.0 if losses is None else CountNoise(losses, problem).std(disjoint=True)
         lengths = self._lengths(ask, full, look, calibration.inner, problem, entropy, loss_std)
-        if full.linear is None:
-            # In squared units of what is encoded, whatever the map does to it.
-            lengths = replace(lengths, limit=lengths.limit / self._unit**2)
+        # In squared units of what is encoded, whatever the map does to it.
+        factor = 1 / self._unit**2
+        if full.linear is not None:
+            factor = spread_out(full.linear, in_l2=isinstance(losses, ZCDP))
+        lengths = replace(lengths, limit=lengths.limit * factor)
         return self._shortened(full, lengths).in_units(self._unit), lengths, notes
 
     def _lengths(

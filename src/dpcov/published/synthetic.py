@@ -22,10 +22,11 @@ from dpcov.published.linalg.symmetric import Array, compose, correlation_of, eig
 # Latent numbers on which correlations are adjusted: as many rows as this makes, within limits.
 _TRIAL_VALUES, _TRIAL_ROWS = 4_000_000, (2_000, 20_000)
 _ROUNDS = 12
-# Probabilities at which quantiles are tabulated.
-_GRID = np.linspace(0.0, 1.0, 1025)
-# Keeps means and shares off the ends, where a beta law has no variance.
-_CLEAR_OF_ENDS = 1e-6
+# Normal numbers at whose probabilities quantiles are tabulated: bounds may be far away.
+_GRID = np.linspace(-8.0, 8.0, 2049)
+# A parameter of a beta law from which it is a normal law, and one over the other from which it is a
+# gamma law at one end.
+_NORMAL, _GAMMA = 1e6, 1e7
 
 
 @on_one_thread
@@ -101,13 +102,16 @@ class Copula:
         lowest, largest = self._bounds[:, place]
         width = largest - lowest
         mean, variance = (self._means[place] - lowest) / width, self._variances[place] / width**2
-        mean = float(np.clip(mean, _CLEAR_OF_ENDS, 1 - _CLEAR_OF_ENDS))
-        if variance <= 1e-12:
-            return np.full_like(_GRID, lowest + width * mean)
+        # Closer to an end no law on the bounds has this variance.
+        mean = float(np.clip(mean, variance, 1 - variance))
         widest = mean * (1 - mean)
+        if min(variance, widest) <= 0:
+            return np.full_like(_GRID, lowest + width * mean)
         size = widest / min(variance, 0.98 * widest) - 1
-        table = stats.beta.ppf(_GRID, mean * size, (1 - mean) * size)
-        return np.asarray(lowest + width * np.nan_to_num(table))
+        near = min(mean, 1 - mean)
+        # From the end that is nearer, so that bounds which are far too wide cost no digits.
+        found = _beta_quantiles(near * size, (1 - near) * size)
+        return np.asarray(lowest + width * found if near == mean else largest - width * found[::-1])
 
     def _seen(self, latent: Array) -> Array:
         # Latent normal numbers as encoded values; of categories a row has the first it passes.
@@ -115,7 +119,7 @@ class Copula:
         open_rows, left, source = np.ones(len(latent), dtype=bool), 1.0, ""
         for place, column in enumerate(self.columns):
             if column.kind == "numeric":
-                seen[:, place] = np.interp(levels[:, place], _GRID, self._quantiles[place])
+                seen[:, place] = np.interp(latent[:, place], _GRID, self._quantiles[place])
             else:
                 if column.kind != "category" or column.source != source:
                     open_rows, left, source = np.ones_like(open_rows), 1.0, column.source
@@ -125,6 +129,21 @@ class Copula:
                 seen[:, place] = np.where(taken, column.largest, column.lowest)
                 open_rows, left = open_rows & ~taken, left - share
         return seen
+
+
+def _beta_quantiles(a: float, b: float) -> Array:
+    """Quantiles of a beta law, ``a`` below ``b``, at the normal numbers of the grid."""
+    size = a + b
+    if a > _NORMAL:
+        normal = a / size + np.sqrt(a * b / size) / size * _GRID
+        return np.asarray(np.clip(normal, 0.0, 1.0))
+    is_gamma = b > _GAMMA * a and b > _GAMMA
+    law = stats.gamma(a, scale=1 / size) if is_gamma else stats.beta(a, b)
+    upper = _GRID > 0
+    # Probabilities close to one have few digits.
+    below, above = law.ppf(special.ndtr(_GRID[~upper])), law.isf(special.ndtr(-_GRID[upper]))
+    found = np.nan_to_num(np.concatenate([below, above]), nan=0.0)
+    return np.asarray(np.maximum.accumulate(np.clip(found, 0.0, 1.0)))
 
 
 def _decoded(members: list[tuple[EncodedColumn, Array]], hidden: Any) -> pa.Array:
