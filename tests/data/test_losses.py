@@ -143,4 +143,4 @@ def test_the_limit_counts_that_columns_which_are_alike_lose_together(in_l2):
     for covariance, factor in ((np.eye(m), 1.0), (alike, np.sqrt(m) if in_l2 else m)):
         values, vectors = np.linalg.eigh(covariance)
         linear = LinearMap.nearest(np.column_stack([np.zeros(m), (vectors / np.sqrt(values)).T]))
-        assert spread_out(linear, in_l2=in_l2) == pytest.approx(factor, rel=0.01)
+        assert spread_out(linear.matrix, in_l2=in_l2) == pytest.approx(factor, rel=0.01)

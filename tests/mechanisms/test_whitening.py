@@ -37,7 +37,10 @@ def released(budget, geometry=UNITS, **more):
 
 
 def found(budget, **more):
-    made = released(budget, mechanism="gaussian", **more)
+    # Of moments: all of the budget is the matrix's.
+    terms = {"schema": SCHEMA, "budget": dpcov.Budget(rho=budget), "mechanism": "gaussian"} | more
+    saved = dpcov.checkpoint(ROWS, geometry=UNITS, **terms)
+    made = dpcov.release(saved, entropy=SeededEntropy(1), **terms)
     facts = made.manifest
     return whitening_map(made.statistics, facts.columns, facts.norm_bound, facts.n_rows)
 
@@ -147,7 +150,7 @@ def test_a_file_says_it_all(tmp_path):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"numbers": ((1, 0), (0, 1))}, "5 by 6"),
+        ({"numbers": ((1, 0), (0, 1))}, "a linear map of 2 columns"),
         ({"numbers": tuple((1,) * 6 for _ in range(5))}, "cannot be undone"),
         ({"numbers": tuple((2**60,) * 6 for _ in range(5))}, "too large"),
         ({"exponent": 2_000}, "too large"),

@@ -77,15 +77,36 @@ def test_a_geometry_is_found_and_serves_releases(budget, neighbors):
 def test_the_release_that_follows_states_and_counts_what_scaling_down_takes(tmp_path):
     found = survey(seed=2, coming=Budget(rho="0.001"))
     assert found.lost > 0
+    # It is measured with noise of its own; of saved moments no length can be asked.
     made = release(found)
-    assert made.statistics.lost == found.lost
+    assert made.statistics.lost == pytest.approx(found.lost, rel=0.5)
+    assert release(msgspec.structs.replace(found, lost=0.5)).statistics.lost == made.statistics.lost
+    saved = dpcov.checkpoint(TABLE, schema=SCHEMA, budget=COMING, geometry=found)
+    whole = dpcov.release(saved, schema=SCHEMA, budget=COMING, entropy=SeededEntropy(2))
+    assert whole.statistics.lost == found.lost
     made.save(tmp_path / "r.dpcov")
-    assert release(tmp_path / "r.dpcov").statistics.lost == found.lost
-    whole = release(msgspec.structs.replace(found, lost=0.0))
-    widths = [mean_intervals(each, ["height"], sampling=False) for each in (made, whole)]
-    assert np.ptp([widths[0].lower[0], widths[0].upper[0]]) > np.ptp(
-        [widths[1].lower[0], widths[1].upper[0]]
-    )
+    assert release(tmp_path / "r.dpcov").manifest.norm_bound == found.norm_bound
+
+
+@pytest.mark.parametrize("has_map", [False, True])
+def test_a_table_that_a_geometry_does_not_fit_has_intervals_that_hold(has_map, tmp_path):
+    """Next year's table, or another site: what the old geometry takes of its rows is measured."""
+    moved = TABLE.assign(height=TABLE["height"] + 25, weight=TABLE["weight"] + 25)
+    release("private", output=tmp_path / "first.dpcov")
+    found = tmp_path / "first.dpcov" if has_map else survey()
+    held, plain = [], []
+    for seed in range(8):
+        made = dpcov.release(
+            moved, schema=SCHEMA, budget=COMING, geometry=found, entropy=SeededEntropy(seed)
+        )
+        assert made.statistics.lost > 0.05
+        saved = dpcov.checkpoint(moved, schema=SCHEMA, budget=COMING, geometry=found)
+        blind = dpcov.release(saved, schema=SCHEMA, budget=COMING, entropy=SeededEntropy(seed))
+        for each, kept in ((made, held), (blind, plain)):
+            told = mean_intervals(each, ["height", "weight"], sampling=False)
+            true = moved[["height", "weight"]].mean()
+            kept += list((told.lower <= true) & (true <= told.upper))
+    assert np.mean(held) > 0.9 > np.mean(plain)
 
 
 def test_one_charge_and_none_for_what_follows(tmp_path, ledger):
@@ -104,7 +125,8 @@ def test_one_charge_and_none_for_what_follows(tmp_path, ledger):
     ]
     merged = parts[0].merge(parts[1])
     again = dpcov.release(merged, schema=SCHEMA, budget=COMING, entropy=SeededEntropy(2))
-    assert again.covariance_matrix().tolist() == made.covariance_matrix().tolist()
+    assert again.manifest.columns == made.manifest.columns
+    assert again.covariance_matrix()[0, 0] == pytest.approx(made.covariance_matrix()[0, 0], rel=0.2)
     assert len(ledger.entries("people")) == 2
 
 

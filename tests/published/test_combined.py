@@ -37,6 +37,13 @@ def made(seed, rows=ROWS, *, schema=SCHEMA, rho="0.02", **terms):
     return dpcov.release(rows, schema=schema, budget=budget, entropy=entropy, **terms)
 
 
+def of_moments(seed, rows=ROWS, *, rho="0.02", **terms):
+    """All of the budget is a matrix's: lengths of rows are not asked."""
+    common = {"schema": SCHEMA, "budget": dpcov.Budget(rho=rho), "mechanism": "gaussian"}
+    saved = dpcov.checkpoint(rows, **common, **terms)
+    return dpcov.release(saved, entropy=dpcov.SeededEntropy(seed), **common)
+
+
 def geometry(shift=0.0, factor=1.0):
     scales = {
         name: Scale(center=1.0 + shift, scale=factor * (1 + k)) for k, name in enumerate(NAMES)
@@ -154,8 +161,7 @@ def test_the_stated_noise_is_the_noise(places):
     truth, found, alone = np.cov(ROWS.T.to_numpy(), ddof=0), [], []
     for seed in range(80):
         both = [
-            made(1_000 * k + seed, geometry=rooms[place], mechanism="gaussian")
-            for k, place in enumerate(places)
+            of_moments(1_000 * k + seed, geometry=rooms[place]) for k, place in enumerate(places)
         ]
         one = both[0].combine(both[1])
         units = np.outer(one.half_ranges, one.half_ranges)
@@ -280,7 +286,7 @@ def test_moments_are_those_over_the_values_that_are_present(places):
     found, stated = [], []
     for seed in range(60):
         one, other = (
-            made(1_000 * k + seed, MISSING, rho="1", geometry=rooms[place], mechanism="gaussian")
+            of_moments(1_000 * k + seed, MISSING, rho="1", geometry=rooms[place])
             for k, place in enumerate(places)
         )
         both = one.combine(other)

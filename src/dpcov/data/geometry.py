@@ -46,7 +46,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     ----------
     columns : mapping of str to Scale
     norm_bound : float, optional
-        Longer encoded rows are scaled down to it, but for their intercept; by default none is.
+        Longer encoded rows are scaled down to it, but for their intercept; by default to a length
+        that fits, or of saved moments none.
     linear : LinearMap, optional
         Turns an encoded row, intercept included, into the features that stand beside the intercept
         instead of its own; then a norm bound is needed.

@@ -67,6 +67,11 @@ class Shortening:
     counted: float = 1.0
 
 
+def question(geometry: Geometry) -> HistogramQuestion:
+    """How long rows are in a geometry without a norm bound."""
+    return HistogramQuestion(windows=(Window(0.0, 1.0, CELLS),), watched=True, geometry=geometry)
+
+
 def find_lengths(
     ask: Ask,
     geometry: Geometry,
@@ -77,6 +82,7 @@ def find_lengths(
     n_values: int,
     n_levels: int = 0,
     loss_std: float = 0.0,
+    energy: float | None = None,
 ) -> Shortening:
     """Choose the length at which noise and what is lost cost least together.
 
@@ -94,9 +100,10 @@ def find_lengths(
         Those of them that are levels of categories.
     loss_std : float
         Standard deviation of the noise on sums of losses, in units of their limit.
+    energy : float, optional
+        Squared length per column that is given: what it takes is all that is asked.
     """
-    window = Window(0.0, 1.0, CELLS)
-    answer = ask(HistogramQuestion(windows=(window,), watched=True, geometry=geometry))
+    answer = ask(question(geometry))
     starts = _starts()
     noise = CountNoise(cost, problem)
     sums = np.add.reduceat(answer.counts[0][MISSING + 1 :], starts[:-1])
@@ -106,9 +113,10 @@ def find_lengths(
     std = noise.std(disjoint=True)
     last = last_ring(counts, std, noise.evidence(std, _FALSE_BINS / (len(RUNS) * len(counts))))
     if last is None:
-        return Shortening(USUAL, 0.0, USUAL * n_values)
+        return Shortening(energy or USUAL, geometry.lost, USUAL * n_values)
     # Bins are open above only where rows are as long as can be told.
     middle, ends = (edges[:-1] + np.minimum(edges[1:], 2 * edges[-2])) / 2, edges[1:]
+    ends = ends if energy is None else np.array([energy])
     seen, variances = _expected(counts, std, last, middle)
     whole = max(float(middle @ seen), middle[0])
     beyond = np.maximum(middle - ends[:, None], 0.0)

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpcov.data.geometry import Geometry
-from dpcov.data.linear import LinearMap
+from dpcov.data.linear import FloatMatrix
 from dpcov.data.losses import Losses, LossQuestion
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost
@@ -61,13 +61,13 @@ def loss_question(
     )
 
 
-def spread_out(linear: LinearMap, *, in_l2: bool) -> float:
+def spread_out(matrix: FloatMatrix, *, in_l2: bool) -> float:
     """Norm of what rows lose in columns, over what they lose along the map: 1 at least.
 
-    A direction in which columns are alike is one for the map, and many columns lose in it.  Rows
-    are taken to be long where the map says that they vary most.
+    ``matrix`` is the map's, (p, 1 + p).  A direction in which columns are alike is one for the
+    map, and many columns lose in it.  Rows are taken to be long where the map says that they vary.
     """
-    _, sizes, directions = np.linalg.svd(linear.matrix[:, 1:])
+    _, sizes, directions = np.linalg.svd(matrix[:, 1:])
     variances = 1 / sizes**2
     # The smallest are those of noise, which the map takes for variances of rows, too.
     weights = 1 - variances.min() / variances

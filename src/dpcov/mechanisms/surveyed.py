@@ -73,7 +73,7 @@ _FIRST_LENGTH, _SEEN = 2.0, 0.5
 FIRST = Fraction(1, 10)
 
 # Given where no row is scaled down.
-_ANY_BOUND = 2.0
+ANY_BOUND = 2.0
 
 # What every level adds to the squared intercept, in units of features: what is read of levels, and
 # all means, follow from its products (measured in survey.md).
@@ -246,7 +246,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     ) -> NoisyStatistics:
         """Survey, then ask and draw in the geometry that it gives."""
         if calibration.survey is None:
-            return self.inner.draw(ask.under(None), calibration.inner, problem, entropy)
+            return self.unsurveyed(ask, calibration, problem, entropy)
         geometry, lengths, notes = self.find(ask, calibration, problem, entropy)
         columns, cost, losses = geometry.apply(self.declared), calibration.losses, None
         if cost is not None:
@@ -267,6 +267,15 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             lost=geometry.lost,
             notes=(*made.notes, *notes),
         )
+
+    def unsurveyed(
+        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Draw in the geometry of the bounds."""
+        made: NoisyStatistics = self.inner.draw(
+            ask.under(None), calibration.inner, problem, entropy
+        )
+        return made
 
     def find(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
@@ -294,7 +303,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             linear = self._linear(ask, shortened, calibration.first, problem, entropy)
             # No row is scaled down before lengths are measured.
             full = Geometry(
-                columns=found, linear=linear, norm_bound=None if linear is None else _ANY_BOUND
+                columns=found, linear=linear, norm_bound=None if linear is None else ANY_BOUND
             )
             found_or_not = "was found" if linear is not None else "could not be found"
             notes.append(
@@ -308,7 +317,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         # In squared units of what is encoded, whatever the map does to it.
         factor = 1 / self._unit**2
         if full.linear is not None:
-            factor = spread_out(full.linear, in_l2=isinstance(losses, ZCDP))
+            factor = spread_out(full.linear.matrix, in_l2=isinstance(losses, ZCDP))
         lengths = replace(lengths, limit=lengths.limit * factor)
         return self._shortened(full, lengths).in_units(self._unit), lengths, notes
 
@@ -321,9 +330,10 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         problem: Problem,
         entropy: Entropy,
         loss_std: float,
+        energy: float | None = None,
     ) -> Shortening:
         std, sizes = entry_std(rest, problem), (self._n_features, self._n_levels)
-        return find_lengths(ask, geometry, cost, problem, entropy, std, *sizes, loss_std)
+        return find_lengths(ask, geometry, cost, problem, entropy, std, *sizes, loss_std, energy)
 
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.

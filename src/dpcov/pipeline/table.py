@@ -124,7 +124,8 @@ def release(
         geometry = data.geometry or "schema"
     declared, data = _declared(schema, data, where)
     terms, encoding = plan_table(
-        declared, budget, mechanism, neighbors, n_rows, by, options, geometry, accept_large_delta
+        *(declared, budget, mechanism, neighbors, n_rows, by, options, geometry),
+        *(accept_large_delta, isinstance(data, Checkpoint)),
     )
     if isinstance(data, Checkpoint):
         terms.require_one_question()
@@ -240,7 +241,7 @@ def checkpoint(
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     declared, data = _declared(schema, data, where)
     terms, encoding = plan_table(
-        declared, budget, mechanism, neighbors, n_rows, by, options, geometry
+        *(declared, budget, mechanism, neighbors, n_rows, by, options, geometry), one_question=True
     )
     terms.require_one_question()
     question = terms.mechanism.question(terms.problem(n_rows))

@@ -16,6 +16,7 @@ from dpcov.data.schema.schema import Schema
 from dpcov.errors import UsageError
 from dpcov.mechanisms.auto import Choice, resolve
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.in_geometry import InGeometry
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
@@ -86,8 +87,12 @@ def plan_table(
     options: Mapping[str, Any],
     geometry: Geometry | str | Path,
     accept_large_delta: bool = False,
+    one_question: bool = False,
 ) -> tuple[ReleaseTerms, TableEncoding]:
-    """Decide everything about the release of a table that public numbers decide."""
+    """Decide everything about the release of a table that public numbers decide.
+
+    ``one_question``: whether the table is saved moments, of which no length of rows can be asked.
+    """
     if n_rows is not None and neighbors == "add-remove-one":
         raise UsageError(
             "Under add-remove-one neighbors the number of rows is private; do not state it."
@@ -102,7 +107,10 @@ def plan_table(
             "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
             "schema, or use geometry='schema'."
         )
-    encoding = TableEncoding(schema=schema, grouping=grouping, geometry=known)
+    # Questions say in which geometry they are asked, where rows can be asked several.
+    measured = None if one_question else known
+    stated = known if one_question else None
+    encoding = TableEncoding(schema=schema, grouping=grouping, geometry=stated)
     encoder = encoding.encoder
     groups = () if grouping is None else grouping.names
     problem = Problem(
@@ -115,11 +123,15 @@ def plan_table(
     )
     # Whoever gave a norm bound knows how long rows are.
     surveyed = geometry == "private" and schema.norm_bound is None
+    surveyed |= measured is not None
     shortest_row = 1.0 / encoder.norm_bound if encoder.keeps_intercept and not surveyed else 0.0
     choice = resolve(mechanism, options, problem, budget, shortest_row=shortest_row)
     chosen = choice.make()
+    if surveyed:
+        chosen = Surveyed.of(chosen, schema, encoder)
+        chosen = chosen if measured is None else InGeometry(chosen, measured)
     terms = ReleaseTerms(
-        mechanism=Surveyed.of(chosen, schema, encoder) if surveyed else chosen,
+        mechanism=chosen,
         choice=choice,
         budget=budget,
         neighbors=problem.neighbors,
@@ -132,8 +144,8 @@ def plan_table(
         stated_rows=problem.n_rows,
         groups=groups,
         accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
-        linear=None if known is None else known.linear,
-        lost=0.0 if known is None else known.lost,
+        linear=None if stated is None else stated.linear,
+        lost=0.0 if stated is None else stated.lost,
         geometry_is_private=is_private,
     )
     return terms, encoding

@@ -1,0 +1,113 @@
+"""Draw a mechanism in a geometry that is public already, and measure how long rows are in it.
+
+A table may differ from the one that the geometry was found in: other rows are longer, and scaling
+them down takes more.  How much is asked of the rows themselves.
+
+Privacy
+-------
+Guarantee : the budget, split between one histogram, the losses and the mechanism.
+Neighbors, unit, numerics : as in a survey.
+Private input : a histogram of the lengths of rows, the mechanism's moments in the geometry, and
+    what scaling rows down takes of every column.
+Proof : survey.md, Theorem 7.
+
+Sensitivity
+-----------
+Those of the lengths, of the losses and of the mechanism, one after the other.
+"""
+
+from dataclasses import replace
+from math import sqrt
+
+import msgspec
+
+from dpcov.data.geometry import Geometry
+from dpcov.data.histograms import HistogramQuestion
+from dpcov.data.questions import Ask
+from dpcov.errors import BudgetError
+from dpcov.mechanisms import lengths
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.counts import CountNoise
+from dpcov.mechanisms.lengths import Shortening
+from dpcov.mechanisms.losses import loss_noise, spread_out
+from dpcov.mechanisms.surveyed import ANY_BOUND, LENGTHS, Surveyed, SurveyedCalibration
+from dpcov.mechanisms.whitening import with_map
+from dpcov.noise.entropy import Entropy
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import ZCDP, costs_nothing
+from dpcov.published.statistics import NoisyStatistics
+
+
+class InGeometry(Surveyed):
+    """A mechanism in a public geometry.
+
+    Parameters
+    ----------
+    surveyed : Surveyed
+        The mechanism, as it would find a geometry.
+    known : Geometry
+        Its norm bound, if it has one, is kept; what it takes of these rows is measured.
+    """
+
+    def __init__(self, surveyed: Surveyed, known: Geometry) -> None:
+        parts = surveyed.inner, surveyed.columns, surveyed.declared
+        super().__init__(*parts, surveyed.keeps_intercept)
+        # Refused now if it is not one of these columns.
+        self.known, self._columns = known, known.apply(self.declared)
+        bound = None if known.linear is None else ANY_BOUND
+        self._unbounded = msgspec.structs.replace(known, norm_bound=bound)
+
+    def question(self, problem: Problem) -> HistogramQuestion:  # type: ignore[override]
+        """Lengths of rows."""
+        return lengths.question(self._unbounded)
+
+    def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
+        """Split the budget (survey.md, Theorem 7)."""
+        whole = self.inner.calibrate(problem, budget)
+        if self.columns and not costs_nothing(whole.promise):
+            try:
+                made = self._split(problem, budget, LENGTHS * self._share(problem, budget))
+                assert made.survey is not None
+                CountNoise(made.survey, problem).std(disjoint=True)
+                if made.losses is not None:
+                    loss_noise(made.losses, problem)
+                return made
+            except BudgetError:
+                # So small a part cannot be drawn; the whole budget may be.
+                pass
+        return SurveyedCalibration(
+            promise=whole.promise, noise_multiplier=whole.noise_multiplier, survey=None, inner=whole
+        )
+
+    def unsurveyed(
+        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
+    ) -> NoisyStatistics:
+        """Draw in the geometry as it is; what it took elsewhere is taken for what it takes here."""
+        known = self.known
+        made: NoisyStatistics = self.inner.draw(
+            ask.under(known), calibration.inner, problem, entropy
+        )
+        made = made if known.linear is None else with_map(made, known.linear)
+        bound = known.bound(self._columns)
+        return replace(made, columns=self._columns, norm_bound=bound, lost=known.lost)
+
+    def find(
+        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
+    ) -> tuple[Geometry, Shortening, list[str]]:
+        """The geometry with its norm bound, or one that fits, and what this takes of the rows."""
+        assert calibration.survey is not None
+        losses, bound, linear = calibration.losses, self.known.norm_bound, self.known.linear
+        loss_std = 0.0 if losses is None else CountNoise(losses, problem).std(disjoint=True)
+        energy = None if bound is None else (bound**2 - 1) / self._n_features
+        found = self._lengths(
+            *(ask, self._unbounded, calibration.survey, calibration.inner),
+            *(problem, entropy, loss_std, energy),
+        )
+        if linear is not None:
+            # Mapped features were divided by the unit, losses are of encoded ones.
+            whole = linear.matrix * self._unit
+            factor = self._unit**2 * spread_out(whole, in_l2=isinstance(losses, ZCDP))
+            found = replace(found, limit=found.limit * factor)
+        bound = sqrt(found.energy * self._n_features + 1) if bound is None else bound
+        geometry = msgspec.structs.replace(self.known, norm_bound=bound, lost=found.lost)
+        return geometry, found, [f"lengths of rows were found with {calibration.survey}"]
