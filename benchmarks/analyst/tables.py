@@ -12,6 +12,7 @@ import pandas as pd
 import dpcov
 from benchmarks.data import file_of
 from dpcov import Budget, Categorical, Numeric, Schema, SeededEntropy
+from dpcov.data.geometry import Geometry
 
 NHANES = {
     "age": (0, 120),
@@ -113,14 +114,16 @@ class Table:
         return Schema(columns=columns, missing="never")
 
     def release(self, epsilon: float, seed: int, wide: float = 1.0, **more: Any) -> dpcov.Release:
-        """A seeded release of the rows, in a private geometry unless ``more`` has another."""
-        return dpcov.release(
-            self.frame,
-            schema=self.schema(wide),
-            budget=budget_of(epsilon),
-            entropy=SeededEntropy(seed),
-            **more,
-        )
+        """A seeded release of the rows, in a private geometry unless ``more`` has another.
+
+        In a `Geometry` all of the budget is the matrix's: nothing is asked about its rows.
+        """
+        terms = {"schema": self.schema(wide), "budget": budget_of(epsilon)} | more
+        data = self.frame
+        if isinstance(terms.get("geometry"), Geometry):
+            data = dpcov.checkpoint(data, **terms)
+            del terms["geometry"]
+        return dpcov.release(data, entropy=SeededEntropy(seed), **terms)
 
 
 def _read(directory: Path, name: str) -> pd.DataFrame:

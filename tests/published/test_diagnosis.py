@@ -7,6 +7,7 @@ import pytest
 import dpcov
 from dpcov.published import diagnosis
 from dpcov.published.diagnosis import FALSE_ALARMS, GOOD, diagnose, plus_minus, with_error
+from dpcov.published.summary import told_by_doctor
 from tests.published.mistakes import MISTAKES, TABLES, Mistake, released
 from tests.report.examples import grouped, make, plain
 
@@ -251,3 +252,16 @@ def test_half_widths_are_rounded_up(value):
 )
 def test_numbers_end_with_the_last_digit_that_counts(value, within, written):
     assert with_error(value, within) == written
+
+
+@pytest.mark.parametrize("bound", [2.0, 55.0, 100.0])
+def test_rows_that_a_norm_bound_scales_down_are_remarked_on(bound):
+    """Of arrays nobody but their owner knows how long rows are: the noisy trace tells."""
+    rows = np.random.default_rng(0).normal(50, 10, size=(4_000, 2))
+    budget = dpcov.Budget(epsilon=1, delta="1e-6")
+    entropy = dpcov.SeededEntropy(1)
+    made = dpcov.second_moment(rows, norm_bound=bound, budget=budget, entropy=entropy)
+    found = made.diagnose()
+    remarks, told = found.remarks, " ".join(told_by_doctor(found).split())
+    assert [f"norm_bound, {bound:g}" in remark for remark in remarks] == [True] * (bound < 60)
+    assert all(remark in told for remark in remarks)

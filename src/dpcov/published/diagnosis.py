@@ -44,6 +44,8 @@ UNLISTED, SHORTER = 0.02, 0.25
 MOSTLY = 0.5
 # A smallest spread of more than this part of the bounds is a matter of rows, not of bounds.
 COARSE = 1 / 10
+# Mean squared length of rows over the squared norm bound from which they seem to be scaled down.
+AT_NORM_BOUND = 0.95
 # A level with fewer of the rows is called rare.
 RARE = 0.05
 
@@ -192,7 +194,21 @@ _UNIT = (
 def diagnose(release: BaseRelease, numbers: GroupNumbers | None = None) -> Diagnosis:
     """Judge every column of a release; ``numbers`` are its own where they are known."""
     numbers = numbers or group_numbers(0, "", release)
-    return replace(_diagnosed(release, numbers), remarks=remarks_on(release))
+    found, remarks = _diagnosed(release, numbers), remarks_on(release)
+    if any(column.usable for column in found.columns):
+        remarks = (*remarks, *_as_long_as_the_bound(release))
+    return replace(found, remarks=remarks)
+
+
+def _as_long_as_the_bound(release: BaseRelease) -> tuple[str, ...]:
+    # A schema's bounds say how long rows are; of an array only its owner does.
+    manifest = release.manifest
+    if manifest.schema_toml is not None or np.trace(release.unit.matrix) < AT_NORM_BOUND:
+        return ()
+    return (
+        f"Nearly all rows are as long as norm_bound, {manifest.norm_bound:g}: right if they were "
+        "normalized. Otherwise they were scaled down to it, and norm_bound is too small.",
+    )
 
 
 def _diagnosed(release: BaseRelease, numbers: GroupNumbers) -> Diagnosis:
