@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dpcov.data.layout import FileLayout
     from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
     from dpcov.data.schema.schema import Schema
@@ -59,7 +61,7 @@ __all__ = [
 ]
 
 
-def load(path: str) -> "Release":
+def load(path: "str | Path") -> "Release":
     """Read a release file, refusing damaged, altered or unknown ones."""
     from dpcov.published.release import Release
 

@@ -4,12 +4,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpcov.data.groups import OTHER, Grouping, split_schema
+from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import explain
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError, SchemaError
+from dpcov.published.columns import OTHER
 
 SCHEMA = Schema(columns={"x": Numeric(lower=0, upper=1), "flag": Boolean()})
 

@@ -18,9 +18,9 @@ from dpcov.data.schema.declared import Boolean, Categorical, Codes, Ignored
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import SchemaError
+from dpcov.published.columns import OTHER
 
 # Name of the group of rows whose value is missing or not listed.
-OTHER = "(other)"
 
 
 class Grouping:

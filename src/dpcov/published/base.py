@@ -181,5 +181,5 @@ class BaseRelease(EncodedRelease):
         if squared is None:
             return None
         # What shrinkage gains is taken to be the same share in any coordinates.
-        stretched = self.frame.stretch(self.public_intercept is not None)
+        stretched = self.frame.noise_gain(self.public_intercept is not None)
         return sqrt(max(0.0, squared) * stretched) * self.manifest.norm_bound**2

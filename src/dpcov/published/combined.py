@@ -307,7 +307,7 @@ def _variances(members: Sequence[Member], placed: Sequence[Weighted]) -> list[fl
     errors = correlation_error(*np.array(facts).T)
     unit = reference_of(members).manifest.norm_bound ** -2
     return [
-        _base(member) * each.scale**2 * each.stretch + (more * unit) ** 2
+        _base(member) * each.scale**2 * each.noise_gain + (more * unit) ** 2
         for member, each, more in zip(members, placed, errors - errors.min(), strict=True)
     ]
 

@@ -59,11 +59,16 @@ class Frame:
         rows = places + 1
         return not np.array_equal(self.back[rows], np.eye(len(self.back))[rows])
 
-    def stretch(self, intercept_is_public: bool) -> float:
+    def noise_gain(self, intercept_is_public: bool) -> float:
         """Mean squared norm of isotropic noise in encoded units, relative to that where added."""
         if self.back is None:
             return 1.0
-        metric, d = self.back @ self.back.T, len(self.back)
+        d = len(self.back)
         known = 2 * float(self.back[:, 0] @ self.back[:, 0]) ** 2 if intercept_is_public else 0.0
-        spread = float(np.trace(metric)) ** 2 + float(np.sum(metric**2)) - known
-        return spread / (d * (d + 1) - 2 * intercept_is_public)
+        return (mapped_squares(self.back) - known) / (d * (d + 1) - 2 * intercept_is_public)
+
+
+def mapped_squares(linear: Array) -> float:
+    """E ‖F N F'‖² of symmetric noise N whose variance is 1 off the diagonal and 2 on it."""
+    metric = linear @ linear.T
+    return float(np.trace(metric)) ** 2 + float(np.sum(metric**2))

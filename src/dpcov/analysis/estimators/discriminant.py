@@ -19,11 +19,11 @@ from dpcov.analysis.estimators.fit_rows import Roles, table_of
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import ReleaseError
+from dpcov.published.columns import OTHER
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release
 
 # The group of rows without a listed class; nothing is predicted to belong to it.
-OTHER_GROUP = "(other)"
 
 
 @dataclass(eq=False, repr=False)
@@ -79,7 +79,7 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         return np.unique(np.asarray([] if self.classes is None else list(self.classes)))
 
     def _read(self, release: Release) -> None:
-        names = [name for name in release.group_names if name != OTHER_GROUP]
+        names = [name for name in release.group_names if name != OTHER]
         if not names:
             problem = "This release has no groups. Release again with by=COLUMN, that of classes."
             raise ReleaseError(problem)
@@ -171,8 +171,8 @@ class PrivateLDA(Discriminant):
 
     def _between(self, parts: list[tuple[float, Reading]]) -> Array:
         # Rows without a listed class spread the pooled covariance too.
-        if OTHER_GROUP in self.release_.group_names:
-            parts = [*parts, self._of_class(OTHER_GROUP)]
+        if OTHER in self.release_.group_names:
+            parts = [*parts, self._of_class(OTHER)]
         means = np.array([reading.mean for _, reading in parts])
         spread = (means - self._pooled.mean) / self._pooled.half_ranges
         return np.asarray((spread.T * _shares(parts)) @ spread)

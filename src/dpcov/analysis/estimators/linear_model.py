@@ -36,6 +36,7 @@ from dpcov.analysis.intervals.table import IntervalTable
 from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseError, warn_noise
 from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
+from dpcov.published.columns import INTERCEPT
 from dpcov.published.encoded import noise_of, on_one_thread
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array
@@ -215,7 +216,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     def _findings(self) -> Child:
         goals = [goal.name for goal in self._goals]
         coefficients, intercepts = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
-        names = ["(intercept)", *self.get_encoded_names()]
+        names = [INTERCEPT, *self.get_encoded_names()]
         columns = np.column_stack([intercepts, coefficients]).T.tolist()
         rows = [
             (name_of(name, CELL), *(f"{value:.5g}" for value in row))

@@ -12,7 +12,8 @@ import numpy as np
 
 from dpcov.analysis.features import Coding, Places
 from dpcov.analysis.intervals.law import MomentLaw
-from dpcov.analysis.intervals.table import INTERCEPT, Interval, solve_quadratic
+from dpcov.analysis.intervals.table import Interval, solve_quadratic
+from dpcov.published.columns import INTERCEPT
 from dpcov.published.linalg.symmetric import Array
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from dpcov.markup import CELL, card, el, listing, name_of, shorten
+from dpcov.published.columns import INTERCEPT
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.plots import NAME_LENGTH, new_axes
 
-INTERCEPT = "(intercept)"
 # The variance of a - t b is p - 2 q t + r t**2, from numbers (p, q, r).
 Triple = tuple[float, float, float]
 Pair = tuple[float, float]

@@ -18,7 +18,7 @@ from dpcov.data.cells import plain_cell
 from dpcov.data.layout import FileLayout
 from dpcov.data.transforms import transformed
 from dpcov.errors import SchemaError
-from dpcov.published.columns import EncodedColumn, EncodedKind
+from dpcov.published.columns import INTERCEPT, EncodedColumn, EncodedKind
 
 # ``center``: a missing number is encoded as 0, the middle of its bounds; a missing category as no
 # category.  ``indicator``: the same, and a further 0/1 column says that the value is missing.
@@ -369,7 +369,7 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def encoded_columns_of(schema: Declarations) -> tuple[EncodedColumn, ...]:
     """List the encoded columns of a schema whose bounds are known to be filled in."""
-    columns = [_encoded("(intercept)", "", "intercept")] if schema.intercept else []
+    columns = [_encoded(INTERCEPT, "", "intercept")] if schema.intercept else []
     indicators = schema.indicators
     for name, declared in schema.features.items():
         if isinstance(declared, Categorical):

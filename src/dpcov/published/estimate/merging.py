@@ -13,6 +13,7 @@ import numpy as np
 
 from dpcov.published.estimate.entry_noise import seems_inhabited
 from dpcov.published.estimate.unit import Part, Source, UnitEstimate
+from dpcov.published.frame import mapped_squares
 from dpcov.published.linalg.symmetric import Array, symmetrize
 
 # Variances of neighboring norm shells differ by this factor.
@@ -41,12 +42,12 @@ class Weighted:
         return self.share * self.scale
 
     @property
-    def stretch(self) -> float:
+    def noise_gain(self) -> float:
         """E ‖F N F'‖² over E ‖N‖²: of isotropic noise in the common coordinates, to its own."""
         if self.forth is None:
             return 1.0
-        metric, d = self.forth @ self.forth.T, len(self.forth)
-        return (float(np.trace(metric)) ** 2 + float(np.sum(metric**2))) / (d * (d + 1))
+        d = len(self.forth)
+        return mapped_squares(self.forth) / (d * (d + 1))
 
     def move(self, matrix: Array) -> Array:
         """A matrix in common coordinates, times the share."""
@@ -69,7 +70,7 @@ def merged(members: Sequence[Weighted]) -> UnitEstimate:
         known = [getattr(unit, name) for unit in units]
         if None in known:
             return None
-        squares = (m.factor**2 * m.stretch for m in members)
+        squares = (m.factor**2 * m.noise_gain for m in members)
         return float(sum(s * value for s, value in zip(squares, known, strict=True)))
 
     moved = any(member.forth is not None for member in members)
@@ -119,7 +120,7 @@ def _parts(members: Sequence[Weighted]) -> tuple[Part, ...]:
 
 
 def _moved(part: Part, member: Weighted, place: int, count: int) -> Part:
-    variance = member.factor**2 * member.stretch * part.diagonal_variance
+    variance = member.factor**2 * member.noise_gain * part.diagonal_variance
     trace, trace_variance = part.trace, part.trace_variance
     known = member.forth is None and trace is not None and trace_variance is not None
     return Part(
