@@ -36,6 +36,7 @@ CASES = {
         True,
     ),
     "outside, but no code": ([str(n) for n in range(N)], UNIT, {"outside": 89}, True),
+    "yes and no": (["0", "1", "0"], Numeric(lower=0, upper=1), {"two values": 100}, True),
     "zeros": (["0", "0", "0", "5"], UNIT, {"at lower": 75}, True),
     "constant": (["5"], UNIT, {"constant": 100}, True),
     "mostly missing": (["1", "2", "", "", ""], UNIT, {"missing": 60}, True),

@@ -246,6 +246,8 @@ class _Column:
         elif self.outside > _MANY * values:
             words = _OUTSIDE.get(type(declared), _OUT_OF_BOUNDS)
             yield self._finding("outside", self.outside, values, words)
+        elif isinstance(declared, Numeric) and self.at_lower + self.at_upper == values:
+            yield Finding("two values", values, _TWO_VALUES)
         elif isinstance(declared, Numeric | Date):
             for side, count in (("lower", self.at_lower), ("upper", self.at_upper)):
                 if count > _MOST * values:
@@ -266,6 +268,10 @@ _CORRECT = "Declare it categorical, add missing_codes, say how it is written, or
 _CODE = (
     "values are one and the same number outside of the bounds. Is it a missing code? Then add it "
     "to missing_codes."
+)
+_TWO_VALUES = (
+    "all values are the two bounds. Declare the column boolean, or categorical if they are not 0 "
+    "and 1: fewer rows show a share than a spread."
 )
 _OUT_OF_BOUNDS = "values are outside of the bounds, and will be moved to them. Is the unit right?"
 _OUTSIDE: dict[type, str] = {
