@@ -1,4 +1,5 @@
 import itertools
+import re
 from fractions import Fraction
 
 import msgspec
@@ -457,3 +458,14 @@ def test_intervals_of_a_combination_do_not_depend_on_how_wide_bounds_are():
         found = correlation_intervals(release)
         assert (found.upper - found.lower < 0.4).all()
         assert ((found.lower <= true) & (true <= found.upper)).all()
+
+
+def test_releases_whose_rows_were_scaled_alike_lost_the_same():
+    """Each measures it with noise of its own, which must not decide about their shares."""
+    place = geometry(0.0, 0.4)
+    place = msgspec.structs.replace(place, norm_bound=2.0)
+    pair = [made(seed, rho="5", geometry=place) for seed in (1, 2)]
+    lost = [each.statistics.lost for each in pair]
+    assert min(lost) > 0.05 and lost[0] != lost[1]
+    shares = re.findall(r"(\d+) % of release", " ".join(pair[0].combine(pair[1]).statistics.notes))
+    assert shares == ["50", "50"]

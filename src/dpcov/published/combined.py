@@ -303,13 +303,24 @@ def _with_public_intercept(member: Member, unit: UnitEstimate) -> UnitEstimate:
 def _variances(members: Sequence[Member], placed: Sequence[Weighted]) -> list[float]:
     # Of noise, and of what scaling rows down took from one member and not from others, of entries
     # that are about one in units of the reference.
-    facts = [(member.statistics.lost, member.unit.n_rows) for member in members]
+    facts = [(_lost(member, members), member.unit.n_rows) for member in members]
     errors = correlation_error(*np.array(facts).T)
     unit = reference_of(members).manifest.norm_bound ** -2
     return [
         _base(member) * each.scale**2 * each.noise_gain + (more * unit) ** 2
         for member, each, more in zip(members, placed, errors - errors.min(), strict=True)
     ]
+
+
+def _lost(member: Member, members: Sequence[Member]) -> float:
+    """The part that scaling rows down took of one: the average of all that were scaled alike."""
+    alike = [
+        other.statistics.lost
+        for other in members
+        if other.manifest.norm_bound == member.manifest.norm_bound
+        and same_coordinates(member, other)
+    ]
+    return sum(alike) / len(alike)
 
 
 def _rows(members: Sequence[Member]) -> tuple[float | None, float]:
