@@ -95,8 +95,12 @@ def test_public_rows_are_rehearsed_and_said_to_be(desk):
 
 def test_a_dry_run_reads_nothing_spends_nothing_and_writes_nothing(desk):
     desk.data.unlink()
+    public = desk.folder / "g.toml"
+    public.write_text("[columns]")
     before = sorted(desk.folder.iterdir())
     run = f"release {desk.data} --schema {desk.schema} --rho 0.5 --dry-run"
+    assert "found its geometry itself" in desk.done(f"{run} --rows 3000 --geometry", public)
+    assert desk.run(f"{run} --rows 3000 --geometry absent.dpcov").exit_code not in (0, 1)
     told = desk.done(f"{run} --rows 3000")
     assert "columns can be used" in told
     assert "no data were read" in told

@@ -109,10 +109,18 @@ def _rehearse(
     from dpcov.cli.plan import tell
     from dpcov.data.schema.schema import Schema
     from dpcov.pipeline.plan.rehearsal import Rehearsal
+    from dpcov.pipeline.terms import read_geometry
 
     if rows is None:
         raise UsageError("A dry run reads no rows. Say how many the table has: --rows NUMBER.")
     declared = Schema.from_toml(schema, complete=True)
+    if geometry not in ("schema", "private"):
+        read_geometry(geometry)
+        # Made-up rows do not lie where those of a known geometry do.
+        typer.echo(
+            "Rehearsed as if the release found its geometry itself, which costs a little more."
+        )
+        geometry = "private"
     terms: Any = {"neighbors": neighbors, "geometry": geometry, "options": chosen}
     tell(Rehearsal(schema=declared, n_rows=rows, **terms), budget)
 

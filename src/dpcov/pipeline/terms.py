@@ -101,7 +101,7 @@ def plan_table(
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
     known, is_private = None, True
     if geometry not in ("schema", "private"):
-        known, is_private = _read_geometry(geometry)
+        known, is_private = read_geometry(geometry)
     if known is not None and schema.norm_bound is not None:
         raise UsageError(
             "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
@@ -151,7 +151,7 @@ def plan_table(
     return terms, encoding
 
 
-def _read_geometry(geometry: Geometry | str | Path) -> tuple[Geometry, bool]:
+def read_geometry(geometry: Geometry | str | Path) -> tuple[Geometry, bool]:
     """A public geometry, and whether what it was found with was not seeded."""
     if not isinstance(geometry, Geometry | str | Path):
         raise UsageError("geometry must be 'schema', 'private', the path of a file or a Geometry.")
