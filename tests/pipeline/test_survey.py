@@ -80,7 +80,8 @@ def test_the_release_that_follows_states_and_counts_what_scaling_down_takes(tmp_
     # It is measured with noise of its own; of saved moments no length can be asked.
     made = release(found)
     assert made.statistics.lost == pytest.approx(found.lost, rel=0.5)
-    assert release(msgspec.structs.replace(found, lost=0.5)).statistics.lost == made.statistics.lost
+    # Few rows that hold much may not show: what was known before is the least.
+    assert release(msgspec.structs.replace(found, lost=0.5)).statistics.lost == 0.5
     saved = dpcov.checkpoint(TABLE, schema=SCHEMA, budget=COMING, geometry=found)
     whole = dpcov.release(saved, schema=SCHEMA, budget=COMING, entropy=SeededEntropy(2))
     assert whole.statistics.lost == found.lost

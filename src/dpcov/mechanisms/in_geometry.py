@@ -46,7 +46,8 @@ class InGeometry(Surveyed):
     surveyed : Surveyed
         The mechanism, as it would find a geometry.
     known : Geometry
-        Its norm bound, if it has one, is kept; what it takes of these rows is measured.
+        Its norm bound, if it has one, is kept; what it takes of these rows is measured, and is
+        stated as no less than it took where the geometry was found.
     """
 
     def __init__(self, surveyed: Surveyed, known: Geometry) -> None:
@@ -109,5 +110,7 @@ class InGeometry(Surveyed):
             factor = self._unit**2 * spread_out(whole, in_l2=isinstance(losses, ZCDP))
             found = replace(found, limit=found.limit * factor)
         bound = sqrt(found.energy * self._n_features + 1) if bound is None else bound
-        geometry = msgspec.structs.replace(self.known, norm_bound=bound, lost=found.lost)
+        # Few rows that hold much may not show for so little: of the same table more is known.
+        lost = max(self.known.lost, found.lost)
+        geometry = msgspec.structs.replace(self.known, norm_bound=bound, lost=lost)
         return geometry, found, [f"lengths of rows were found with {calibration.survey}"]
