@@ -153,7 +153,7 @@ def survey(
     seed: Annotated[int | None, option("release seed")] = None,
     not_private: Annotated[bool, option("release not-private")] = False,
 ) -> None:
-    """Find centers and scales of columns once; releases that use them pay for matrices only."""
+    """Find centers and scales of columns once; releases that use them need no survey."""
     import dpcov
     from dpcov.privacy.guarantee import check_neighbors
 
