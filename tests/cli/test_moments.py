@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpcov import Ledger, Release
+from dpcov import Budget, Ledger, Release
+from dpcov import checkpoint as gathered
 from dpcov.cli.main import app
+from dpcov.data.vault import Key
 
 SCHEMA = """
 [columns.x0]
@@ -85,6 +87,12 @@ def test_mistakes_are_refused_before_anything_is_read(folder):
     # Gathered anew, it has another random number.
     assert checkpoint("jan.csv feb.csv", "again.moments").exit_code == 0
     refused(dpcov("moments merge all.moments again.moments --key k -o b.moments"), "twice", code=4)
+    # Names that are given in Python may repeat.
+    key, terms = Key.from_file("k"), {"schema": "schema.toml", "budget": Budget(rho="0.5")}
+    for name in ("jan", "feb"):
+        gathered(f"{name}.csv", **terms).save(f"{name}.moments", key)
+    merged = dpcov("moments merge jan.moments feb.moments --key k -o c.moments")
+    assert merged.exit_code == 0, merged.output
 
 
 def test_saved_moments_need_their_key_and_tables_none(folder):

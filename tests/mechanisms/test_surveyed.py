@@ -368,6 +368,16 @@ def test_lengths_in_a_public_geometry_and_losses_are_paid(budget, monkeypatch):
         assert parts.noise_multiplier < parts.inner.noise_multiplier
 
 
+@pytest.mark.parametrize("bound", [None, np.sqrt(2.0), 9.0])
+def test_where_no_row_can_be_long_nothing_is_lost(bound):
+    """Public, by the bounds: noise on losses that are zero would be given back."""
+    rows = pd.DataFrame({"x": RNG.uniform(size=N)})
+    unit = dpcov.Schema(columns={"x": dpcov.Numeric(lower=0, upper=1)}, missing="never")
+    given = {"schema": unit, "budget": BUDGET, "entropy": SeededEntropy(1)}
+    made = dpcov.release(rows, geometry=Geometry(columns={}, norm_bound=bound), **given)
+    assert made.statistics.losses is None and made.statistics.lost == 0
+
+
 def test_few_rows_of_many_columns_show_how_they_go_together():
     """No column shows by itself; zeros for all correlations have an error of one by definition."""
     rng, count = np.random.default_rng(3), 60

@@ -113,8 +113,10 @@ def merge(
 
 
 def _refuse_gathered_twice(counted: Iterable[str], others: Iterable[str]) -> None:
-    # Parts have other random numbers if a file is gathered again; their paths are the same.
-    for path in sorted(set(counted) & set(others)):
+    # Parts have other random numbers if a file is gathered again; their paths are the same.  Names
+    # that are given in Python may repeat.
+    again = {path for path in set(counted) & set(others) if Path(path).is_absolute()}
+    for path in sorted(again):
         raise DataError(
             f"A file {Path(path).name} at the same place was gathered into two of these files: its "
             "rows would count twice. Leave one file out; if these are two tables on two machines, "

@@ -20,8 +20,6 @@ from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import SchemaError
 from dpcov.published.columns import OTHER
 
-# Name of the group of rows whose value is missing or not listed.
-
 
 class Grouping:
     """Rows grouped by a column with public categories; the last name is :data:`OTHER`."""

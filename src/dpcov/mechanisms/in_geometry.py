@@ -21,12 +21,13 @@ from math import sqrt
 
 import msgspec
 
-from dpcov.data.geometry import Geometry
+from dpcov.data.geometry import Geometry, longest_row
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms import lengths
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.cost import Cost
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.lengths import Shortening
 from dpcov.mechanisms.losses import loss_noise, spread_out
@@ -55,6 +56,8 @@ class InGeometry(Surveyed):
         super().__init__(*parts, surveyed.keeps_intercept)
         # Refused now if it is not one of these columns.
         self.known, self._columns = known, known.apply(self.declared)
+        # It is rounded up.
+        self._longest = longest_row(self._columns) * (1 - 1e-9)
         bound = None if known.linear is None else ANY_BOUND
         self._unbounded = msgspec.structs.replace(known, norm_bound=bound)
 
@@ -65,7 +68,8 @@ class InGeometry(Surveyed):
     def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
         """Split the budget (survey.md, Theorem 7)."""
         whole = self.inner.calibrate(problem, budget)
-        if self.columns and not costs_nothing(whole.promise):
+        asks = self.columns and (self.known.norm_bound is None or self._scales_down(self.known))
+        if asks and not costs_nothing(whole.promise):
             try:
                 made = self._split(problem, budget, LENGTHS * self._share(problem, budget))
                 assert made.survey is not None
@@ -79,6 +83,14 @@ class InGeometry(Surveyed):
         return SurveyedCalibration(
             promise=whole.promise, noise_multiplier=whole.noise_multiplier, survey=None, inner=whole
         )
+
+    def _scales_down(self, geometry: Geometry) -> bool:
+        # Whether any row can be longer than the norm bound: public, by the bounds of the columns.
+        return geometry.linear is not None or geometry.bound(self._columns) < self._longest
+
+    def losses_cost(self, calibration: SurveyedCalibration, geometry: Geometry) -> Cost | None:
+        """None where no row can lose anything."""
+        return calibration.losses if self._scales_down(geometry) else None
 
     def unsurveyed(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
@@ -113,4 +125,6 @@ class InGeometry(Surveyed):
         # Few rows that hold much may not show for so little: of the same table more is known.
         lost = max(self.known.lost, found.lost)
         geometry = msgspec.structs.replace(self.known, norm_bound=bound, lost=lost)
+        if not self._scales_down(geometry):
+            geometry = msgspec.structs.replace(geometry, lost=0.0)
         return geometry, found, [f"lengths of rows were found with {calibration.survey}"]

@@ -248,7 +248,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         if calibration.survey is None:
             return self.unsurveyed(ask, calibration, problem, entropy)
         geometry, lengths, notes = self.find(ask, calibration, problem, entropy)
-        columns, cost, losses = geometry.apply(self.declared), calibration.losses, None
+        columns, losses = geometry.apply(self.declared), None
+        cost = self.losses_cost(calibration, geometry)
         if cost is not None:
             losses = loss_question(geometry, self.declared, cost, lengths.limit)
         asked = ask.under(geometry, losses)
@@ -267,6 +268,10 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             lost=geometry.lost,
             notes=(*made.notes, *notes),
         )
+
+    def losses_cost(self, calibration: SurveyedCalibration, geometry: Geometry) -> Cost | None:
+        """What is paid for losses in a geometry; None where they are not asked."""
+        return calibration.losses
 
     def unsurveyed(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy

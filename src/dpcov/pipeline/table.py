@@ -76,7 +76,8 @@ def release(
     geometry : "private", "schema", path or Geometry, default="private"
         Centers and scales in which noise is added: found privately for a tenth of the budget (a
         fifth in pure epsilon), so that bounds may be as wide as possible; those of the bounds; or
-        those of a TOML file or of an earlier release (``.dpcov``).  Bounds stay where rows are too
+        those of a TOML file or of an earlier release (``.dpcov``), in which a twentieth of the
+        budget says how long rows are.  Bounds stay where rows are too
         few for columns to show, for a schema with a norm bound, and for saved moments.
     accept_large_delta : bool, default=False
         Insist on a delta of one over the number of rows or more, or above 1e-3 where that number

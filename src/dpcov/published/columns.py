@@ -18,7 +18,7 @@ Scale = Annotated[float, msgspec.Meta(ge=SMALLEST_SCALE, le=LARGEST_SCALE)]
 NormBound = Annotated[float, msgspec.Meta(ge=SMALLEST_BOUND, le=LARGEST_BOUND)]
 Center = Annotated[float, msgspec.Meta(ge=-2 * LARGEST_SCALE, le=2 * LARGEST_SCALE)]
 
-# What the encoded intercept is called, and the group of rows whose group is not listed.
+# What the encoded intercept is called, and the group of rows whose group is missing or not listed.
 INTERCEPT, OTHER = "(intercept)", "(other)"
 
 EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]

@@ -102,7 +102,8 @@ class Copula:
         lowest, largest = self._bounds[:, place]
         width = largest - lowest
         mean, variance = (self._means[place] - lowest) / width, self._variances[place] / width**2
-        # Closer to an end no law on the bounds has this variance.
+        # No law on the bounds has a larger one; closer to an end none has this one.
+        variance = min(variance, 0.25)
         mean = float(np.clip(mean, variance, 1 - variance))
         widest = mean * (1 - mean)
         if min(variance, widest) <= 0:

@@ -288,6 +288,9 @@ def test_types_that_somebody_declared_are_taken(session_of_files, tmp_path):
         session.range(3).write.format(kind).save(str(tmp_path / kind))
     session.read.parquet(str(tmp_path / "parquet")).createOrReplaceTempView("typed")
     with_ctes = "WITH g AS (SELECT id FROM typed) SELECT x.id FROM g x JOIN g y USING (id)"
+    if session.version >= "4.1":
+        again = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 4) FROM r"
+        refuse_guessed_types(session.sql(again))
     for frame in (
         *(session.read.csv(csv, header=True), session.read.schema("a INT, b INT").csv(csv)),
         *(session.read.orc(str(tmp_path / "orc")), session.table("typed"), session.sql(with_ctes)),

@@ -23,8 +23,6 @@ from dpcov.published.columns import OTHER
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release
 
-# The group of rows without a listed class; nothing is predicted to belong to it.
-
 
 @dataclass(eq=False, repr=False)
 class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]

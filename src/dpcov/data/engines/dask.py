@@ -111,9 +111,14 @@ def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:
     part = part.set_axis([str(label) for label in part.columns], axis=1)
     for name, dtype in declared.items():
         if not _is_of(part[name].dtype, dtype):
+            known = (
+                "Let Dask know its categories (.categorize(columns=[...])), or leave it as it was."
+                if dtype.name == "category"
+                else "Convert it in all partitions, for example with astype."
+            )
             raise DataError(
                 f"Column '{name}' has another type in a partition than the data frame declares. "
-                "Convert it in all partitions, for example with astype."
+                f"{known}"
             )
         if dtype.name == "object":
             part = part.assign(**{name: part[name].astype(object)})

@@ -17,7 +17,7 @@ _GUESSES_FOLDERS = "spark.sql.sources.partitionColumnTypeInference.enabled"
 # Leaves of plans that read no files, or those of a catalog.
 _TYPED_LEAVES = {
     *("LogicalRDD", "ExternalRDD", "LocalRelation", "Range", "OneRowRelation"),
-    *("HiveTableRelation", "CTERelationRef"),
+    *("HiveTableRelation", "CTERelationRef", "UnionLoopRef"),
 }
 # Formats of files, and tables of databases, in both of Spark's interfaces.
 _TYPED_SOURCES = re.compile(
