@@ -76,6 +76,11 @@ def test_missing_columns_are_named_but_those_found_are_not(tmp_path):
     for count, end in ((10, "'y9'."), (11, "'y9' and 1 more."), (30, "'y9' and 20 more.")):
         told = refusal(np.eye(3), {f"y{i}": "number" for i in range(count)})
         assert told.endswith(f"{end} The columns of an array are called x0 to x2.")
+    # How many fields the first of some rows has is not told.
+    (tmp_path / "a.jsonl").write_text('{"x0": 1, "x1": 2}\n{"x0": 3}\n')
+    assert refusal(tmp_path / "a.jsonl", {"age": "number"}).endswith(
+        "lacks these columns, which the schema names: 'age'."
+    )
 
 
 @pytest.mark.parametrize(

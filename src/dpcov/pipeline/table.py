@@ -77,8 +77,8 @@ def release(
         Centers and scales in which noise is added: found privately for a tenth of the budget (a
         fifth in pure epsilon), so that bounds may be as wide as possible; those of the bounds; or
         those of a TOML file or of an earlier release (``.dpcov``), in which a twentieth of the
-        budget says how long rows are.  Bounds stay where rows are too
-        few for columns to show, for a schema with a norm bound, and for saved moments.
+        budget says how long rows are.  Bounds stay where rows are too few for columns to show, for
+        a schema with a norm bound, and for saved moments.
     accept_large_delta : bool, default=False
         Insist on a delta of one over the number of rows or more, or above 1e-3 where that number
         is private.

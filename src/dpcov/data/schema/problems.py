@@ -199,10 +199,8 @@ def _of_weights(schema: Declarations, weights: Weights) -> Iterator[str]:
 def _of_names(schema: Declarations) -> list[str]:
     # Two columns can get one name: a category ``a=b`` beside a column ``a=b``.
     encoded = encoded_columns_of(schema)
-    counts, sources = (
-        Counter(column.name for column in encoded),
-        {column.name: column.source for column in encoded},
-    )
+    counts = Counter(column.name for column in encoded)
+    sources = {column.name: column.source for column in encoded}
     return [
         f"Column '{sources[name]}' and another one would be encoded as '{name}'; rename a column "
         "or a category."

@@ -87,9 +87,9 @@ class Source(ABC):
         hint = " Check capitals and blanks." if similar else ""
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
         listed = ", ".join(f"'{column}'" for column in missing[:10]) + more
-        if self.columns == number_names(len(self.columns)):
+        # Names that were read from a row are neither told nor counted.
+        if self.names_columns and self.columns == number_names(len(self.columns)):
             hint = f" The columns of an array are called x0 to x{len(self.columns) - 1}."
-        # Names that were read from a row are not counted, either.
         held = f"has {len(self.columns)} columns, but not" if self.names_columns else "lacks"
         raise DataError(
             f"'{self.name}' {held} these columns, which the schema names: {listed}.{hint}"

@@ -26,9 +26,9 @@ _TEXTS = re.compile(r"'((?:[^']|'')*)'|\"((?:[^\"]|\"\")*)\"")
 _FOLDER = re.compile(r"(?:^|[/\\])[^/\\=]+=[^/\\]*[/\\]")
 
 _GUESSED = (
-    "DuckDB guesses types from the rows of CSV and JSON files and of pandas frames, so that one "
-    "row could change how all others are read. Of {readers} it is not known that they do not. Give "
-    "dpcov the file or the frame itself, or make a table with declared types of it first."
+    "The query reads with {readers}. DuckDB guesses types from the rows of CSV and JSON files and "
+    "of pandas frames, so that one row could change how all others are read; other readers may do "
+    "so. Give dpcov the file or the frame itself, or make a table with declared types of it first."
 )
 _IN_FOLDERS = (
     "DuckDB would guess the type of the values in folder names (key=value) from all folders. "
