@@ -80,9 +80,7 @@ class InGeometry(Surveyed):
             except BudgetError:
                 # So small a part cannot be drawn; the whole budget may be.
                 pass
-        return SurveyedCalibration(
-            promise=whole.promise, noise_multiplier=whole.noise_multiplier, survey=None, inner=whole
-        )
+        return SurveyedCalibration.unsurveyed(whole)
 
     def _scales_down(self, geometry: Geometry) -> bool:
         # Whether any row can be longer than the norm bound: public, by the bounds of the columns.

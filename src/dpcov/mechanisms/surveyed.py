@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -96,6 +96,12 @@ class SurveyedCalibration(Calibration):
     losses: Cost | None = None
     inner: Calibration
 
+    @classmethod
+    def unsurveyed(cls, whole: Calibration) -> Self:
+        """That of a mechanism which has all of the budget."""
+        multiplier = whole.noise_multiplier
+        return cls(promise=whole.promise, noise_multiplier=multiplier, survey=None, inner=whole)
+
 
 class Surveyed(Mechanism[SurveyedCalibration]):
     """A mechanism in a geometry that is found privately first.
@@ -168,9 +174,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                 loss_noise(made.losses, problem)
             if pays(of_columns, self.columns, problem):
                 return made
-        return SurveyedCalibration(
-            promise=whole.promise, noise_multiplier=whole.noise_multiplier, survey=None, inner=whole
-        )
+        return SurveyedCalibration.unsurveyed(whole)
 
     @property
     def _n_features(self) -> int:
