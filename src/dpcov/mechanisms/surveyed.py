@@ -39,7 +39,7 @@ from dpcov.mechanisms.losses import loss_noise, loss_question, spread_out, with_
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey, weight
 from dpcov.mechanisms.survey_counts import Spread
-from dpcov.mechanisms.whitening import RESOLVED, whitening_map, with_map
+from dpcov.mechanisms.whitening import whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
@@ -71,6 +71,10 @@ _FIRST_LENGTH, _SEEN = 2.0, 0.5
 
 # Part of the budget for a first matrix, from which the linear map of the geometry follows.
 FIRST = Fraction(1, 10)
+
+# Largest eigenvalue of its noise, on correlations, with which it is worth that: this one, or this
+# part of the sum of all, since few directions hold much of what many columns do (survey.md).
+_RESOLVED, _RESOLVED_PART = 1.0, 1 / 8
 
 # Given where no row is scaled down.
 ANY_BOUND = 2.0
@@ -411,7 +415,7 @@ def _resolves(first: Calibration | None, problem: Problem, n_features: int) -> b
     if first is None or problem.n_rows is None:
         return first is not None
     std = entry_std(first, problem) * (USUAL * n_features + 1) / problem.n_rows
-    return 2 * sqrt(n_features) * std <= RESOLVED
+    return 2 * sqrt(n_features) * std <= max(_RESOLVED, _RESOLVED_PART * n_features)
 
 
 def _together(inner: Calibration, cost: Cost, promise: Promise) -> Fraction | None:

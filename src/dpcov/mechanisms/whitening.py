@@ -31,8 +31,6 @@ _BETTER = 0.95
 # Deviations of noise that a mean is told from zero by.
 _HIDDEN = 4.0
 
-RESOLVED = 1.0
-"""Eigenvalues of noise on correlations up to which a first matrix is worth its cost."""
 
 
 def with_map(statistics: NoisyStatistics, linear: LinearMap) -> NoisyStatistics:
