@@ -61,8 +61,8 @@ def test_shares_are_known_better_and_correlations_as_well(monkeypatch):
 @pytest.fixture(scope="module", params=["map", "no map"])
 def geometry(request):
     made = release(1)
-    # Hardly any row is longer: its bound is that of mapped rows.
-    found = Geometry.of(made.manifest.columns, 2 * made.manifest.norm_bound)
+    # Few rows are longer: its bound is that of rows around their shares.
+    found = Geometry.of(made.manifest.columns, 1.35 * made.manifest.norm_bound)
     if request.param == "map":
         linear = np.eye(3 + len(LEVELS))[:, 1:]
         linear[1, 1] = 0.5
@@ -78,7 +78,7 @@ def test_rows_and_reach_are_the_same_in_other_units(geometry):
         release(2, geometry=each, budget=budget) for each in (geometry, geometry.in_units(3.0))
     )
     assert other.manifest.norm_bound < one.manifest.norm_bound / 2
-    np.testing.assert_allclose(other.correlation_matrix(), one.correlation_matrix(), atol=5e-3)
+    np.testing.assert_allclose(other.correlation_matrix(), one.correlation_matrix(), atol=7e-3)
     rows = TABLE.head(200).assign(size=np.linspace(-20, 20, 200), where="t")
     first, second = (
         PrivateRidge.from_release(each, target="other", alpha=1e-6).predict(rows)
@@ -98,15 +98,14 @@ def test_a_map_that_rounding_would_make_singular_keeps_its_unit(geometry, monkey
     assert (geometry.in_units(3.0) is geometry) == (geometry.linear is not None)
 
 
-@pytest.mark.parametrize("has_map", [True, False])
-def test_losses_are_counted_as_far_in_other_units(has_map, monkeypatch):
-    if not has_map:
+@pytest.mark.parametrize("follows_correlations", [True, False])
+def test_losses_are_counted_as_far_in_other_units(follows_correlations, monkeypatch):
+    if not follows_correlations:
         monkeypatch.setattr(surveyed.Surveyed, "_with_first", lambda *given: None)
     budget = dpcov.Budget(epsilon=4, delta="1e-6")
     made = release(3, budget=budget)
     monkeypatch.setattr(surveyed, "_PER_LEVEL", 0.0)
     plain = release(3, budget=budget)
-    assert (made.statistics.linear_exponent is not None) == has_map
     assert made.manifest.norm_bound < plain.manifest.norm_bound
     # Of one row at most, in squared units of the column.
     most, plain_most = (

@@ -20,6 +20,7 @@ from math import sqrt
 from typing import Any, Self
 
 import msgspec
+import numpy as np
 
 from dpcov.data.encode import Encoder
 from dpcov.data.geometry import Geometry, Scale
@@ -39,7 +40,7 @@ from dpcov.mechanisms.losses import loss_noise, loss_question, spread_out, with_
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey, weight
 from dpcov.mechanisms.survey_counts import Spread
-from dpcov.mechanisms.whitening import whitening_map, with_map
+from dpcov.mechanisms.whitening import centering_map, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
@@ -297,14 +298,20 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         assert calibration.survey is not None
         costs = part_of(calibration.survey, 1 - LENGTHS), part_of(calibration.survey, LENGTHS)
         spreads = survey(ask, self.columns, costs[0], problem, entropy)
-        found = self._scales(dict(zip(self.columns, spreads, strict=True)))
+        by_name = {column.name: each for column, each in zip(self.columns, spreads, strict=True)}
+        found = self._scales(by_name)
         notes = [f"centers and scales of the columns were found with {calibration.survey}"]
-        full, first_look = Geometry(columns=found), Fraction(0)
+        full, first_look = self._centered(Geometry(columns=found), by_name), Fraction(0)
         if calibration.first is not None:
             energies = []
             for column, of_levels in zip(self.columns, spreads, strict=True):
-                # Yes or no is one feature around its mean.
-                energies += [1.0] if column.boolean else [each.energy for each in of_levels]
+                # Yes or no is one feature around its mean, and so are levels.
+                around = column.categories > 0 and full.linear is not None
+                energies += (
+                    [1.0]
+                    if column.boolean
+                    else [each.energy * (1 - around * each.center) for each in of_levels]
+                )
             if sum(energy > 0 for energy in energies) >= _SEEN * len(energies):
                 # How long most rows are follows; of longer ones the map need not know all.
                 usual = Shortening(_FIRST_LENGTH * sum(energies) / self._n_features, 0.0)
@@ -314,10 +321,9 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                 usual = self._lengths(ask, full, look, calibration.first, problem, entropy, 0.0)
             shortened = self._shortened(full, usual)
             linear = self._linear(ask, shortened, calibration.first, problem, entropy)
-            # No row is scaled down before lengths are measured.
-            full = Geometry(
-                columns=found, linear=linear, norm_bound=None if linear is None else ANY_BOUND
-            )
+            if linear is not None:
+                # No row is scaled down before lengths are measured.
+                full = Geometry(columns=found, linear=linear, norm_bound=ANY_BOUND)
             found_or_not = "was found" if linear is not None else "could not be found"
             notes.append(
                 f"a linear map that takes correlations out {found_or_not} with "
@@ -366,12 +372,27 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         first = drawn_by.draw(ask.under(geometry), calibration, together, entropy)
         columns = geometry.apply(self.declared)
         bound = geometry.bound(columns)
-        return whitening_map(first, columns, bound, problem.n_rows, self.keeps_intercept)
+        return whitening_map(
+            first, columns, bound, problem.n_rows, self.keeps_intercept, geometry.linear
+        )
 
-    def _scales(self, found: dict[SurveyColumn, list[Spread]]) -> dict[str, Scale]:
+    def _centered(self, geometry: Geometry, found: dict[str, list[Spread]]) -> Geometry:
+        """With levels around their shares, as numbers are around their centers."""
+        if not (self.keeps_intercept and self._n_levels):
+            return geometry
+        levels = {name: iter(spreads) for name, spreads in found.items()}
+        middles = [
+            next(levels[each.source]).center / each.half_range if each.kind == "category" else 0.0
+            for each in geometry.apply(self.declared)
+            if each.kind != "intercept"
+        ]
+        linear = centering_map(np.array(middles))
+        return msgspec.structs.replace(geometry, linear=linear, norm_bound=ANY_BOUND)
+
+    def _scales(self, found: dict[str, list[Spread]]) -> dict[str, Scale]:
         scales: dict[str, Scale] = {}
-        for column, spreads in found.items():
-            encoded = [each for each in self.declared if each.source == column.name]
+        for name, spreads in found.items():
+            encoded = [each for each in self.declared if each.source == name]
             for place, each in enumerate(encoded):
                 if each.kind == "missing":
                     scales[each.name] = Scale(center=0.0, scale=_INDICATOR)

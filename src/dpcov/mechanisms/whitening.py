@@ -32,7 +32,6 @@ _BETTER = 0.95
 _HIDDEN = 4.0
 
 
-
 def with_map(statistics: NoisyStatistics, linear: LinearMap) -> NoisyStatistics:
     """The statistics of rows that were mapped, with the map."""
     numbers = np.array(linear.numbers, dtype=np.int64)
@@ -46,6 +45,7 @@ def whitening_map(
     bound: float,
     n_rows: int | None,
     keeps_intercept: bool = False,
+    centered_by: LinearMap | None = None,
 ) -> LinearMap | None:
     """With D the spreads and R the correlations, ``D ((R + edge I)/(1 + edge))^-1/2 D^-1 (x - m)``.
 
@@ -62,6 +62,8 @@ def whitening_map(
         Public number of rows, None where the matrix has a noisy one.
     keeps_intercept : bool
         Whether every row carries its intercept whole, so that its moment is known.
+    centered_by : LinearMap, optional
+        A :func:`centering_map` of the rows. Levels stay around what it takes from them.
 
     Returns
     -------
@@ -102,10 +104,19 @@ def whitening_map(
         # no longer by it, and what is zero in all rows takes no time.
         hidden = np.abs(mean) <= _HIDDEN * sqrt(noise.off_diagonal)
         hidden[values] = False
-        matrix = np.column_stack([-matrix @ np.where(hidden, 0.0, mean), matrix])
+        middles = np.where(hidden, 0.0, mean)
+        if centered_by is not None:
+            levels = [feature.kind == "category" for feature in features]
+            middles = np.where(levels, 0.0, middles) - centered_by.matrix[:, 0]
+        matrix = np.column_stack([-matrix @ middles, matrix])
     found = LinearMap.nearest(matrix)
     # Rounded, it must still be one that can be undone: the budget is charged by now.
     return found if found.can_be_undone else None
+
+
+def centering_map(middles: Array) -> LinearMap:
+    """Features less what is public of their means, (p,): rows get shorter by it."""
+    return LinearMap.nearest(np.column_stack([-middles, np.eye(len(middles))]))
 
 
 class _Whitening(NamedTuple):

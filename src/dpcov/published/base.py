@@ -94,7 +94,7 @@ class BaseRelease(EncodedRelease):
             present = self.filled(self.presence.moments(moment), missing)
         encoded = self.frame.mean(self._centered[1]) if present is None else present.mean
         if self.row_factors is not None:
-            encoded = encoded / self.row_factors.of_means
+            encoded = self.row_factors.means(encoded)
         original = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
         lower, upper = np.array([column.bounds for column in columns]).T
         return self._of(np.clip(original, lower, upper), indicators)

@@ -141,10 +141,13 @@ class EncodedRelease(ReleaseRecord):
         """What scaling rows down did to levels; None where it did nothing, or they do not tell."""
         lost, columns = self.statistics.lost, self.encoded_features
         law = moment_noise(self.unit, self.manifest, self.frame) if lost else None
-        if law is None or not self.knows_means or self.frame.mixes(levels_of(columns)):
+        levels = levels_of(columns)
+        middles, around = self.frame.around(levels), np.zeros(len(columns))
+        if law is None or middles is None or not self.knows_means:
             return None
+        around[levels] = middles
         mean, covariance = self.frame.mean(self._centered[1]), self._centered[2]
-        return row_factors(mean, self.frame.covariance(covariance), law, columns, lost)
+        return row_factors(mean, self.frame.covariance(covariance), law, columns, lost, around)
 
     @cached_property
     @on_one_thread
@@ -365,7 +368,7 @@ class EncodedRelease(ReleaseRecord):
         law = moment_noise(kept, self.manifest, frame)
         if factors is not None:
             found, noisy = factors.restored(found), factors.restored(noisy)
-            mean = mean / factors.of_means
+            mean = factors.means(mean)
             law = law and law.mapped(np.diag(1 / factors.of_rows))
         found = with_known(found, mean, columns)
         if law is not None and has_blocks(columns):

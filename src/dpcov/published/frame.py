@@ -11,6 +11,9 @@ import numpy as np
 from dpcov.published.linalg.symmetric import Array, Places, symmetrize
 from dpcov.published.statistics import NoisyStatistics
 
+# Of an inverse matrix, relative to its entries.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -52,12 +55,17 @@ class Frame:
             return matrix
         return symmetrize(self.back[1:, 1:] @ matrix @ self.back[1:, 1:].T)
 
-    def mixes(self, places: Places) -> bool:
-        """Whether encoded features at ``places`` are not those that noise was added to."""
+    def around(self, places: Places) -> Array | None:
+        """What encoded features at ``places`` were pulled to, in order; None where they are mixed.
+
+        Alone they are what noise was added to, but for their units and centers.
+        """
         if self.back is None:
-            return False
-        rows = places + 1
-        return not np.array_equal(self.back[rows], np.eye(len(self.back))[rows])
+            return np.zeros(len(places))
+        rows = self.back[places + 1]
+        features, own = rows[:, 1:], rows[np.arange(len(places)), places + 1]
+        of_others = np.abs(features).sum(axis=1) - np.abs(own)
+        return rows[:, 0] if (of_others <= _ROUNDING * np.abs(own)).all() else None
 
     def noise_gain(self, intercept_is_public: bool) -> float:
         """Mean squared norm of isotropic noise in encoded units, relative to that where added."""

@@ -236,8 +236,8 @@ def test_reading_twice_gives_the_same_numbers():
     assert np.array_equal(release.covariance(), again.covariance())
 
 
-def shortened(n=20_000, seed=0):
-    """Shares and correlations of rows of levels, rare ones longer, that are scaled down."""
+def shortened(n=20_000, seed=0, centered=False):
+    """Rows of levels, rare ones longer, that are scaled down around nothing, or around shares."""
     rng = np.random.default_rng(seed)
     names = {"a": (0.6, 0.3, 0.1), "b": (0.5, 0.5), "c": (0.9, 0.1)}
     hot, columns = [], []
@@ -250,23 +250,33 @@ def shortened(n=20_000, seed=0):
             columns.append(level(name, f"v{place}", scale))
     rows = np.column_stack([*hot, rng.normal(size=n) + common])
     columns.append(number("x"))
-    squares = np.sum(rows**2, axis=1)
-    bound = 0.7 * np.quantile(squares, 0.2)
-    shorter = rows * np.sqrt(np.minimum(1, bound / squares))[:, None]
+    around = np.zeros(len(columns))
+    if centered:
+        # Shares are known with an error; numbers are around their means.
+        around = rows.mean(axis=0) * np.append(rng.uniform(0.95, 1.05, len(columns) - 1), 1.0)
+        rows[:, -1] -= around[-1]
+        around[-1] = 0.0
+    squares = np.sum((rows - around) ** 2, axis=1)
+    bound = (4.0 if centered else 0.7) * np.quantile(squares, 0.2)
+    factors = np.sqrt(np.minimum(1, bound / squares))[:, None]
     lost = 1 - np.minimum(squares, bound).sum() / squares.sum()
-    return rows, shorter, columns, lost
+    return rows, around + factors * (rows - around), columns, lost, around
 
 
-def test_levels_tell_how_much_shorter_rows_are():
-    rows, shorter, columns, lost = shortened()
+@pytest.mark.parametrize("centered", [False, True])
+def test_levels_tell_how_much_shorter_rows_are(centered):
+    rows, shorter, columns, lost, around = shortened(centered=centered)
     found = row_factors(
-        shorter.mean(axis=0), np.cov(shorter.T, ddof=0), law_of(1e-9), columns, lost
+        shorter.mean(axis=0), np.cov(shorter.T, ddof=0), law_of(1e-9), columns, lost, around
     )
-    means = shorter.mean(axis=0) / found.of_means
+    means, truth = found.means(shorter.mean(axis=0)), rows.mean(axis=0)[:-1]
     assert lost > 0.1
-    # As they are, shares are a tenth too small or more.
-    assert (shorter.mean(axis=0)[:-1] < 0.9 * rows.mean(axis=0)[:-1]).all()
-    assert means[:-1] == pytest.approx(rows.mean(axis=0)[:-1], rel=0.01)
+    # As they are, shares are a tenth too small or more; around shares those of rare levels are.
+    wrong, left = (np.abs(each[:-1] / truth - 1) for each in (shorter.mean(axis=0), means))
+    assert (wrong.max() if centered else wrong.min()) > 0.1
+    # A factor is not believed to be as small as that of the rarest level.
+    assert left.max() < (wrong.max() / 2 if centered else 0.01)
+    assert np.median(left) < 0.02
     assert found.of_means[-1] == 1.0
 
     def apart(covariance, mean):
@@ -277,15 +287,16 @@ def test_levels_tell_how_much_shorter_rows_are():
     truth = apart(np.cov(rows.T, ddof=0), rows.mean(axis=0))
     raw = apart(np.cov(shorter.T, ddof=0), shorter.mean(axis=0))
     better = apart(found.restored(np.cov(shorter.T, ddof=0)), means)
-    assert np.linalg.norm(better - truth) < 0.5 * np.linalg.norm(raw - truth)
+    most = 0.85 if centered else 0.5
+    assert np.linalg.norm(better - truth) < most * np.linalg.norm(raw - truth)
 
 
 def test_noise_on_a_level_does_not_tell_how_long_its_rows_are():
-    _, shorter, columns, lost = shortened()
+    _, shorter, columns, lost, around = shortened()
     covariance = np.cov(shorter.T, ddof=0)
     covariance[2, 2] += 0.4
     sure, unsure = (
-        row_factors(shorter.mean(axis=0), covariance, law_of(v), columns, lost).of_means
+        row_factors(shorter.mean(axis=0), covariance, law_of(v), columns, lost, around).of_means
         for v in (1e-9, 0.3)
     )
     assert sure[2] == 1.0
@@ -294,24 +305,24 @@ def test_noise_on_a_level_does_not_tell_how_long_its_rows_are():
 
 @pytest.mark.parametrize("seen", [-0.01, 0.0, 0.01])
 def test_a_level_that_noise_hides_tells_nothing_and_others_tell_their_own(seen):
-    _, shorter, columns, lost = shortened()
+    _, shorter, columns, lost, around = shortened()
     mean, covariance = shorter.mean(axis=0), np.cov(shorter.T, ddof=0)
     # Rows of one level are much shorter than others, and another has no more than noise.
     covariance[1, 1] -= 0.3
-    expected = row_factors(mean, covariance, law_of(0.01), columns, lost).of_means
+    expected = row_factors(mean, covariance, law_of(0.01), columns, lost, around).of_means
     mean[2], covariance[2, 2] = seen, 0.001
-    found = row_factors(mean, covariance, law_of(0.01), columns, lost).of_means
+    found = row_factors(mean, covariance, law_of(0.01), columns, lost, around).of_means
     assert np.ptp(expected[[0, 1, 3, 4]]) > 0.05
     assert found[[0, 1, 3, 4]] == pytest.approx(expected[[0, 1, 3, 4]], abs=0.02)
     assert found[2] == pytest.approx(np.median(found[:-1]), abs=0.05)
 
 
 def test_labels_that_are_not_listed_do_not_pass_for_shorter_rows():
-    rows, _, columns, _ = shortened()
+    rows, _, columns, _, around = shortened()
     # A fifth of the rows have none of the levels of the first column.
     rows[:4_000, :3] = 0.0
     mean, covariance = rows.mean(axis=0), np.cov(rows.T, ddof=0)
-    found = row_factors(mean, covariance, law_of(1e-9), columns, 0.2)
+    found = row_factors(mean, covariance, law_of(1e-9), columns, 0.2, around)
     assert found.of_means[:-1] == pytest.approx(np.ones(7))
     # Alone it could be taken for one of shorter rows, but its levels' squares say otherwise.
     alone = np.array([0, 1, 2, 7])
@@ -321,15 +332,17 @@ def test_labels_that_are_not_listed_do_not_pass_for_shorter_rows():
         law_of(1e-9),
         [columns[place] for place in alone],
         0.2,
+        around[alone],
     )
     assert (own.of_means[:-1] >= 0.9).all()
 
 
 def test_columns_that_miss_values_or_numbers_alone_tell_nothing():
     mean, covariance = np.full(len(COLUMNS), 0.2), np.eye(len(COLUMNS))
-    assert row_factors(mean, covariance, law_of(1e-9), COLUMNS, 0.2) is None
+    nothing = np.zeros(len(COLUMNS))
+    assert row_factors(mean, covariance, law_of(1e-9), COLUMNS, 0.2, nothing) is None
     one = [number("x")]
-    assert row_factors(np.zeros(1), np.eye(1), law_of(1e-9), one, 0.2) is None
+    assert row_factors(np.zeros(1), np.eye(1), law_of(1e-9), one, 0.2, np.zeros(1)) is None
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 1, "delta": Fraction(1, 10**6)}, {"epsilon": 2}])

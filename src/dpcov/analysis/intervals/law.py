@@ -154,7 +154,8 @@ class MomentLaw:
     # Lowest and largest encoded values that rows have once they are scaled down, (d, 2); None: the
     # public bounds.
     ends: Array | None = None
-    # What means are divided by because rows are shorter, (d,); None: one.
+    # What is taken from means, and what they are divided by then, because rows are shorter, (2, d);
+    # None: nothing.
     shorter: Array | None = None
     # Deviations of the variances' units, over those units, where the release says what scaling rows
     # down took of every column, (d,); None: it does not.

@@ -44,7 +44,8 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
             sampling = -lower * upper * rows, -(lower + upper) / 2 * rows, -rows
         line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
         if law.shorter is not None:
-            line = line.scaled(1 / law.shorter[place])
+            shift, factor = law.shorter[:, place].tolist()
+            line = line.scaled(1 / factor, -shift / factor)
         lines.append(line.clipped(lower, upper).scaled(column.half_range, column.center))
     return lines
 

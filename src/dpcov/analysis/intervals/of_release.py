@@ -18,6 +18,7 @@ from dpcov.analysis.problems import InputError, UnknownNoiseError, require_one_o
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
+from dpcov.published.estimate.levels import RowFactors
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -135,7 +136,7 @@ def moment_law(
         back=back,
         others=tuple(others),
         lost=release.statistics.lost,
-        shorter=None if factors is None else np.append(1.0, factors.of_means),
+        shorter=None if factors is None else _shorter(factors),
         stretch_stds=None if stretch is None else np.append(0.0, stretch.unsure),
         told=np.append(np.zeros(int(release.has_intercept)), release.lost_parts),
         whole=np.append(np.ones(int(release.has_intercept)), release.whole_variances),
@@ -151,6 +152,11 @@ def moment_law(
         notes=notes,
     )
     return _over_present(release, raw) if missing == "pairwise" else _of_all_rows(release, raw)
+
+
+def _shorter(factors: RowFactors) -> Array:
+    # The intercept's is nothing, and one.
+    return np.column_stack([(0.0, 1.0), (factors.shift, factors.of_means)])
 
 
 def _columns(release: Release) -> tuple[EncodedColumn, ...]:
