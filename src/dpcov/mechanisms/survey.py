@@ -74,6 +74,12 @@ _LEVELS = Fraction(1, 16)
 _FITS = 1 / 16
 """A scale, relative to bounds, from which these were typed to fit: people type them alike."""
 
+_TYPICAL = 3
+"""So many scales that showed say what is usual."""
+
+_LIKELY_RUNS, _LIKELY = (1, 2, 4, 8), 0.9
+"""Rings next to each other in which others may lie, and how likely they must end in some."""
+
 _FINER = Fraction(1, 2)
 """Part of that for finer windows where one is needed; the rest is for the rings of all together."""
 
@@ -122,13 +128,17 @@ def survey(
     wide = ask(question(columns))
     found: list[list[Spread]] = []
     alone: dict[int, Alone] = {}
+    scales: list[float] = []
     for place, (column, counts) in enumerate(zip(columns, wide.counts, strict=True)):
         if column.has_levels:
             part = part_of(cost, _LEVELS / whole)
             found.append(_levels(counts, CountNoise(part, problem), size, entropy))
             continue
-        cells = Cells.whole(counts, column.anchor)
-        seen = _look(cells, part_of(cost, _FIRST / whole), problem, size, entropy)
+        cells, part = Cells.whole(counts, column.anchor), part_of(cost, _FIRST / whole)
+        typical = float(np.median(scales)) if len(scales) >= _TYPICAL else None
+        seen = _look(cells, part, problem, size, entropy, typical)
+        shown = seen.spread if seen.alone is None else seen.alone.finer
+        scales += [shown.scale] if shown is not None else []
         found.append([seen.spread or Spread(0.0, 1.0)])
         if seen.alone is not None:
             alone[place] = seen.alone
@@ -257,11 +267,18 @@ def _window(column: SurveyColumn) -> Window | FineWindow:
     return FineWindow(column.anchor)
 
 
-def _look(cells: Cells, cost: Cost, problem: Problem, size: int, entropy: Entropy) -> Seen:
+def _look(
+    cells: Cells,
+    cost: Cost,
+    problem: Problem,
+    size: int,
+    entropy: Entropy,
+    typical: float | None = None,
+) -> Seen:
     """Find the middle, then the spread around it."""
     if isinstance(cost, ZCDP):
         return look_in_shells(cells, part_of(cost, Fraction(1, 2)), problem, size, entropy)
-    return look_at_once(cells, cost, problem, entropy)
+    return look_at_once(cells, cost, problem, entropy, typical)
 
 
 def _look_around(
@@ -313,9 +330,13 @@ def _perhaps(
     # As in shells: rows far out must not be longer than the other columns together make them.
     share = max(least, proven) / alone.rows
     part = sqrt(max(share, 1 / (size + 1)) if fits else share)
-    likely = shown
-    if shown is None:
-        hidden = max(1.0, alone.others, alone.unsure)
+    likely, hidden = shown, max(1.0, alone.others, alone.unsure)
+    if shown is None and alone.finer is None and not fits:
+        end = _likely_end(seen, noise, std, hidden, proven=proven > least)
+        if end is not None:
+            scale = _beside(alone, seen, end, std, size).scale
+            return replace(alone.spread, scale=min(alone.spread.scale, scale))
+    elif shown is None:
         odds = np.full(len(seen), 1.0 if fits else alone.rows / hidden)
         if alone.is_spread and alone.finer is not None:
             # A spread so many times as large is as much less likely.
@@ -332,6 +353,26 @@ def _perhaps(
     if likely is not None:
         scale = max(scale, _beside(alone, seen, likely, std, size).scale)
     return replace(alone.spread, scale=min(alone.spread.scale, scale))
+
+
+def _likely_end(
+    seen: Floats, noise: CountNoise, std: float, hidden: float, *, proven: bool
+) -> int | None:
+    """The ring in which others are likely to end; None if they may lie anywhere.
+
+    They lie in some rings next to each other, all that are ``hidden`` or down to a 64th: rows in
+    rings of several columns add less to each. ``proven``: whether others were surely counted.
+    """
+    totals, runs = hidden / 2.0 ** np.arange(7), [r for r in _LIKELY_RUNS if r <= len(seen)]
+    odds = np.full((len(runs), len(seen)), -np.inf)
+    for of_run, run in zip(odds, runs, strict=True):
+        ratios = noise.log_ratio(seen[:, None], totals / run, std)
+        sums = np.cumsum(np.vstack([np.zeros(len(totals)), ratios]), axis=0)
+        of_run[run - 1 :] = np.logaddexp.reduce(sums[run:] - sums[:-run], axis=1)
+    ends = np.logaddexp.reduce(odds) - np.log(odds.size * len(totals))
+    nowhere = -np.inf if proven else 0.0
+    ended = np.cumsum(np.exp(ends - np.logaddexp.reduce(np.append(ends, nowhere))))
+    return int(np.argmax(ended >= _LIKELY)) if ended[-1] >= _LIKELY else None
 
 
 def _likely_ring(

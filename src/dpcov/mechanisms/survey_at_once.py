@@ -15,13 +15,17 @@ from dpcov.data.histograms import Counts
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.survey_counts import Alone, Cells, Seen, Spread
+from dpcov.mechanisms.survey_counts import Alone, Cells, Floats, Seen, Spread
 from dpcov.noise.choice import exponential_choice
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import PureDP
 
 _AMPLE = 1 / 64
 """Rings say where a column's tail lies where so small a part of the rows can be looked for."""
+
+_ALIKE, _UNLIKE, _MOST_UNLIKE = 3.0, 0.5, 3.0
+"""Factors of two that a radius may be away from other columns' radii, what every further one counts
+in logarithms of odds, and what all of them count at most."""
 
 _RADII = log(33) + 3
 """Rows by which the right radius must be better than others, times the rate of the draw."""
@@ -61,8 +65,13 @@ PARTS_OF = {
 }
 
 
-def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy) -> Seen:
-    """In pure epsilon draws of the exponential mechanism cost less than counts in shells."""
+def look_at_once(
+    cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy, typical: float | None = None
+) -> Seen:
+    """In pure epsilon draws of the exponential mechanism cost less than counts in shells.
+
+    ``typical`` is the usual scale of other columns, as far as it is published.
+    """
     middle, parts_of = _middle_at_once(cells, cost, problem, entropy), PARTS_OF[problem.neighbors]
     if middle is None:
         return Seen(None)
@@ -92,8 +101,14 @@ def look_at_once(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy)
         return Seen(spread, Alone(spread, radius, rows, *away, cells.around(center)))
     # A value that the count missed may be shared by so many rows that many radii hold no others.
     missed = same == 0 and 2 * count.std() / rows + needed > 1 - others / parts
-    share, smaller = round(2**digits * (1 - others / parts)), _SMALLER * missed / float(rate)
-    chosen = _radius(inside, int(cells.below[-1]), (share, digits), rate, smaller, entropy)
+    share, unlikely = round(2**digits * (1 - others / parts)), np.zeros(len(radii))
+    if missed:
+        unlikely += _SMALLER * np.arange(len(radii))[::-1]
+    if typical is not None:
+        octaves = np.abs(np.log2(radii / (2 * typical))) - _ALIKE
+        unlikely += np.clip(_UNLIKE * octaves, 0.0, _MOST_UNLIKE)
+    unlikely /= float(rate)
+    chosen = _radius(inside, int(cells.below[-1]), (share, digits), rate, unlikely, entropy)
     drawn = float(radii[chosen])
     # Normal values but for one of so many parts lie within so many deviations.
     deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
@@ -126,7 +141,7 @@ def _radius(
     rows: int,
     share: tuple[int, int],
     rate: Fraction,
-    smaller: float,
+    unlikely: Floats,
     entropy: Entropy,
 ) -> int:
     """Draw a radius that holds a share of the rows, by what each of them holds.
@@ -135,15 +150,15 @@ def _radius(
     ----------
     share : tuple of (int, int)
         A numerator, and the power of two that is its denominator.
-    smaller : float
-        Public cost of a radius over that of the next larger one, in rows.
+    unlikely : (k,)
+        Public costs of the radii, in rows.
     """
     numerator, digits = share
     before, target = np.concatenate([[0], inside[:-1]]), numerator * rows
     # Least where that part is passed, by as much as possible on either side.
     costs = np.maximum(2**digits * before - target, target - 2**digits * inside)
     costs = np.clip(costs, -(2 ** (_MOST_COST - 1)), 2 ** (_MOST_COST - 1))
-    costs += np.arange(len(inside))[::-1] * round(2**digits * smaller)
+    costs += np.rint(2**digits * unlikely).astype(np.int64)
     return exponential_choice(costs, rate / 2**digits, entropy)
 
 

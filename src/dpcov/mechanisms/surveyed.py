@@ -212,8 +212,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def _with_first(
         self, problem: Problem, budget: Budget, share: Fraction
     ) -> SurveyedCalibration | None:
-        # A single column has no correlations.
-        if not self.inner.is_isotropic or self._n_features < 2:
+        # A single column has no correlations, and a survey centers levels as well.
+        if not self.inner.is_isotropic or self._n_features - self._n_levels < 2:
             return None
         try:
             made = self._split(problem, budget, share, FIRST)

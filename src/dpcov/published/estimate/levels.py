@@ -38,7 +38,7 @@ _ALIKE = 0.9
 # Variance of the factors of levels that noise is added to where levels are weighed by it.
 _SURE = 0.05**2
 
-# One less twice what a level is pulled to: with less of it its square hardly tells its rows' factor.
+# One less twice what a level is pulled to: with less of it its square hardly tells a factor.
 _LEAST_SLOPE = 0.1
 
 # What all blocks together weigh beside the numbers of one block, and passes to find the shares.
