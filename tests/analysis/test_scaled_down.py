@@ -94,14 +94,14 @@ def test_intervals_of_a_population_do_not_depend_on_how_wide_bounds_are():
 def test_errors_grow_with_the_lost_part_as_is_assumed(lost):
     found = [errors(generated(seed), lost)[0] for seed in range(100, 112)]
     assert np.mean(found) == pytest.approx(float(correlation_error(lost, 9_000, USUAL)), rel=0.4)
-    assert np.quantile(found, 0.8) == pytest.approx(float(correlation_error(lost, 9_000)), rel=0.4)
+    assert np.quantile(found, 0.95) == pytest.approx(float(correlation_error(lost, 9_000)), rel=0.4)
 
 
 @pytest.mark.parametrize(("place", "correlation"), [(2, 0.05), (3, 0.2), (4, 0.5)])
 def test_errors_depend_on_the_size_of_a_correlation_as_is_assumed(place, correlation):
     for lost in (0.1, 0.35):
         found = [errors(generated(seed), lost)[place] for seed in range(100, 116)]
-        high = np.nanquantile(found, 0.8)
+        high = np.nanquantile(found, 0.95)
         # What is measured is over what they lost.
         assert 0.6 < high / (error_at(correlation, lost, lost, 9_000) / lost**0.75) < 1.4
 
@@ -152,7 +152,8 @@ def test_what_is_counted_by_the_size_of_a_correlation_is_not_counted_twice():
 def factor_rows(seed):
     """Normal rows with one strong common factor, of which few rows are there."""
     rng = np.random.default_rng(seed)
-    return 1.5 * rng.normal(size=(2_000, 1)) + rng.normal(size=(2_000, 12))
+    # So few that no map takes the factor out.
+    return 1.5 * rng.normal(size=(1_600, 1)) + rng.normal(size=(1_600, 12))
 
 
 def release_of_factor(seed):
@@ -199,7 +200,7 @@ def test_the_page_shows_what_is_assumed_of_few_rows():
     rows = np.array(head[1:], dtype=float)
     for name, size, found in (
         ("assumed where a length is chosen", USUAL, "generated tables"),
-        ("counted by intervals", SAFE, "generated tables, one in five"),
+        ("counted by intervals", SAFE, "generated tables, one in twenty"),
     ):
         assert shown[name] == pytest.approx(correlation_error(1.0, rows, size), abs=6e-5)
         assert shown[name] == pytest.approx(shown[found], rel=0.15)

@@ -648,6 +648,46 @@ def test_rows_behind_a_finer_look_lie_in_the_ring_that_is_likely_to_hold_them():
         assert found[0].scale < 4 * radius
 
 
+@pytest.mark.parametrize(
+    "cost", [ZCDP(rho=Fraction("0.0028")), PureDP(epsilon=Fraction("0.06"))], ids=["zcdp", "pure"]
+)
+def test_others_in_several_rings_none_of_which_shows_are_not_as_far_away_as_the_bounds(cost):
+    """In rings of several columns each adds a part: of 2,000 others 560 are left in eight."""
+    radius, rows = 2.0**-16, [70] * 8 + [0] * 8
+    others = survey_counts.Alone(survey_counts.Spread(0.0, 0.3), radius, N, 2_000.0, 300.0, None)
+    sums = [UNIT * np.array(rows)]
+    scales = [
+        module._look_around([others], sums, cost, problem(), 8, SeededEntropy(seed), fits=False)[0]
+        for seed in range(40)
+    ]
+    farthest, share = radius * 2.0**8, (2_000 / N) ** 0.5
+    # As far away as the bounds they would have a scale of `share`.
+    assert np.median([each.scale for each in scales]) < 4 * farthest * share < share / 10
+    assert sum(each.scale < 0.1 * radius for each in scales) == 0
+
+
+def radii(typical, scale, n):
+    """Scales that draws of pure epsilon give a normal column of n rows."""
+    column = scale * np.random.default_rng(5).normal(size=n)
+    counts = asked([column])(module.question([SurveyColumn("x")])).counts[0]
+    cells, cost = survey_counts.Cells.whole(counts, 0.0), PureDP(epsilon=Fraction("0.06"))
+    looks = (
+        survey_at_once.look_at_once(cells, cost, problem(n_rows=n), SeededEntropy(seed), typical)
+        for seed in range(200)
+    )
+    spreads = (look.spread if look.alone is None else look.alone.finer for look in looks)
+    return np.array([spread.scale for spread in spreads if spread is not None])
+
+
+def test_radii_far_from_those_of_other_columns_are_drawn_less_often():
+    scale = 2.0**-20
+    alone, beside = (radii(typical, scale, 1_200) for typical in (None, scale))
+    assert np.mean(beside > 2.0**5 * scale) < 0.1 < np.mean(alone > 2.0**5 * scale)
+    # A column that is unlike the others is found where its rows tell.
+    unlike = radii(2.0**10 * scale, scale, 60_000)
+    assert np.mean(unlike < 8 * scale) > 0.95
+
+
 @pytest.mark.parametrize("spacing", [1.0, 0.01])
 @pytest.mark.parametrize("wide", [100, 1000])
 def test_a_narrow_column_far_from_zero_has_its_own_scale_in_pure_epsilon(spacing, wide):

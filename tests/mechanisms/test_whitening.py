@@ -200,3 +200,36 @@ def test_levels_are_mapped_where_that_leaves_less_noise(related):
     mixed = np.abs(map_ - np.diag(np.diagonal(map_)))
     assert mixed[np.ix_(~levels, ~levels)].max() > 0.05
     assert (mixed[np.ix_(levels, levels)].max() > 0.05) == related
+
+
+@pytest.mark.parametrize("n_numbers", [1, 2])
+def test_levels_are_around_the_shares_that_the_survey_found(n_numbers):
+    """A first matrix, for two numbers, does not move them; one number needs none."""
+    rng, n = np.random.default_rng(6), 20_000
+    shares = np.array([0.6, 0.3, 0.1])
+    answers = np.array(["no", "so", "yes"])[rng.choice(3, (n, 4), p=shares)]
+    numbers = {f"x{place}": rng.normal(3.0, 1.0, n) for place in range(n_numbers)}
+    asked = {f"q{place}": each for place, each in enumerate(answers.T)}
+    columns = dict.fromkeys(asked, dpcov.Categorical(categories=("no", "so", "yes")))
+    columns |= dict.fromkeys(numbers, dpcov.Numeric(lower=-20, upper=20))
+    made = dpcov.release(
+        pa.table(asked | numbers),
+        schema=dpcov.Schema(missing="never", columns=columns),
+        budget=dpcov.Budget(epsilon=4, delta=Fraction(1, 10**6)),
+        entropy=SeededEntropy(0),
+    )
+    has_first = any("takes correlations out" in note for note in made.statistics.notes)
+    assert has_first == (n_numbers == 2)
+    levels = np.flatnonzero([column.kind == "category" for column in made.encoded_features])
+    units = np.array([column.half_range for column in made.encoded_features])[levels]
+    assert made.frame.around(levels) * units == pytest.approx(np.tile(shares, 4), abs=0.02)
+    assert made.mean_vector()[levels] == pytest.approx(answers_of(answers), abs=0.01)
+    mixed = made.frame.around(np.arange(len(made.encoded_features)))
+    assert (mixed is None) == has_first
+
+
+def answers_of(answers):
+    """Shares of the answers, question by question."""
+    return np.concatenate(
+        [[np.mean(each == label) for label in ("no", "so", "yes")] for each in answers.T]
+    )

@@ -9,15 +9,15 @@ import numpy as np
 from dpcov.published.linalg.symmetric import Array
 
 # A correlation's root mean square error where nearly all of many rows is lost: usual, and of one
-# table in five.
+# table in twenty.
 USUAL, SAFE = 0.055, 0.0875
 # The same by what two columns lost, l, over the root of |r| (1 - |r|) + NEAR_ZERO + ALL_LOST l^8:
 # where hardly any of a column is left, correlations near zero err as others do.
 SAFE_AT, NEAR_ZERO, ALL_LOST = 0.206, 0.04, 0.5
 # How many rows have twice the square of these errors: few long rows point where they happen to.
 FEW_ROWS = 1_600
-# The same of means, in deviations, over the root of the product of what the column and all together
-# lost: long rows are pulled to the center from one side.
+# That of means, in deviations, of one table in five, over the root of the product of what a column
+# and all together lost: long rows are pulled to the center from one side.
 PULLED = 0.15
 # Beyond this lost part it is not told how much more is lost.
 MOST_LOST = 0.9
@@ -31,7 +31,7 @@ def correlation_error(lost: float | Array, n_rows: float | Array, size: float = 
 def error_at(
     correlation: float | Array, first: float | Array, second: float | Array, n_rows: float | Array
 ) -> Array:
-    """Root mean square errors of correlations of these sizes, of one table in five.
+    """Root mean square errors of correlations of these sizes, of one table in twenty.
 
     ``first`` and ``second`` are the parts that their two columns lost of their variances.
     """
