@@ -23,19 +23,18 @@ from dpcov.published.estimate.entry_noise import (
     read_with,
 )
 from dpcov.published.estimate.levels import (
-    RowFactors,
     between,
     has_blocks,
     levels_of,
     positive,
     relations,
-    row_factors,
     with_known,
     within_counts,
 )
 from dpcov.published.estimate.noise_edge import bulk_edge
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
+from dpcov.published.estimate.row_factors import RowFactors, row_factors
 from dpcov.published.estimate.scaled_down import MOST_LOST
 from dpcov.published.estimate.stretch import (
     SKEW,

@@ -17,11 +17,11 @@ from dpcov.published.estimate.levels import (
     between,
     positive,
     relations,
-    row_factors,
     sources_of,
     with_known,
     within_counts,
 )
+from dpcov.published.estimate.row_factors import row_factors
 
 RNG = np.random.default_rng(0)
 

@@ -18,8 +18,8 @@ from dpcov.analysis.problems import InputError, UnknownNoiseError, require_one_o
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
-from dpcov.published.estimate.levels import RowFactors
 from dpcov.published.estimate.present import MissingAs
+from dpcov.published.estimate.row_factors import RowFactors
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 

@@ -4,9 +4,7 @@ Contract: public numbers only, deterministic.  Derived and measured in docs/shri
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations, groupby
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +16,6 @@ from dpcov.published.estimate.entry_noise import (
     covariance_noise,
     mean_noise,
     total,
-    variance_noise,
 )
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, Places
@@ -28,18 +25,6 @@ _FEW = 3
 
 # Spreads that correlations in a block may have, from none to strong.
 _SPREADS = np.append(1e-4, 0.005 * 2.0 ** np.arange(8))
-
-# A smaller part is not believed to be left of rows that were scaled down.
-_LEAST_LEFT = 0.1
-
-# A mean factor is at least this part of its mean square over its mean.
-_ALIKE = 0.9
-
-# Variance of the factors of levels that noise is added to where levels are weighed by it.
-_SURE = 0.05**2
-
-# One less twice what a level is pulled to: with less of it its square hardly tells a factor.
-_LEAST_SLOPE = 0.1
 
 # What all blocks together weigh beside the numbers of one block, and passes to find the shares.
 _DRAWN, _ROUNDS = 5.0, 30
@@ -64,141 +49,6 @@ def between(columns: Sequence[EncodedColumn]) -> NDArray[np.bool_]:
 def has_blocks(columns: Sequence[EncodedColumn]) -> bool:
     """Whether some column of the table has levels enough to tell its noise from."""
     return bool(between(columns).any())
-
-
-@dataclass(frozen=True, eq=False)
-class RowFactors:
-    """What scaling rows down did to encoded features, (p,).
-
-    Less ``shift``, means of levels are smaller by ``of_means``; with ``moved``, (p, p), covariances
-    are second moments that are smaller by products of ``of_rows``.  ``shares`` are what levels'
-    means were.
-    """
-
-    of_means: Array
-    of_rows: Array
-    shift: Array
-    moved: Array
-    shares: Array
-
-    def on(self, places: Places) -> "RowFactors":
-        """That of the features at ``places`` alone."""
-        vectors = (self.of_means, self.of_rows, self.shift, self.shares)
-        of_means, of_rows, shift, shares = (each[places] for each in vectors)
-        return RowFactors(of_means, of_rows, shift, self.moved[np.ix_(places, places)], shares)
-
-    def means(self, mean: Array) -> Array:
-        """The means, (p,), of rows as they were."""
-        return np.asarray((mean - self.shift) / self.of_means)
-
-    def restored(self, covariance: Array) -> Array:
-        """The covariance of rows as they were."""
-        moment = (covariance + self.moved) / np.outer(self.of_rows, self.of_rows)
-        return np.asarray(moment - np.outer(self.shares, self.shares))
-
-
-def row_factors(
-    mean: Array,
-    covariance: Array,
-    law: MomentNoise,
-    columns: Sequence[EncodedColumn],
-    lost: float,
-    around: Array,
-) -> RowFactors | None:
-    """What levels tell of how much shorter rows are.
-
-    A level is its own square and levels of a column add up to one, so that second moments of levels
-    and their means tell the factors of their rows.  None where no column has all its rows in
-    levels.
-
-    ``mean``, (p,), and ``covariance``, (p, p), with noise of this ``law``, are of the encoded
-    features; ``lost`` is the part of all squared lengths that scaling rows down took, and
-    ``around``, (p,), what levels were pulled to; numbers are taken to be near it.
-    """
-    groups = _exhaustive(columns)
-    if not groups:
-        return None
-    least = sqrt(max(1.0 - 2 * lost, _LEAST_LEFT))
-    places = np.concatenate(groups)
-    scales = np.array([column.half_range for column in columns])[places]
-    starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
-    # From here on in shares.
-    middle, variances = around[places] * scales, np.diagonal(covariance)
-    means = mean[places] * scales
-    squares = variances[places] * scales**2 + means**2
-    unsure = variance_noise(mean, variances, law)[places] * scales**2
-    hidden = mean_noise(mean, law)[places] * scales
-    if middle.any():
-        # What levels add up to is one, however long rows are.
-        square, doubt = _mean_square(squares, unsure, middle, starts, lost)
-        usual = sqrt(min(1.0, max(square, least**2)))
-    else:
-        usual = _usual(means, squares, unsure, starts, least)
-        square, doubt = float(np.median(np.add.reduceat(squares, starts))), 0.0
-    # A factor's mean square is more than its mean's square.
-    square = float(np.clip(square, usual**2, 1.0))
-    pulled = 1 - 2 * usual + square
-    # Less what they have of what they were pulled to, means are shares times factors, and squares
-    # shares times squared factors.
-    slope = 1 - 2 * middle
-    means = np.maximum(means - middle * (1 - usual), np.finfo(np.float64).tiny)
-    # Levels that the noise hides tell nothing of their rows, and those of half of them little.
-    shows = (means > DEVIATIONS * hidden) & (np.abs(slope) > _LEAST_SLOPE)
-    known, slope = np.where(shows, means, 1.0), np.where(shows, slope, 1.0)
-    own = (squares - pulled * middle**2 - 2 * middle * means) / (slope * known)
-    own = np.where(shows, own, usual)
-    # Of a mean, of its square, and of the usual factor.
-    gain = usual + np.abs(2 * middle / slope)
-    common = (middle**2 / np.abs(slope) + middle / 2) * doubt
-    noise = ((unsure / slope) ** 2 + (gain * hidden) ** 2 + common**2) * shows / known**2
-    # Levels differ by so much beyond noise; each weighs by what noise leaves.
-    weights = shows / (noise + _SURE)
-    beyond = float(weights @ ((own - usual) ** 2 - noise))
-    differ = max(0.0, beyond / max(float(weights.sum()), 1.0))
-    spread = np.maximum(differ + noise, np.finfo(np.float64).tiny)
-    moved = usual + differ / spread * (own - usual)
-    of_means, of_rows = np.ones(len(mean)), np.full(len(mean), sqrt(square))
-    of_means[places] = np.clip(moved, least, 1.0)
-    # Rows that have two levels are as much shorter than usual as both say.
-    of_rows[places] *= (of_means[places] / usual) ** 2
-    levels, shift, shares, fewer = (np.zeros(len(mean)) for _ in range(4))
-    levels[places], shift[places] = mean[places], around[places] * (1 - usual)
-    # In encoded units again.
-    shares[places] = means / scales / of_means[places]
-    fewer[places] = means / scales * (1 - of_means[places])
-    cross = np.outer(around, fewer)
-    own_moment = np.outer(levels, levels) - pulled * np.outer(around, around) - cross - cross.T
-    return RowFactors(of_means, of_rows, shift, own_moment, shares)
-
-
-def _usual(means: Array, squares: Array, unsure: Array, starts: Places, least: float) -> float:
-    """The mean factor of rows, by what levels' means add up to."""
-    sums = np.add.reduceat(np.maximum(means, np.finfo(np.float64).tiny), starts)
-    # Rows without a listed level make a sum smaller, but not this ratio, which is hardly larger
-    # than the factors.
-    ratio = (np.add.reduceat(squares, starts).sum() - 2 * np.linalg.norm(unsure)) / sums.sum()
-    return float(np.clip(np.median(sums), max(least, min(1.0, _ALIKE * ratio)), 1.0))
-
-
-def _mean_square(
-    squares: Array, unsure: Array, middle: Array, starts: Places, lost: float
-) -> tuple[float, float]:
-    """The mean squared factor of rows, and its deviation, by what levels' squares add up to.
-
-    They were pulled to ``middle``. Before they are seen, it is anything from what all rows together
-    kept to one.
-    """
-    known = np.add.reduceat(middle**2, starts)
-    tells = np.maximum(1 - known, _SURE**2)
-    found = (np.add.reduceat(squares, starts) - known) / tells
-    weights = tells**2 / np.maximum(np.add.reduceat(unsure**2, starts), _SURE**2)
-    # The median by weight: in few columns have some rows no listed level.
-    order = np.argsort(found)
-    half = int(np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2))
-    seen = float(found[order][min(half, len(found) - 1)])
-    prior, whole = 12 / max(lost, _SURE) ** 2, float(weights.sum())
-    mean = (prior * (1 - lost / 2) + whole * seen) / (prior + whole)
-    return mean, 1 / sqrt(prior + whole)
 
 
 def levels_of(columns: Sequence[EncodedColumn]) -> Places:
@@ -243,7 +93,7 @@ def relations(
     ``mean``, (p,), theirs; ``estimate``, (p, p), is what is known within columns, and of pairs of
     numbers; ``lost`` is the part of all squared lengths that scaling rows down took.
     """
-    groups = [each for each in _exhaustive(columns) if _adds_up(each, mean, law, columns, lost)]
+    groups = [each for each in exhaustive(columns) if _adds_up(each, mean, law, columns, lost)]
     scales = np.array([column.half_range for column in columns])
     # Least squares with the known noise.
     back = _adding_up(groups, scales, law.along(mean)[0])
@@ -307,8 +157,8 @@ def within_counts(covariance: Array, mean: Array, columns: Sequence[EncodedColum
     return np.where(both, np.clip(covariance, least, most), covariance)
 
 
-def _exhaustive(columns: Sequence[EncodedColumn]) -> list[Places]:
-    """Columns of the table all of whose features are levels."""
+def exhaustive(columns: Sequence[EncodedColumn]) -> list[Places]:
+    """Places of the features of every column of the table that has levels alone."""
     return [
         places
         for places in sources_of(columns)
