@@ -89,7 +89,7 @@ def look_at_once(
     # So many rows beyond the right radius, and within it beside those that share a value.
     others = 1 - same
     parts = min(_PARTS, others / needed) if others >= 2 * (needed + unsure) else None
-    digits = min(_MOST_UNITS, int(_MOST_COST - log2(len(radii) / float(rate))))
+    digits = min(_MOST_UNITS, int(_MOST_COST - log2((len(radii) + _MOST_UNLIKE) / float(rate))))
     if digits < _LEAST_UNITS:
         return Seen(None)
     if parts is None:
