@@ -20,14 +20,14 @@ import numpy as np
 from benchmarks.analyst.tables import PUBLIC, Table, made
 from benchmarks.data import MissingTable, data_directory
 from benchmarks.measured import heading, row
-from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error, error_at
+from dpcov.published.estimate.scaled_down import RARE, USUAL, correlation_error, error_at
 
 LOST = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
 WITH_NEARLY_ALL = (*LOST, 0.9)
 SEEDS, SIZES, COLUMNS = range(100, 180), (4_000, 20_000), (4, 8, 15, 30)
 OF_PEOPLE = ("nhanes", "credit", "adult", "airfoil")
 OF_SIZES = (0.0, 0.1), (0.1, 0.3), (0.3, 0.7)
-RARE = 0.95
+ONE_IN_TWENTY = 0.95
 """The part of the generated tables whose errors intervals count."""
 REGULAR = 0.05
 """What is added to eigenvalues of correlations before their roots are divided by."""
@@ -100,14 +100,14 @@ def main() -> None:
         for seed in SEEDS
     }
     family = np.array(list(found.values()))
-    usual, high = np.nanmean(family, axis=0), np.nanquantile(family, RARE, axis=0)
+    usual, high = np.nanmean(family, axis=0), np.nanquantile(family, ONE_IN_TWENTY, axis=0)
     lines = {
         "generated tables": usual[:, 0],
         "assumed where a length is chosen": correlation_error(
             np.array(WITH_NEARLY_ALL), ROWS, USUAL
         ),
         "generated tables, one in twenty": high[:, 0],
-        "counted by intervals": correlation_error(np.array(WITH_NEARLY_ALL), ROWS, SAFE),
+        "counted by intervals": correlation_error(np.array(WITH_NEARLY_ALL), ROWS, RARE),
     }
     for place, size in enumerate(OF_SIZES):
         at, counted = f"r from {size[0]:g} to {size[1]:g}", usual[:, 2 + len(OF_SIZES) + place]
@@ -137,8 +137,8 @@ def of_few_rows() -> dict[str, list[float]]:
         line = {
             "generated tables": np.mean(found),
             "assumed where a length is chosen": correlation_error(1.0, rows, USUAL),
-            "generated tables, one in twenty": np.quantile(found, RARE),
-            "counted by intervals": correlation_error(1.0, rows, SAFE),
+            "generated tables, one in twenty": np.quantile(found, ONE_IN_TWENTY),
+            "counted by intervals": correlation_error(1.0, rows, RARE),
         }
         for name, value in line.items():
             lines.setdefault(name, []).append(float(value))
