@@ -19,7 +19,7 @@ from dpcov.analysis import (
     variance_intervals,
 )
 from dpcov.analysis.intervals.of_release import moment_law
-from dpcov.published.estimate.scaled_down import RARE, USUAL, correlation_error, error_at
+from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error, error_at
 
 SPECTRA = {"few": (4.0, 1.0), "strong": (8.0, 2.0, 1.0, 1.0, 0.5), "even": (1.0,) * 12}
 
@@ -95,7 +95,7 @@ def test_errors_grow_with_the_lost_part_as_is_assumed(lost):
     found = [errors(generated(seed), lost)[0] for seed in range(100, 112)]
     assert np.mean(found) == pytest.approx(float(correlation_error(lost, 9_000, USUAL)), rel=0.4)
     assert np.quantile(found, 0.95) == pytest.approx(
-        float(correlation_error(lost, 9_000, RARE)), rel=0.4
+        float(correlation_error(lost, 9_000, SAFE)), rel=0.4
     )
 
 
@@ -188,7 +188,7 @@ def test_the_page_shows_what_is_assumed():
     head, *lines = results("scaled-down.csv")
     shown = {name: np.array(values, dtype=float) for name, *values in lines}
     lost = np.array(head[1:], dtype=float)
-    for name, size in (("assumed where a length is chosen", USUAL), ("counted by intervals", RARE)):
+    for name, size in (("assumed where a length is chosen", USUAL), ("counted by intervals", SAFE)):
         assert shown[name] == pytest.approx(correlation_error(lost, 9_000, size), abs=6e-5)
     # Lengths are chosen by the usual error, and intervals count more, until nearly all is lost.
     usual, some = shown["generated tables"][lost < 0.8], lost < 0.8
@@ -202,7 +202,7 @@ def test_the_page_shows_what_is_assumed_of_few_rows():
     rows = np.array(head[1:], dtype=float)
     for name, size, found in (
         ("assumed where a length is chosen", USUAL, "generated tables"),
-        ("counted by intervals", RARE, "generated tables, one in twenty"),
+        ("counted by intervals", SAFE, "generated tables, one in five"),
     ):
         assert shown[name] == pytest.approx(correlation_error(1.0, rows, size), abs=6e-5)
         assert shown[name] == pytest.approx(shown[found], rel=0.15)

@@ -20,7 +20,6 @@ from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.estimate.row_factors import RowFactors
-from dpcov.published.estimate.scaled_down import RARE, SAFE
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
@@ -106,7 +105,6 @@ def moment_law(
             "This release does not say how its noise is distributed, so no interval can be given. "
             "Release again with a mechanism that does: gaussian, stratified, laplace or nuclear."
         )
-    noise = replace(noise, bias=noise.bias * (RARE / SAFE) ** 2)
     if unit.parts_may_be_empty and not unit.parts:
         raise UnknownNoiseError(
             "Everything in this release drowned in noise and no matrix was released, so no "

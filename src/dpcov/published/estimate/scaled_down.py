@@ -8,11 +8,12 @@ import numpy as np
 
 from dpcov.published.linalg.symmetric import Array
 
-# A correlation's root mean square error where nearly all of many rows is lost: usual, of one table
-# in five, and of one in twenty, which intervals count.
-USUAL, SAFE, RARE = 0.055, 0.07, 0.0875
-# The same by what two columns lost, l, over the root of |r| (1 - |r|) + NEAR_ZERO + ALL_LOST l^8:
-# where hardly any of a column is left, correlations near zero err as others do.
+# A correlation's root mean square error where nearly all of many rows is lost: usual, and of one
+# table in five.
+USUAL, SAFE = 0.055, 0.07
+# That of one table in twenty by what two columns lost, l, over the root of
+# |r| (1 - |r|) + NEAR_ZERO + ALL_LOST l^8: where hardly any of a column is left, correlations near
+# zero err as others do.
 SAFE_AT, NEAR_ZERO, ALL_LOST = 0.206, 0.04, 0.5
 # How many rows have twice the square of these errors: few long rows point where they happen to.
 FEW_ROWS = 1_600
