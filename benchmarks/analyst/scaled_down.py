@@ -8,7 +8,8 @@ a given part of all squared lengths. Errors are root mean squares over pairs and
 standard deviations of columns: of generated tables the usual one (the mean) and the one that one
 table in five exceeds, and of each table of people. Lines with an r are of correlations of that
 size alone, those that one table in twenty exceeds, and over l^(3/4), l the root mean square of the
-parts that both columns lost. The second table is of generated tables by their number of rows, over l^(3/4), l the lost part of all.
+parts that both columns lost. The second table is of generated tables by their number of rows, over
+l^(3/4), l the lost part of all.
 """
 
 import argparse

@@ -94,9 +94,7 @@ def test_intervals_of_a_population_do_not_depend_on_how_wide_bounds_are():
 def test_errors_grow_with_the_lost_part_as_is_assumed(lost):
     found = [errors(generated(seed), lost)[0] for seed in range(100, 112)]
     assert np.mean(found) == pytest.approx(float(correlation_error(lost, 9_000, USUAL)), rel=0.4)
-    assert np.quantile(found, 0.95) == pytest.approx(
-        float(correlation_error(lost, 9_000, SAFE)), rel=0.4
-    )
+    assert np.quantile(found, 0.8) == pytest.approx(float(correlation_error(lost, 9_000)), rel=0.4)
 
 
 @pytest.mark.parametrize(("place", "correlation"), [(2, 0.05), (3, 0.2), (4, 0.5)])

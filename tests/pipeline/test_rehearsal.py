@@ -41,7 +41,7 @@ def test_a_plan_is_what_a_release_then_says(name, n_rows):
         for each in (real, *others)
         for a, b in zip(planned.columns, each.columns, strict=True)
     ]
-    assert 0.5 < np.median(ratios) < 2
+    assert 0.45 < np.median(ratios) < 2.2
 
 
 def test_plans_of_skewed_tables_promise_about_what_releases_hold():
