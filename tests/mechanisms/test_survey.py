@@ -496,6 +496,34 @@ def test_an_audit_catches_a_survey_from_exact_counts(monkeypatch):
     assert abs(first - second) == 1.0
 
 
+def shares(draws, n=100):
+    """How often half of the rows or more seem to have a level that rows are centered by.
+
+    Of two tables that differ in one row.
+    """
+    names, found = [SurveyColumn("x", categories=2)], []
+    for many in (n // 2 - 1, n // 2):
+        ask = asked([1.0 * (np.arange(n) < many)])
+        spreads = [
+            survey(ask, names, ZCDP(rho=RHO), problem(n_rows=n), SeededEntropy(seed))[0][1]
+            for seed in range(draws)
+        ]
+        found.append(np.mean([spread.center >= 0.5 for spread in spreads]))
+    return found
+
+
+def test_an_audit_of_shares_holds_the_claim():
+    first, second = shares(400)
+    assert abs(first - second) <= float(RHO / 2) ** 0.5 + 5 * (0.5 / 400) ** 0.5
+
+
+def test_an_audit_catches_shares_from_exact_counts(monkeypatch):
+    plain = CountNoise.draw
+    monkeypatch.setattr(CountNoise, "draw", lambda *a, **k: 0 * plain(*a, **k))
+    first, second = shares(10)
+    assert abs(first - second) == 1.0
+
+
 @pytest.mark.parametrize(
     ("anchor", "center"),
     [*product([0.0, -1.0, 0.3], [0.5, -0.5, 2.0**-12]), (-1.0, 2.0), (1.0, -2.0)],
