@@ -7,7 +7,7 @@ Rows are standardized and mapped as a release maps them, and scaled down to the 
 a given part of all squared lengths. Errors are root mean squares over pairs and columns, in
 standard deviations of columns: of generated tables the usual one (the mean) and the one that one
 table in five exceeds, and of each table of people. Lines with an r are of correlations of that
-size alone, those that one table in twenty exceeds, and over l^(3/4), l the root mean square of the
+size alone, those that one table in ten exceeds, and over l^(3/4), l the root mean square of the
 parts that both columns lost. The second table is of generated tables by their number of rows, over
 l^(3/4), l the lost part of all.
 """
@@ -100,7 +100,7 @@ def main() -> None:
     }
     family = np.array(list(found.values()))
     usual, high = np.nanmean(family, axis=0), np.nanquantile(family, 0.8, axis=0)
-    highest = np.nanquantile(family, 0.95, axis=0)
+    highest = np.nanquantile(family, 0.9, axis=0)
     lines = {
         "generated tables": usual[:, 0],
         "assumed where a length is chosen": correlation_error(
@@ -111,7 +111,7 @@ def main() -> None:
     }
     for place, size in enumerate(OF_SIZES):
         at, counted = f"r from {size[0]:g} to {size[1]:g}", usual[:, 2 + len(OF_SIZES) + place]
-        lines |= {f"one in twenty, {at}": highest[:, 2 + place], f"counted, {at}": counted}
+        lines |= {f"one in ten, {at}": highest[:, 2 + place], f"counted, {at}": counted}
     for name in OF_PEOPLE:
         try:
             lines[name] = np.array(

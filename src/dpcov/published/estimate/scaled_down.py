@@ -11,10 +11,10 @@ from dpcov.published.linalg.symmetric import Array
 # A correlation's root mean square error where nearly all of many rows is lost: usual, and of one
 # table in five.
 USUAL, SAFE = 0.055, 0.07
-# That of one table in twenty by what two columns lost, l, over the root of
+# That of one table in ten by what two columns lost, l, over the root of
 # |r| (1 - |r|) + NEAR_ZERO + ALL_LOST l^8: where hardly any of a column is left, correlations near
 # zero err as others do.
-SAFE_AT, NEAR_ZERO, ALL_LOST = 0.206, 0.04, 0.5
+SAFE_AT, NEAR_ZERO, ALL_LOST = 0.185, 0.04, 0.5
 # How many rows have twice the square of these errors: few long rows point where they happen to.
 FEW_ROWS = 1_600
 # That of means, in deviations, of one table in five, over the root of the product of what a column
@@ -32,7 +32,7 @@ def correlation_error(lost: float | Array, n_rows: float | Array, size: float = 
 def error_at(
     correlation: float | Array, first: float | Array, second: float | Array, n_rows: float | Array
 ) -> Array:
-    """Root mean square errors of correlations of these sizes, of one table in twenty.
+    """Root mean square errors of correlations of these sizes, of one table in ten.
 
     ``first`` and ``second`` are the parts that their two columns lost of their variances.
     """
