@@ -140,9 +140,11 @@ class EncodedRelease(ReleaseRecord):
         """What scaling rows down did to levels; None where it did nothing, or they do not tell."""
         lost, columns = self.statistics.lost, self.encoded_features
         law = moment_noise(self.unit, self.manifest, self.frame) if lost else None
-        levels = levels_of(columns)
-        middles, around = self.frame.around(levels), np.zeros(len(columns))
-        if law is None or middles is None or not self.knows_means:
+        if law is None or not self.knows_means:
+            return None
+        levels, around = levels_of(columns), np.zeros(len(columns))
+        middles = self.frame.around(levels)
+        if middles is None:
             return None
         around[levels] = middles
         mean, covariance = self.frame.mean(self._centered[1]), self._centered[2]
