@@ -483,19 +483,6 @@ def sides(draws, n=100):
     return found
 
 
-def test_an_audit_of_the_middle_holds_the_claim():
-    first, second = sides(400)
-    # Under rho-zCDP probabilities differ by at most sqrt(rho / 2); five standard deviations more.
-    assert abs(first - second) <= float(RHO / 2) ** 0.5 + 5 * (0.5 / 400) ** 0.5
-
-
-def test_an_audit_catches_a_survey_from_exact_counts(monkeypatch):
-    plain = CountNoise.draw
-    monkeypatch.setattr(CountNoise, "draw", lambda *a, **k: 0 * plain(*a, **k))
-    first, second = sides(10)
-    assert abs(first - second) == 1.0
-
-
 def shares(draws, n=100):
     """How often half of the rows or more seem to have a level that rows are centered by.
 
@@ -512,15 +499,18 @@ def shares(draws, n=100):
     return found
 
 
-def test_an_audit_of_shares_holds_the_claim():
-    first, second = shares(400)
+@pytest.mark.parametrize("asking", [sides, shares])
+def test_an_audit_of_the_middle_and_of_shares_holds_the_claim(asking):
+    first, second = asking(400)
+    # Under rho-zCDP probabilities differ by at most sqrt(rho / 2); five standard deviations more.
     assert abs(first - second) <= float(RHO / 2) ** 0.5 + 5 * (0.5 / 400) ** 0.5
 
 
-def test_an_audit_catches_shares_from_exact_counts(monkeypatch):
+@pytest.mark.parametrize("asking", [sides, shares])
+def test_an_audit_catches_a_survey_from_exact_counts(asking, monkeypatch):
     plain = CountNoise.draw
     monkeypatch.setattr(CountNoise, "draw", lambda *a, **k: 0 * plain(*a, **k))
-    first, second = shares(10)
+    first, second = asking(10)
     assert abs(first - second) == 1.0
 
 

@@ -106,6 +106,8 @@ def test_losses_are_counted_as_far_in_other_units(follows_correlations, monkeypa
     made = release(3, budget=budget)
     monkeypatch.setattr(surveyed, "_PER_LEVEL", 0.0)
     plain = release(3, budget=budget)
+    has_first = any("takes correlations out" in note for note in made.statistics.notes)
+    assert has_first == follows_correlations
     assert made.manifest.norm_bound < plain.manifest.norm_bound
     # Of one row at most, in squared units of the column.
     most, plain_most = (
