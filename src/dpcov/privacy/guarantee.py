@@ -4,6 +4,7 @@ Every number is a :class:`fractions.Fraction`: what the custodian typed is what 
 binary rounding.
 """
 
+import re
 from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -19,6 +20,9 @@ Numerics = Literal["exact", "idealized"]
 """``exact``: the proof covers computer arithmetic.  ``idealized``: it assumes real numbers."""
 
 NEIGHBORS: tuple[Neighbors, ...] = get_args(Neighbors)
+
+# As `str` writes fractions.  1e999999999 as a fraction would fill the memory.
+_EXACT = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +97,13 @@ def check_neighbors(neighbors: object) -> Neighbors:
     if isinstance(neighbors, str) and neighbors in NEIGHBORS:
         return NEIGHBORS[NEIGHBORS.index(neighbors)]
     raise BudgetError(f"Unknown neighbor relation. Use one of: {', '.join(NEIGHBORS)}.")
+
+
+def exact_number(text: str) -> Fraction:
+    """Read a number that `str` wrote; ValueError or ZeroDivisionError if it is none."""
+    if not _EXACT.fullmatch(text):
+        raise ValueError
+    return Fraction(text)
 
 
 def format_number(value: Fraction) -> str:

@@ -3,7 +3,6 @@
 Contract: a strict, versioned schema; unknown or missing fields and wrong types are refused on load.
 """
 
-import re
 from dataclasses import fields
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
@@ -11,7 +10,16 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from dpcov.errors import ReleaseError
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Guarantee, Neighbors, Numerics, Promise, PureDP
+from dpcov.privacy.guarantee import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    Neighbors,
+    Numerics,
+    Promise,
+    PureDP,
+    exact_number,
+)
 from dpcov.published.columns import EncodedColumn, NormBound
 from dpcov.published.statistics import Layout, LossLaw, NoiseLaw, Post, PostOptions
 
@@ -23,8 +31,6 @@ Bits = Annotated[int, msgspec.Meta(ge=0, le=64)]
 
 # Far more than any promise.
 _MOST = 10**9
-# No exponents: 1e999999999 as a fraction would fill the memory.
-_EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -160,7 +166,7 @@ def read_promise(record: PromiseRecord) -> Promise:
 
 def _exact(text: str | None, name: str) -> Fraction:
     # A positive number, a delta below one.
-    number = Fraction(text) if text and _EXACT_NUMBER.fullmatch(text) else Fraction(0)
+    number = exact_number(text or "")
     if not 0 < number < (1 if name == "delta" else _MOST):
         raise ValueError
     return number

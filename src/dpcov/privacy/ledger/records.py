@@ -4,7 +4,6 @@ Contract: a row that this package cannot have written raises a LedgerError.
 """
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from dpcov.errors import BudgetError, LedgerError
-from dpcov.privacy.guarantee import Neighbors, Promise, check_neighbors, promise_of
+from dpcov.privacy.guarantee import Neighbors, Promise, check_neighbors, exact_number, promise_of
 from dpcov.privacy.ledger.composition import Composition, check_composition
 from dpcov.privacy.ledger.spend import Spend
 
@@ -20,9 +19,6 @@ DAMAGED = (
     "The ledger's records are damaged. Restore the ledger from a backup; spend nothing until then. "
     "`dpcov ledger verify` says what can still be trusted."
 )
-
-# As `str` writes fractions.  1e999999999 as a fraction would fill the memory.
-_EXACT_NUMBER = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 # Counted as spent; its noise may exist; its release has a fingerprint.
 State = Literal["reserved", "drawn", "committed"]
@@ -139,9 +135,7 @@ def _promise(prefix: str, row: Row) -> Promise:
 
 
 def _number(text: str | None) -> Fraction | None:
-    if text is not None and not _EXACT_NUMBER.fullmatch(text):
-        raise ValueError
-    return None if text is None else Fraction(text)
+    return None if text is None else exact_number(text)
 
 
 def _require(cell: Any, kind: type) -> Any:
