@@ -139,10 +139,12 @@ def test_a_file_says_it_all(tmp_path):
     again = released("100", tmp_path / "one.dpcov")
     assert again.covariance_matrix().tolist() == one.covariance_matrix().tolist()
     # A seeded release hides nothing, and neither does what uses its geometry.
-    unseeded = dpcov.release(
-        ROWS, schema=SCHEMA, budget=dpcov.Budget(rho=1), geometry=tmp_path / "one.dpcov"
-    )
-    assert not unseeded.is_private
+    terms = {"schema": SCHEMA, "budget": dpcov.Budget(rho=1), "geometry": tmp_path / "one.dpcov"}
+    assert not dpcov.release(ROWS, **terms).is_private
+    # Saved moments remember it.
+    moments = dpcov.checkpoint(ROWS, **terms)
+    del terms["geometry"]
+    assert not dpcov.release(moments, **terms).is_private
     np.testing.assert_allclose(one.covariance("none"), np.cov(ROWS.T, ddof=0), atol=0.5)
     np.testing.assert_allclose(one.mean(), ROWS.mean(axis=0), atol=0.2)
 

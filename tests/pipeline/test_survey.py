@@ -227,6 +227,16 @@ def test_what_is_lost_is_a_part(lost):
         Geometry(columns={}, lost=lost)
 
 
+def test_a_scale_far_too_small_for_the_bounds_is_refused(ledger, monkeypatch):
+    """Squares of such rows would be infinite, and only some rows are so long."""
+    monkeypatch.setattr(CountNoise, "draw", None)
+    geometry = Geometry(columns={"height": Scale(center=170.0, scale=1e-100)})
+    terms = {"schema": SCHEMA, "budget": COMING, "geometry": geometry}
+    with pytest.raises(SchemaError, match="too small for the bounds"):
+        dpcov.release(TABLE, **terms, ledger=ledger, dataset="people")
+    assert ledger.entries("people") == ()
+
+
 @pytest.mark.parametrize("door", ["object", "file"])
 def test_a_release_in_a_geometry_that_was_seeded_says_that_it_is_not_private(tmp_path, door):
     path = tmp_path / "geometry.toml"

@@ -117,6 +117,11 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 f"The geometry of '{column.name}' has its center, {found.center:.6g}, outside of "
                 f"the bounds, {lower:.6g} to {upper:.6g}. Is it of another schema?"
             )
+        if max(upper - found.center, found.center - lower) > LARGEST_BOUND * found.scale:
+            raise SchemaError(
+                f"The geometry of '{column.name}' has a scale, {found.scale:.6g}, that is too small "
+                f"for the bounds, {lower:.6g} to {upper:.6g}. Is it of another schema?"
+            )
         return replace(
             column, center=found.center, half_range=found.scale, lower=lower, upper=upper
         )
@@ -152,6 +157,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         norm_bound: float,
         linear: LinearMap | None = None,
         lost: float = 0.0,
+        seeded: bool = False,
     ) -> "Geometry":
         """That of a release's columns, for other rows of the same schema."""
         scales = {
@@ -161,7 +167,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         }
         if not scales:
             raise SchemaError("That release has the geometry of its bounds. Use geometry='schema'.")
-        return cls(columns=scales, norm_bound=norm_bound, linear=linear, lost=lost)
+        return cls(columns=scales, norm_bound=norm_bound, linear=linear, lost=lost, seeded=seeded)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Geometry":

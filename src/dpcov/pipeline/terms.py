@@ -99,9 +99,7 @@ def plan_table(
         )
     by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
-    known, is_private = None, True
-    if geometry not in ("schema", "private"):
-        known, is_private = read_geometry(geometry)
+    known = None if geometry in ("schema", "private") else read_geometry(geometry)
     if known is not None and schema.norm_bound is not None:
         raise UsageError(
             "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
@@ -146,25 +144,23 @@ def plan_table(
         accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
         linear=None if stated is None else stated.linear,
         lost=0.0 if stated is None else stated.lost,
-        geometry_is_private=is_private,
+        geometry_is_private=known is None or not known.seeded,
     )
     return terms, encoding
 
 
-def read_geometry(geometry: Geometry | str | Path) -> tuple[Geometry, bool]:
-    """A public geometry, and whether what it was found with was not seeded."""
+def read_geometry(geometry: Geometry | str | Path) -> Geometry:
+    """A public geometry; it says whether what it was found with was seeded."""
     if not isinstance(geometry, Geometry | str | Path):
         raise UsageError("geometry must be 'schema', 'private', the path of a file or a Geometry.")
     if isinstance(geometry, Geometry):
-        return geometry, not geometry.seeded
-    if Path(geometry).suffix == ".dpcov":
-        release = Release.load(geometry)
-        manifest = release.manifest
-        lost = manifest.statistics.lost
-        made = Geometry.of(manifest.columns, manifest.norm_bound, _map_of(release), lost)
-        return made, release.is_private
-    found = Geometry.from_toml(geometry)
-    return found, not found.seeded
+        return geometry
+    if Path(geometry).suffix != ".dpcov":
+        return Geometry.from_toml(geometry)
+    release = Release.load(geometry)
+    manifest, seeded = release.manifest, not release.is_private
+    lost, linear = manifest.statistics.lost, _map_of(release)
+    return Geometry.of(manifest.columns, manifest.norm_bound, linear, lost, seeded)
 
 
 def _map_of(release: Release) -> LinearMap | None:
