@@ -9,7 +9,7 @@ import pytest
 
 import dpcov
 from dpcov.analysis import mean_intervals
-from dpcov.data.geometry import Geometry
+from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.counts import CountNoise
@@ -232,7 +232,7 @@ def test_a_scale_far_too_small_for_the_bounds_is_refused(ledger, monkeypatch):
     monkeypatch.setattr(CountNoise, "draw", None)
     geometry = Geometry(columns={"height": Scale(center=170.0, scale=1e-100)})
     terms = {"schema": SCHEMA, "budget": COMING, "geometry": geometry}
-    with pytest.raises(SchemaError, match="too small for the bounds"):
+    with pytest.raises(SchemaError, match="too small for"):
         dpcov.release(TABLE, **terms, ledger=ledger, dataset="people")
     assert ledger.entries("people") == ()
 

@@ -119,8 +119,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             )
         if max(upper - found.center, found.center - lower) > LARGEST_BOUND * found.scale:
             raise SchemaError(
-                f"The geometry of '{column.name}' has a scale, {found.scale:.6g}, that is too small "
-                f"for the bounds, {lower:.6g} to {upper:.6g}. Is it of another schema?"
+                f"The geometry of '{column.name}' has a scale, {found.scale:.6g}, too small for "
+                f"the bounds, {lower:.6g} to {upper:.6g}. Is it of another schema?"
             )
         return replace(
             column, center=found.center, half_range=found.scale, lower=lower, upper=upper
