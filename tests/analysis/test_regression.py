@@ -425,3 +425,17 @@ def test_missing_truth_values_of_pandas_own_type_are_predicted_with():
 def test_a_feature_that_is_nearly_written_is_proposed(made):
     with pytest.raises(DpcovError, match="Did you mean 'income'"):
         PrivateRidge.from_release(made, target="incme")
+
+
+@pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
+@pytest.mark.parametrize("geometry", ["schema", "private"])
+def test_a_public_number_of_rows_is_not_hidden_by_noise(geometry):
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(600, 12)), columns=[*"abcdefghijkl"])
+    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-4, upper=5) for name in rows})
+    budget = dpcov.Budget(rho="0.002")
+    for seed in range(5):
+        found = dpcov.release(
+            rows, schema=schema, budget=budget, geometry=geometry, entropy=SeededEntropy(seed)
+        )
+        assert found.present_moment()[0, 0] == pytest.approx(1.0, rel=1e-9)
+        assert np.isfinite(PrivateRidge.from_release(found, target="a").coef_).all()

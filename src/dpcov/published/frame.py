@@ -38,11 +38,11 @@ class Frame:
 
     def moment(self, matrix: Array, intercept: float | None) -> Array:
         """A second moment, (d, d), of encoded rows; ``intercept`` is its public first entry."""
-        if self.back is None:
-            return matrix
         if intercept is not None:
             matrix = matrix.copy()
             matrix[0, 0] = intercept
+        if self.back is None:
+            return matrix
         return symmetrize(self.back @ matrix @ self.back.T)
 
     def mean(self, mean: Array) -> Array:

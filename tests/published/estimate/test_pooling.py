@@ -38,6 +38,20 @@ def test_entries_in_which_groups_differ_are_told_from_others():
     assert kept[:3].min() > 0.9 and kept[3:].max() < 0.5
 
 
+@pytest.mark.parametrize("groups", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(5))
+def test_few_groups_that_differ_clearly_keep_their_own(groups, seed):
+    """Beside a group of other values, which is nearly empty."""
+    rng = np.random.default_rng(seed)
+    truth = np.zeros((groups + 1, 6))
+    truth[0, 0], truth[1, 0] = 0.8, -0.8
+    variances = np.full(truth.shape, 1e-6)
+    variances[-1] = 10.0
+    noisy = truth + np.sqrt(variances) * rng.normal(size=truth.shape)
+    found = pull(noisy, variances, np.zeros(6))
+    np.testing.assert_allclose(found.values[:-1, 0], truth[:-1, 0], atol=0.01)
+
+
 def reading(back):
     """Features that are always present: ``back``, (p, p), times the features of a row."""
     p = len(back)

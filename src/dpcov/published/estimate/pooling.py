@@ -46,8 +46,9 @@ def pull(noisy: Array, variances: Array, mean: Array) -> Pulled:
         squares = (noisy - mean) ** 2 - variances
         information = np.sum(weight**2, axis=0)
         found, errors = _drawn((weight**2 * squares).sum(axis=0) / information, 2 / information)
-        last, t = t, np.maximum(found, 0.0)
-        if np.allclose(t, last, rtol=_CLOSE, atol=0.0):
+        # Half a step: with few groups whole ones may go to and fro between two numbers.
+        last, t = t, (t + np.maximum(found, 0.0)) / 2
+        if np.allclose(t, last, rtol=_CLOSE, atol=_CLOSE * float(variances.min())):
             break
     kept = t / (t + variances)
     # What t is on average, given that it is not negative: the mean of a normal law above zero, and
