@@ -469,3 +469,22 @@ def test_releases_whose_rows_were_scaled_alike_lost_the_same():
     assert min(lost) > 0.05 and lost[0] != lost[1]
     shares = re.findall(r"(\d+) % of release", " ".join(pair[0].combine(pair[1]).statistics.notes))
     assert shares == ["50", "50"]
+
+
+def test_which_release_is_older_does_not_decide_what_noise_is_stated():
+    """What scaling rows down took is in units of the found geometry, not of the oldest."""
+    from dpcov.published.encoded import noise_of
+    from dpcov.published.estimate.entry_noise import variance_noise
+
+    columns = {name: dpcov.Numeric(lower=-1_000, upper=1_000) for name in NAMES}
+    wide = dpcov.Schema(columns=columns, title="people")
+    rooms = ("schema", "private", "schema")
+    oldest, found, youngest = (
+        made(seed, schema=wide, rho="0.05", geometry=room) for seed, room in enumerate(rooms)
+    )
+    assert found.statistics.lost > 0
+    stated = []
+    for both in (oldest.combine(found), found.combine(youngest)):
+        assert both.unit.sources
+        stated.append(variance_noise(np.zeros(3), np.ones(3), noise_of(both)))
+    np.testing.assert_allclose(*stated, rtol=0.1)

@@ -215,6 +215,9 @@ def arrays_of(arrays: Arrays, place: int) -> Arrays:
 
 def combined_unit(members: Sequence[Member], disjoint: bool) -> UnitEstimate:
     """The average of the members' second moments, divided by one number of rows."""
+    # The first source of noise has the coordinates in which it is known what lengths lost.
+    reference = reference_of(members)
+    members = [reference, *(member for member in members if member is not reference)]
     rows, count_variance = (None, 0.0) if disjoint else _rows(members)
     placed = _placed(members, rows)
     weights = _weights(members, placed, disjoint)
