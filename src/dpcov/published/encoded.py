@@ -28,6 +28,7 @@ from dpcov.published.estimate.levels import (
     levels_of,
     positive,
     relations,
+    told,
     with_known,
     within_counts,
 )
@@ -297,7 +298,10 @@ class EncodedRelease(ReleaseRecord):
         mean = self.frame.mean(self._centered[1])
         present = self.presence.moments(moment_of(mean, found))
         found = self.filled(present, missing).covariance
-        return found if post.may_be_indefinite else self._positive(found)
+        if post.may_be_indefinite:
+            return found
+        law, rarely = noise_of(self, None, indicators=True), self.presence.indicators >= 0
+        return self._positive(found if law is None else told(found, present.mean, law, rarely))
 
     def _positive(self, covariance: Array) -> Array:
         # Of values alone: noise on a rare indicator is many times its spread.
@@ -372,6 +376,9 @@ class EncodedRelease(ReleaseRecord):
             mean = factors.means(mean)
             law = law and law.mapped(np.diag(1 / factors.of_rows))
         found = with_known(found, mean, columns)
+        if law is not None:
+            rarely = {column.source for column in columns if column.kind == "missing"}
+            found = told(found, mean, law, np.array([c.source in rarely for c in columns]))
         if law is not None and has_blocks(columns):
             related = relations(noisy, mean, law, columns, found, lost)
             found = np.where(between(columns), related, found)

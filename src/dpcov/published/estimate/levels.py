@@ -4,6 +4,7 @@ Contract: public numbers only, deterministic.  Derived and measured in docs/shri
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, groupby
 
 import numpy as np
@@ -13,6 +14,7 @@ from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
+    correlation_noise,
     covariance_noise,
     mean_noise,
     total,
@@ -189,6 +191,16 @@ def _adding_up(groups: list[Places], scales: Array, metric: Array) -> Array:
         if own @ moved > 0:
             found[np.ix_(places, places)] -= np.outer(moved, own) / (own @ moved)
     return found
+
+
+def told(covariance: Array, mean: Array, law: MomentNoise, rarely: NDArray[np.bool_]) -> Array:
+    """Without covariances of features that may be ``rarely`` present, (p,), if noise hides them.
+
+    In a positive semidefinite matrix they would move those of all other features.
+    """
+    noise = correlation_noise(mean, covariance, replace(law, lost_parts=None, bias=0.0))
+    known = (noise <= 1 / DEVIATIONS) | ~(rarely[:, None] | rarely)
+    return np.where(known | np.eye(len(known), dtype=bool), covariance, 0.0)
 
 
 def positive(covariance: Array) -> Array:
