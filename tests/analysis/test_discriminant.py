@@ -60,6 +60,38 @@ def test_rows_of_unlisted_classes_are_left_aside(blobs):
     assert model.score(X[y < 2], y[y < 2]) > 0.85
 
 
+@pytest.mark.parametrize("case", ["weighted", "half missing", "mostly missing"])
+def test_shares_and_spread_within_classes_are_those_of_the_rows_that_count(case):
+    """Rows of one class weigh a tenth, or lack a value: no class is like the others."""
+    rng = np.random.default_rng(1)
+    second = rng.uniform(size=20_000) < 0.5
+    table = pd.DataFrame({"x": rng.normal(size=len(second)) + 2 * second})
+    table["z"] = 0.5 * table["x"] + rng.normal(size=len(second))
+    table["c"], table["w"] = np.where(second, "b", "a"), np.where(second, 0.1, 1.0)
+    columns = {"x": dpcov.Numeric(lower=-5, upper=7), "z": dpcov.Numeric(lower=-6, upper=8)}
+    columns["c"], weights = dpcov.Categorical(categories=("a", "b")), None
+    if case == "weighted":
+        columns["w"], weights = dpcov.Ignored(), dpcov.Weights(column="w", upper=1)
+    else:
+        hidden = rng.uniform(size=len(second)) < (0.5 if case == "half missing" else 0.8)
+        table.loc[second & hidden, "x"] = np.nan
+    schema = dpcov.Schema(columns=columns, weights=weights)
+    model = PrivateLDA.from_release(
+        made_release(table[list(columns)], 1000, 1, schema=schema, by="c"), features=["x", "z"]
+    )
+    mean = 0.1 / 1.1 if case == "weighted" else 0.5
+    np.testing.assert_allclose(model.priors_, [1 - mean, mean], atol=0.01)
+    np.testing.assert_allclose(model.covariance_, [[1, 0.5], [0.5, 1.25]], atol=0.05)
+    np.testing.assert_allclose(model.coef_[1] - model.coef_[0], [2, 0], atol=0.1)
+
+
+def test_labels_are_stripped_as_a_schema_strips_them(blobs):
+    X, y = blobs
+    model = PrivateLDA(classes=[" u", "v"], bounds=(-1, 1), budget=dpcov.Budget(rho=10), seed=1)
+    model.fit(X[y < 2], np.array([" u", "v"])[y[y < 2]])
+    assert model.score(X[y < 2], np.array([" u", "v"])[y[y < 2]]) > 0.8
+
+
 def test_classes_must_be_public(blobs, made):
     with pytest.raises(DpcovError, match="by=COLUMN"):
         PrivateLDA.from_release(made)

@@ -107,7 +107,7 @@ def find_lengths(
     starts = _starts()
     noise = CountNoise(cost, problem)
     sums = np.add.reduceat(answer.counts[0][MISSING + 1 :], starts[:-1])
-    counts = 1.0 * (sums + noise.draw(len(sums), entropy, disjoint=True))
+    counts = (sums + noise.draw(len(sums), entropy, disjoint=True)).astype(np.float64)
     with np.errstate(divide="ignore"):
         edges = starts / CELLS / (1 - starts / CELLS)
     std = noise.std(disjoint=True)

@@ -176,7 +176,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     def _features_of(self, X: Any) -> Array:
         columns, instead = self._columns(), None
         if self.release_.presence is not None:
-            instead = self.release_.mean_vector(indicators=True)[self._places]
+            whole = self.release_.mean_vector(missing=self.missing, indicators=True)
+            instead = whole[self._places]
         return feature_matrix(self, columns, X, instead)
 
     def _columns(self) -> Columns:

@@ -20,6 +20,7 @@ from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import OTHER
+from dpcov.published.design import design_of, weighting_of
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release
 
@@ -83,7 +84,8 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
             raise ReleaseError(problem)
         self.classes_ = np.unique(self._facts.get("labels", np.array(names)))
         self._pooled = self._reading()
-        found = [self._of_class(str(label)) for label in self.classes_]
+        # A schema strips the names of categories.
+        found = [self._of_class(str(label).strip()) for label in self.classes_]
         self.priors_ = _shares(found)
         self.means_ = np.array([reading.mean for _, reading in found])
         if hidden := sum(reading is self._pooled for _, reading in found):
@@ -101,9 +103,13 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
             _ = reading.mean
         except ReleaseError:
             reading = self._pooled
-        return part.n_rows, reading
+        # A noisy number of rows may be negative.
+        n_rows = max(part.n_rows, 1.0)
+        if weighting_of(part) is not None and part.knows_means:
+            n_rows *= design_of(part).share
+        return n_rows, reading
 
-    # ``found`` has the number of rows of every class, and means and covariance.
+    # ``found`` has the rows of every class, weighted as they were, and means and covariance.
     def _learn(self, found: list[tuple[float, Reading]]) -> None:
         raise NotImplementedError
 
@@ -145,12 +151,9 @@ class PrivateLDA(Discriminant):
     """
 
     def _learn(self, found: list[tuple[float, Reading]]) -> None:
-        pooled = self._pooled
-        if pooled.post is None and pooled.noise is not None:
-            # Without the bias of post-processing, where the law of the noise is known.
-            pooled = Reading(self.release_, self._places, "none", missing=self.missing)
+        pooled = self._unbiased(self._pooled)
         self.noise_edge_ = pooled.edge
-        within = pooled.encoded_covariance - self._between(found)
+        within = self._within(pooled, found)
         # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).  It
         # classifies best, on images at any budget, between trusting noise and dropping directions.
         values, vectors = _floored(within, pooled.edge / 2)
@@ -167,13 +170,32 @@ class PrivateLDA(Discriminant):
         offsets = -0.5 * np.sum(self.coef_ * centered, axis=1) + np.log(self.priors_)
         self.intercept_ = offsets - self.coef_ @ pooled.mean
 
-    def _between(self, parts: list[tuple[float, Reading]]) -> Array:
+    def _unbiased(self, reading: Reading) -> Reading:
+        # Without the bias of post-processing, where the law of the noise is known.
+        if reading.post is not None or reading.noise is None:
+            return reading
+        return Reading(reading.release, self._places, "none", missing=self.missing)
+
+    def _within(self, pooled: Reading, parts: list[tuple[float, Reading]]) -> Array:
         # Rows without a listed class spread the pooled covariance too.
         if OTHER in self.release_.group_names:
             parts = [*parts, self._of_class(OTHER)]
+        if self.release_.presence is not None:
+            return self._within_present(parts)
         means = np.array([reading.mean for _, reading in parts])
-        spread = (means - self._pooled.mean) / self._pooled.half_ranges
-        return np.asarray((spread.T * _shares(parts)) @ spread)
+        spread = (means - pooled.mean) / pooled.half_ranges
+        return np.asarray(pooled.encoded_covariance - (spread.T * _shares(parts)) @ spread)
+
+    def _within_present(self, parts: list[tuple[float, Reading]]) -> Array:
+        # Pairs of values are over the rows that have both, of which every class has its own part.
+        size = len(self._places)
+        total, weights = np.zeros((size, size)), np.zeros((size, size))
+        for n_rows, reading in parts:
+            present = reading.release.pairwise
+            shares = 1.0 if present is None else present.shares[np.ix_(*[self._places] * 2)]
+            weights += n_rows * shares
+            total += n_rows * shares * self._unbiased(reading).encoded_covariance
+        return total / weights
 
     def _scores(self, X: Any) -> Array:
         return np.asarray(self._features_of(X) @ self.coef_.T + self.intercept_)
@@ -203,8 +225,7 @@ class PrivateQDA(Discriminant):
 
 
 def _shares(parts: list[tuple[float, Reading]]) -> Array:
-    # A noisy number of rows may be negative.
-    counts = np.array([max(n_rows, 1.0) for n_rows, _ in parts])
+    counts = np.array([n_rows for n_rows, _ in parts])
     return np.asarray(counts / counts.sum())
 
 
