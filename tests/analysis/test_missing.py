@@ -167,6 +167,10 @@ def test_estimators_give_intervals_for_what_they_estimate():
     model = PrivateRidge.from_release(made, target="x0", missing="at-random", alpha=0.0)
     expected = coefficient_intervals(made, "x0", missing="at-random")
     assert model.conf_int().rows == expected.rows
+    # A missing number is read as the mean of all rows.
+    new = pd.DataFrame({"x1": [np.nan], "x2": [0.0]})
+    mean = made.mean(missing="at-random")["x1"]
+    np.testing.assert_allclose(model.predict(new), model.predict(new.assign(x1=mean)))
     with pytest.raises(ValueError, match="missing must be one of"):
         mean_intervals(made, missing="center")
 

@@ -7,7 +7,7 @@ import pytest
 from dpcov import Categorical, Numeric, Schema
 from dpcov.data.encode import Encoder
 from dpcov.data.sources import open_source
-from dpcov.published.estimate.present import Presence
+from dpcov.published.estimate.present import Presence, _lost
 from tests.data.reading import read_encoded
 
 COLUMNS = {
@@ -113,3 +113,16 @@ def test_what_is_missing_at_random_is_made_up_for():
 
     assert errors(filled)[0] < 0.03 < 0.25 < errors(pairwise)[0]
     assert errors(filled)[1] < 0.09 < 0.18 < errors(pairwise)[1]
+
+
+def test_two_selections_take_what_their_precisions_say():
+    rng = np.random.default_rng(0)
+    slopes, taken = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
+    taken *= (np.sqrt(rng.uniform(0.1, 0.8, 5)) / np.linalg.norm(taken, axis=1))[:, None]
+    same = np.eye(5, dtype=bool)
+    found, one = _lost(slopes, taken, same), [np.outer(t, t) for t in taken]
+    precisions = [lost @ np.linalg.inv(np.eye(3) - lost) for lost in one]
+    for i, j in np.ndindex(5, 5):
+        both = np.linalg.inv(np.eye(3) + precisions[i] + precisions[j])
+        lost = one[i] if i == j else np.eye(3) - both
+        assert found[i, j] == pytest.approx(slopes[i] @ lost @ slopes[j])

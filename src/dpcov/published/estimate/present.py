@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.linalg.symmetric import Array, Places, eigh
@@ -25,6 +26,23 @@ _LEAST_VALUE, _MOST_TAKEN = 1e-3, 0.9
 
 MissingAs = Literal["pairwise", "at-random"]
 """Over the values that are present, pair by pair; or what the rows would have with all values."""
+
+
+def _lost(slopes: Array, taken: Array, same: NDArray[np.bool_]) -> Array:
+    """What selection took of the covariances of q features, (q, q), through their slopes, (q, k).
+
+    Rows with a value lack ``t t'`` of the components' covariance, for its t in ``taken``, (q, k).
+    For the ``same`` indicator, (q, q), it is one selection; of two the precisions add up.
+    """
+    parts = np.sum(taken**2, axis=1)
+    # The precision that a selection adds is g g', and of two I - (I + g g' + h h')^-1 is taken.
+    added = taken / np.sqrt(1.0 - parts)[:, None]
+    sizes, seen, both = parts / (1.0 - parts), slopes @ added.T, added @ added.T
+    own, alone = np.diagonal(seen), np.sum(slopes * taken, axis=1)
+    first = own[:, None] * seen.T * (1.0 + sizes)
+    crossed = both * (np.outer(own, own) + seen * seen.T)
+    two = (first + first.T - crossed) / (np.outer(1.0 + sizes, 1.0 + sizes) - both**2)
+    return np.where(same, np.outer(alone, alone), two)
 
 
 def moment_of(mean: Array, covariance: Array) -> Array:
@@ -161,12 +179,8 @@ class Presence:
             slopes.append(slope)
             taken.append(np.sqrt(part) * unit)
         covariance, b, t = whole.copy(), np.array(slopes), np.array(taken)
-        # What selection took of the components' covariance, seen through both slopes.
-        own = np.einsum("ik,ik->i", b, t)
-        through = (b @ t.T) * own
         same = self.indicators[rest][:, None] == self.indicators[rest]
-        lost = through + through.T
-        covariance[np.ix_(rest, rest)] += np.where(same, lost / 2, lost)
+        covariance[np.ix_(rest, rest)] += _lost(b, t, same)
         crossed = axes @ whole[:, complete].T
         covariance[np.ix_(rest, complete)] += (b - (axes @ whole[np.ix_(complete, rest)]).T) @ (
             crossed[:, complete]
