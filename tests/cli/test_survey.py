@@ -43,8 +43,12 @@ def test_one_survey_serves_releases_and_moments(wide):
     assert made.manifest.norm_bound == found.norm_bound
     key, saved = wide.folder / "k", wide.folder / "all.moments"
     wide.done("moments key", key)
-    same = ("--schema", wide.schema, "--key", key, "-o", saved, "--geometry", wide.geometry)
-    wide.done("moments checkpoint --rho 0.4", wide.data, *same)
+    same = ("--schema", wide.schema, "--key", key, "-o", saved)
+    told = wide.done("moments checkpoint --rho 0.4", wide.data, *same)
+    assert "geometry of the bounds" in told
+    known = ("--geometry", wide.geometry, "--overwrite")
+    told = wide.done("moments checkpoint --rho 0.4", wide.data, *same, *known)
+    assert "geometry of the bounds" not in told
     assert wide.states() == ["committed", "committed"]
     more = wide.release("--overwrite", "--key", key, data=saved, rho="0.4")
     assert more.exit_code == 0, more.output

@@ -11,6 +11,11 @@ from dpcov.cli import options
 from dpcov.cli.options import example, option
 from dpcov.errors import DataError, UsageError
 
+_BOUNDS = (
+    "They are in the geometry of the bounds. Where bounds are wide, find one with `dpcov survey` "
+    "and give it with --geometry."
+)
+
 app = typer.Typer(no_args_is_help=True, help="Save sensitive moments under a key; merge them.")
 
 
@@ -88,6 +93,8 @@ def checkpoint(
         held.save(output, secret, overwrite=overwrite or resume or number > 0)
     assert held is not None  # there is a part
     _tell(output, len(held.parts))
+    if geometry == "schema":
+        typer.echo(_BOUNDS)
 
 
 @app.command(epilog=example("moments merge"))
