@@ -1,7 +1,7 @@
 """Fit linear models to a release: least squares, and ridge with the penalty chosen from it.
 
-The penalty is in encoded units: every column, target included, is divided by half the width of its
-public bounds, and the objective is a mean over rows, so one alpha means the same for every table.
+The penalty is in encoded units: every column, target included, is divided by its public scale, half
+the width of its bounds or what a survey found, and the objective is a mean over rows.
 """
 
 from collections.abc import Sequence
@@ -46,6 +46,9 @@ from dpcov.published.words import rows_in_words
 FAR = 2.0
 """Values more than so many times as far away as any in a release can be are moved there: one cost
 tables with real tails, three those in which the survey took a spread for far too small."""
+
+# An R² that a summary prints as 1.
+_ABOUT_ONE = 1.0005
 
 
 @dataclass(eq=False, repr=False)
@@ -181,17 +184,18 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         # Of a target that the noise leaves no variance nothing is explained.
         r2 = [1.0 - error / whole if whole > 0 else np.nan for error, whole in errors]
         # Errors without bias may be negative where noise is large: nothing is known then.
-        r2 = [x if abs(x) <= 1.0 else np.nan for x in r2]
+        r2 = [min(x, 1.0) if -1.0 <= x <= _ABOUT_ONE else np.nan for x in r2]
         return self._summed_up([tables] if self._flat else tables, r2)
 
     def _summed_up(self, tables: list[IntervalTable], r2: list[float]) -> RegressionSummary:
         release, goals = self.release_, ", ".join(shorten(goal.name) for goal in self._goals)
         title = release.manifest.title or "untitled table"
+        about = "" if self.fit_intercept else ", about zero"
         told = [
             ("Release", f"{title}, {release.fingerprint[:12]}"),
             ("Guarantee", str(release.guarantee)),
             ("Rows", rows_in_words(release)),
-            (self._r2_words, ", ".join(f"{x:.3f}" if np.isfinite(x) else "–" for x in r2)),
+            (self._r2_words + about, ", ".join(f"{x:.3f}" if np.isfinite(x) else "–" for x in r2)),
             ("Features", f"{len(tables[0].rows) - self.fit_intercept} coefficients"),
         ]
         notes = [*NOTES, *tables[0].notes]
