@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
+from dpcov.analysis.new_rows import read_frame, read_matrix
 from dpcov.analysis.problems import InputError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.design import weighting_of
+from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
@@ -103,13 +105,13 @@ def count_empty_directions(columns: Columns, places: Places) -> int:
 def without_references(release: Release, places: Places) -> tuple[Places, tuple[str, ...]]:
     """Leave out the references: the places that are left, and the references' names."""
     columns, chosen = release.restored_features, set(map(int, places))
+    complete = complete_columns(release)
     left_out: list[int] = []
     for source in given_names(columns[place] for place in places):
         own = [i for i, column in enumerate(columns) if column.source == source]
         levels = [i for i in own if columns[i].kind == "category"]
-        if len(levels) > 1 and chosen.issuperset(levels):
-            shares = release.mean_vector(indicators=True)[levels]
-            left_out += levels[:1] * bool(shares.sum() > NEARLY_ALL)
+        if source in complete and chosen.issuperset(levels):
+            left_out += levels[:1]
     kept = [place for place in places if place not in left_out]
     return np.array(kept, dtype=np.intp), tuple(columns[place].name for place in left_out)
 
@@ -147,80 +149,83 @@ def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Co
     return Coding(directions, contrasts, np.delete(np.arange(n), dropped), reference)
 
 
-def feature_matrix(estimator: Any, columns: Columns, X: Any, instead: Array | None = None) -> Array:
+def complete_columns(release: Release) -> frozenset[str]:
+    """Table columns of whose levels nearly every row has one: the release knows of no others."""
+    if not release.has_intercept:
+        return frozenset()
+    means, shares = release.mean_vector(indicators=True), dict[str, list[float]]()
+    for column, mean in zip(release.restored_features, means, strict=True):
+        if column.kind == "category":
+            shares.setdefault(column.source, []).append(mean)
+    full = (source for source, of in shares.items() if len(of) > 1 and sum(of) > NEARLY_ALL)
+    return frozenset(full)
+
+
+def stand_ins(release: Release, missing: MissingAs = "pairwise") -> Array:
+    """What counts where a feature is missing: its mean, or the center if the schema marks none.
+
+    The center of levels is that of a row without any.  Where nearly every row has one, that is no
+    row that the release knows, and a regression would take it for one of the reference.
+    """
+    columns = release.restored_features
+    if release.presence is not None:
+        return release.mean_vector(missing=missing, indicators=True)
+    centers, complete = np.array([column.center for column in columns]), complete_columns(release)
+    if not complete:
+        return centers
+    coded = [column.kind == "category" and column.source in complete for column in columns]
+    return np.where(coded, release.mean_vector(indicators=True), centers)
+
+
+def feature_matrix(
+    estimator: Any, release: Release, places: Places, X: Any, missing: MissingAs = "pairwise"
+) -> Array:
     """Return new rows as features in original units, shape (n_rows, n_features).
 
-    Missing numbers become what ``instead`` has of every feature, by default the center.  ``X`` is a
-    data frame with the table's columns and perhaps others, or an array with one column for each
-    table column if all are numbers, otherwise one for each feature.
+    Cells are read as the release read its table; for missing ones stands what `stand_ins` say.
+    ``X`` is a data frame with the table's columns and perhaps others, or an array with one column
+    for each table column if all are numbers, otherwise one for each feature.
     """
-    centers = np.array([c.center for c in columns]) if instead is None else instead
+    columns = [release.restored_features[place] for place in places]
+    names = source_names(columns)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if all(column.kind in ("numeric", "boolean") for column in columns):
-        if isinstance(frame, nw.DataFrame):
-            X = _in_order(estimator, frame, source_names(columns))
-        numbers = validate_data(
-            estimator, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
-        )
-        return np.asarray(np.where(np.isnan(numbers), centers, numbers))
+    all_numbers = all(column.kind in ("numeric", "boolean") for column in columns)
     if isinstance(frame, nw.DataFrame):
-        given = given_names(columns).items()
-        cells = {source: _source(frame, name) for source, name in given}
-        pairs = zip(columns, centers, strict=True)
-        return np.column_stack([_feature(cells[c.source], c, center) for c, center in pairs])
-    encoded = np.asarray(X, dtype=np.float64)
-    if encoded.ndim != 2 or encoded.shape[1] != len(columns):
-        names = ", ".join(source_names(columns))
-        raise InputError(f"Give a data frame ({names}), or an array like get_encoded_names().")
-    return np.asarray(np.where(np.isnan(encoded), centers, encoded))
+        frame = _in_order(estimator, frame, names) if all_numbers else frame
+        found = read_frame(release, columns, frame, complete_columns(release))
+        if all_numbers:
+            terms = {"ensure_all_finite": "allow-nan", "input_name": "X"}
+            found = check_array(found, estimator=estimator, **terms)
+    else:
+        if all_numbers:
+            encoded = validate_data(
+                estimator, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
+            )
+        else:
+            encoded = np.asarray(X, dtype=np.float64)
+        if encoded.ndim != 2 or encoded.shape[1] != len(columns):
+            raise InputError(
+                f"Give a data frame ({', '.join(names)}), or an array like get_encoded_names()."
+            )
+        found = read_matrix(release, columns, encoded)
+    return np.asarray(np.where(np.isnan(found), stand_ins(release, missing)[places], found))
 
 
-def _in_order(estimator: Any, frame: "nw.DataFrame[Any]", names: list[str]) -> Any:
+def _in_order(estimator: Any, frame: "nw.DataFrame[Any]", names: list[str]) -> "nw.DataFrame[Any]":
     # The columns of a whole table by name; otherwise scikit-learn compares names and their order.
     if set(names) < set(frame.columns):
         frame = frame.select(names)
-    native = frame.to_native()
     # It compares none where columns are called as those of arrays are, and warns of all.
     seem_named = any(is_placeholder(str(name)) for name in frame.columns)
     if not seem_named or hasattr(estimator, "feature_names_in_"):
-        return native
+        validate_data(estimator, frame.to_native(), reset=False, skip_check_array=True)
+        # Names that are no texts are those of an array.
+        return frame.rename(dict(zip(frame.columns, names, strict=True)))
     if frame.columns != names:
         raise InputError(f"Give a data frame with these columns, in this order: {names}.")
-    is_pandas = frame.implementation.is_pandas_like()
-    return native.set_axis(range(len(names)), axis=1) if is_pandas else frame.to_numpy()
+    return frame
 
 
 def is_placeholder(name: str) -> bool:
     """Whether a column is called as those of an array are, which have no names: x0, x1, ..."""
     return name.startswith("x") and name[1:].isdigit()
-
-
-def _source(frame: "nw.DataFrame[Any]", name: str) -> NDArray[Any]:
-    if name not in frame.columns:
-        raise InputError(f"The data frame has no column {name!r}.")
-    cells = frame[name].to_numpy()
-    if cells.dtype.kind in "biuf":
-        return np.asarray(cells)
-    # A schema ignores blanks around text, so new rows must too.
-    stripped = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
-    return np.array(stripped, dtype=object)
-
-
-def _is_missing(cell: Any) -> bool:
-    # NaN is the one value that differs from itself; pandas' NA has no truth value.
-    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
-
-
-def _feature(cells: NDArray[Any], column: EncodedColumn, center: float) -> Array:
-    if column.kind == "category":
-        texts = cells if cells.dtype.kind == "O" else cells.astype(str)
-        return np.asarray(texts == column.name.removeprefix(f"{column.source}="), dtype=np.float64)
-    if cells.dtype.kind in "biu" and column.kind != "missing":
-        return cells.astype(np.float64)
-    missing = np.array([_is_missing(cell) for cell in cells], dtype=bool)
-    if column.kind == "missing":
-        return missing.astype(np.float64)
-    try:
-        return np.where(missing, center, cells).astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"The column {column.name!r} holds something that is no number.") from None

@@ -174,11 +174,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         raise InputError(f"There are no intervals for {type(self).__name__}.")
 
     def _features_of(self, X: Any) -> Array:
-        columns, instead = self._columns(), None
-        if self.release_.presence is not None:
-            whole = self.release_.mean_vector(missing=self.missing, indicators=True)
-            instead = whole[self._places]
-        return feature_matrix(self, columns, X, instead)
+        self._require_fitted()
+        return feature_matrix(self, self.release_, self._places, X, self.missing)
 
     def _columns(self) -> Columns:
         self._require_fitted()

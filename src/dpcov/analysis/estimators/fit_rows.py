@@ -1,4 +1,4 @@
-"""Fit from rows: make one release, then read it.  The only analysis module that sees rows.
+"""Fit from rows: make one release, then read it.  The only analysis module that sees a table.
 
 It hands the rows to :func:`dpcov.release`, keeps nothing of them, and no message contains a cell.
 """

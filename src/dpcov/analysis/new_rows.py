@@ -1,0 +1,167 @@
+"""Read new rows as a release read its table: by the schema that it carries, with the same readers.
+
+They are the analyst's own rows.  What handles rows is loaded only when there are some.
+"""
+
+from collections.abc import Container, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+from msgspec.structs import replace
+
+from dpcov.analysis.problems import InputError
+from dpcov.errors import DataError, SchemaError
+from dpcov.published.columns import EncodedColumn, given_names
+from dpcov.published.linalg.symmetric import Array
+from dpcov.published.release import Release
+
+if TYPE_CHECKING:
+    from dpcov.data.readers import Reader
+    from dpcov.data.schema.declared import Categorical, Codes, Declared
+    from dpcov.data.schema.schema import Schema
+
+
+def read_frame(
+    release: Release,
+    columns: Sequence[EncodedColumn],
+    frame: "nw.DataFrame[Any]",
+    complete: Container[str],
+) -> Array:
+    """Return features of rows in original units, (n_rows, n_features), NaN where missing.
+
+    Levels that are not listed count as none, and are refused where the listed ones are ``complete``
+    and the release hence knows nothing of others.
+    """
+    from dpcov.data import values
+    from dpcov.data.schema.declared import Categorical
+
+    given = given_names(columns)
+    schema = _schema_of(release, given)
+    cells = {source: _cells(frame, schema, name) for source, name in given.items()}
+    for source, read in cells.items():
+        if source in complete and np.any(read == values.UNKNOWN):
+            raise InputError(
+                f"The column {source!r} holds a category that the release does not list. Correct "
+                "it, or leave the cell empty, which counts as missing."
+            )
+    found = []
+    for column in columns:
+        read, declared = cells[column.source], schema.columns[given[column.source]]
+        missing = np.isnan(read)
+        if column.kind == "missing":
+            read = missing.astype(np.float64)
+        elif isinstance(declared, Categorical):
+            place = declared.names.index(column.name.removeprefix(f"{column.source}="))
+            read = np.where(missing, np.nan, read == place)
+        found.append(read)
+    return np.column_stack(found)
+
+
+def read_matrix(release: Release, columns: Sequence[EncodedColumn], matrix: Array) -> Array:
+    """Return features whose levels are coded already, NaN where a number is missing or a code."""
+    from dpcov.data.readers import reader_of
+
+    given = given_names(columns)
+    schema, found = _schema_of(release, given), matrix.copy()
+    for place, column in enumerate(columns):
+        if column.kind in ("numeric", "boolean"):
+            name = given[column.source]
+            found[:, place] = reader_of(schema, name).read(matrix[:, place], name)
+    return found
+
+
+def _cells(frame: "nw.DataFrame[Any]", schema: "Schema", name: str) -> Array:
+    """Numbers, or codes of levels, of a column; NaN where missing."""
+    from dpcov.data.readers import reader_of
+    from dpcov.data.schema.declared import Categorical
+    from dpcov.data.values import MISSING
+
+    if name not in frame.columns:
+        raise InputError(f"The data frame has no column {name!r}.")
+    read = _read(frame.select(name), reader_of(schema, name))
+    is_category = isinstance(schema.columns[name], Categorical)
+    return np.where(read == MISSING, np.nan, read) if is_category else read
+
+
+def _read(frame: "nw.DataFrame[Any]", reader: "Reader") -> Array:
+    from dpcov.data.sources.base import column_of_cells
+    from dpcov.data.sources.frames import FrameSource
+
+    cells = frame[reader.name]
+    if not len(cells):
+        return np.empty(0)
+    try:
+        if cells.dtype in (nw.Object, nw.Unknown):
+            # Such as pandas' sparse columns: Arrow knows no type for them.
+            column = column_of_cells(cells.to_list(), reader.name, reader.wanted)
+            return reader.read(column, reader.name).astype(np.float64)
+        blocks = FrameSource(frame, "X").blocks(len(frame), wanted={reader.name: reader.wanted})
+        return np.concatenate([reader.of(block) for block in blocks]).astype(np.float64)
+    except DataError:
+        # What the original advises is for the schema of a table that is not released yet.
+        raise InputError(
+            f"The column {reader.name!r} holds something that is no number, truth value or text "
+            "as the release reads them there."
+        ) from None
+
+
+def _schema_of(release: Release, given: dict[str, str]) -> "Schema":
+    """How the given columns are read, by the names that they have in new rows."""
+    from dpcov.data.schema.declared import Categorical, Numeric
+
+    features = release.restored_features
+    stated = _stated(release.manifest.schema_toml or "")
+    # Anybody may have written the file; and a release of arrays has no schema.
+    names = set() if stated is None else {column.name for column in stated.encoded_columns}
+    if stated is None or not names.issuperset(column.name for column in features):
+        stated = _plain(features)
+    # Rows that come with a release hold a public function's values, which have no codes.
+    value = Numeric(missing_codes=(), decimal=".", thousands="")
+    columns: dict[str, Declared] = {}
+    for source, name in given.items():
+        declared = stated.columns[source] if name == source else value
+        if isinstance(declared, Categorical):
+            declared = _with_names(declared, stated.codes_of(source))
+        columns[name] = declared
+    return replace(stated, columns=columns)
+
+
+@lru_cache(maxsize=16)
+def _stated(text: str) -> "Schema | None":
+    from dpcov.data.schema.schema import Schema
+
+    try:
+        return Schema.loads(text, complete=True)
+    except SchemaError:
+        return None
+
+
+def _plain(features: Sequence[EncodedColumn]) -> "Schema":
+    """What the columns themselves tell of how they are read."""
+    from dpcov.data.schema.declared import Boolean, Categorical, Declared, Numeric
+    from dpcov.data.schema.schema import Schema
+
+    columns: dict[str, Declared] = {}
+    levels: dict[str, tuple[str, ...]] = {}
+    for column in features:
+        source = column.source
+        if column.kind == "category":
+            levels[source] = (*levels.get(source, ()), column.name.removeprefix(f"{source}="))
+            columns[source] = Categorical(categories=levels[source])
+        elif column.kind != "missing":
+            columns[source] = Boolean() if column.kind == "boolean" else Numeric()
+    return Schema(columns=columns)
+
+
+def _with_names(declared: "Categorical", codes: "Codes") -> "Categorical":
+    """Count what the release calls a level, too, as rows do that come with it or are drawn."""
+    fold = str.casefold if declared.ignore_case else str
+    written = (declared.categories, *declared.groups.values(), map(str, codes))
+    taken = {fold(text) for texts in written for text in texts}
+    groups = {
+        level: (*declared.groups.get(level, ()), *([] if fold(name) in taken else [name]))
+        for level, name in zip(declared.levels, declared.names, strict=True)
+    }
+    return replace(declared, groups=groups)

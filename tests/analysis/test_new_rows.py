@@ -1,0 +1,192 @@
+"""New rows are read as the release read its table, whatever types their cells have."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from msgspec.structs import replace
+
+import dpcov
+from dpcov.analysis import PrivatePCA, PrivateRidge
+from dpcov.analysis.problems import InputError
+from tests.analysis.conftest import released
+
+N_ROWS = 3000
+RNG = np.random.default_rng(5)
+PLACE, X = RNG.integers(0, 3, N_ROWS), RNG.normal(size=N_ROWS)
+ILL = X + RNG.normal(size=N_ROWS) > 0
+Y = 2 * X + np.array([0.0, 5.0, -5.0])[PLACE] + RNG.normal(size=N_ROWS) / 10
+DIGITS, COUNTRIES = np.array(["1", "2", "3"]), np.array(["ES", "IT", "FR"])
+NUMBERS = dpcov.Categorical(categories=tuple(DIGITS))
+NAMED = dpcov.Categorical(categories=tuple(DIGITS), labels={"1": "one", "2": "two", "3": "unknown"})
+ONE_CASE = dpcov.Categorical(categories=("es", "it", "fr"), ignore_case=True)
+GROUPED = dpcov.Categorical(categories=("FR",), groups={"south": ("ES", "IT")})
+OTHER = dpcov.Categorical(categories=("ES", "IT"), other="else")
+
+
+def model_of(declared, cells, **options):
+    schema = dpcov.Schema(
+        columns={
+            "x": dpcov.Numeric(lower=-5, upper=5),
+            "g": declared,
+            "y": dpcov.Numeric(lower=-25, upper=25),
+        },
+        **options,
+    )
+    table = pd.DataFrame({"x": X, "g": cells, "y": Y})
+    return table, PrivateRidge.from_release(released(table, 1000, 1, schema=schema), target="y")
+
+
+LEVELS = {
+    "floats": (NUMBERS, DIGITS.astype(int), [1.0, 2.0, 3.0]),
+    "objects": (NUMBERS, DIGITS.astype(int), np.array([1, 2, 3], dtype=object)),
+    "objects of floats": (NUMBERS, DIGITS, np.array([1.0, 2.0, 3.0], dtype=object)),
+    "floats as text": (NUMBERS, DIGITS, ["1.0", "2.0", "3.0"]),
+    "labels": (NAMED, DIGITS.astype(int), [1, 2, 3]),
+    "names": (NAMED, DIGITS.astype(int), ["one", "two", "unknown"]),
+    "any case": (ONE_CASE, COUNTRIES, COUNTRIES),
+    "groups": (GROUPED, COUNTRIES, COUNTRIES),
+    "names of groups": (GROUPED, COUNTRIES, ["south", "south", "FR"]),
+    "others": (OTHER, COUNTRIES, ["ES", "IT", "GR"]),
+    "the name of others": (OTHER, COUNTRIES, ["ES", "IT", "else"]),
+}
+
+
+@pytest.mark.parametrize("case", LEVELS)
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_levels_are_found_however_they_are_written(case, frame):
+    declared, released_as, written = LEVELS[case]
+    _, model = model_of(declared, released_as[PLACE], missing="never")
+    # The release's own words are its levels' names.
+    names = [name.removeprefix("g=") for name in model.release_.feature_names if "=" in name]
+    places = {"groups": [1, 1, 0], "names of groups": [1, 1, 0]}.get(case, [0, 1, 2])
+    called = pd.DataFrame({"x": X, "g": np.array(names, dtype=object)[places][PLACE]})
+    cells = np.asarray(written)[PLACE]
+    if frame is pl.DataFrame:
+        cells = cells.tolist()
+    found = model.predict(frame({"x": X, "g": cells}))
+    np.testing.assert_array_equal(found, model.predict(called))
+    if "groups" not in case:
+        np.testing.assert_allclose(found, Y, atol=0.6)
+
+
+def test_one_missing_value_makes_no_other_a_different_level():
+    table, model = model_of(NUMBERS, PLACE + 1)
+    holes = table[["x", "g"]].astype({"g": float})
+    holes.loc[0, "g"] = np.nan
+    np.testing.assert_array_equal(model.predict(holes)[1:], model.predict(table)[1:])
+
+
+TRUTH = {
+    "text": ILL.astype(str),
+    "words": np.where(ILL, " Yes", "no"),
+    "letters": np.where(ILL, "T", "f"),
+}
+
+
+@pytest.mark.parametrize("cells", TRUTH.values(), ids=TRUTH)
+@pytest.mark.parametrize("others", [["x"], ["x", "g"]], ids=["numbers", "mixed"])
+def test_truth_values_are_read_in_words(cells, others):
+    schema = dpcov.Schema(
+        columns={
+            "x": dpcov.Numeric(lower=-5, upper=5),
+            "g": NUMBERS,
+            "ill": dpcov.Boolean(),
+            "y": dpcov.Numeric(lower=-25, upper=25),
+        }
+    )
+    table = pd.DataFrame({"x": X, "g": DIGITS[PLACE], "ill": ILL, "y": Y + 3 * ILL})
+    release = released(table, 1000, 1, schema=schema)
+    model = PrivateRidge.from_release(release, target="y", features=[*others, "ill"])
+    new = table.assign(ill=cells)
+    np.testing.assert_array_equal(model.predict(new), model.predict(table))
+    assert model.predict(table.assign(ill=~ILL))[0] != model.predict(table)[0]
+    with pytest.raises(InputError, match="'ill' holds something") as raised:
+        model.predict(table.assign(ill="perhaps"))
+    assert "perhaps" not in str(raised.value)
+
+
+@pytest.mark.parametrize("features", [["x"], ["x", "g"], ["x", "x (missing)"]], ids="-".join)
+@pytest.mark.parametrize("code", [-9, "-9.0", "unknown", "NA"])
+def test_codes_of_missing_values_are_no_numbers(features, code):
+    declared = dpcov.Numeric(lower=-10, upper=5, missing_codes=(-9, "unknown"))
+    schema = dpcov.Schema(
+        columns={"x": declared, "g": NUMBERS, "y": dpcov.Numeric(lower=-25, upper=25)}
+    )
+    table = pd.DataFrame({"x": np.where(PLACE == 0, -9, X), "g": DIGITS[PLACE], "y": Y})
+    release = released(table, 1000, 1, schema=schema)
+    model = PrivateRidge.from_release(release, target="y", features=features)
+    new = pd.DataFrame({"x": [code, 1.0], "g": ["1", "2"]})
+    holes = new.assign(x=[np.nan, 1.0])
+    np.testing.assert_array_equal(model.predict(new), model.predict(holes))
+
+
+def test_codes_of_missing_values_are_no_numbers_in_arrays():
+    schema = dpcov.Schema(
+        columns={name: dpcov.Numeric(lower=-25, upper=25) for name in ("x0", "x1")},
+        missing_codes=(-9,),
+    )
+    release = released(pd.DataFrame({"x0": X, "x1": Y}), 1000, 1, schema=schema)
+    model = PrivateRidge.from_release(release, target="x1", features=["x0"])
+    found = model.predict(np.array([[-9.0], [np.nan], [1.0]]))
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_nullable_types_are_read_as_others(backend):
+    cells = pd.Series(DIGITS[PLACE]).astype(object).where(RNG.random(N_ROWS) > 0.1, None)
+    table, model = model_of(NUMBERS, cells)
+    nullable = table.convert_dtypes(dtype_backend=backend)
+    np.testing.assert_allclose(model.predict(nullable), model.predict(table), rtol=1e-12)
+
+
+@pytest.mark.parametrize("missing", ["indicator", "never"])
+@pytest.mark.parametrize("nothing", [None, np.nan, pd.NA, "NA", " "])
+def test_a_missing_level_is_the_mean_of_the_levels_whatever_the_reference_is(missing, nothing):
+    found = []
+    for categories in (("1", "2", "3"), ("3", "2", "1")):
+        declared = dpcov.Categorical(categories=categories)
+        _, model = model_of(declared, DIGITS[PLACE], missing=missing)
+        assert model.reference_levels_ == (f"g={categories[0]}",)
+        new = pd.DataFrame({"x": [X.mean()], "g": pd.Series([nothing], dtype=object)})
+        found.append(model.predict(new)[0])
+    np.testing.assert_allclose(found, Y.mean(), atol=0.05)
+    assert found[0] == pytest.approx(found[1], abs=0.01)
+
+
+def test_a_row_without_any_value_is_the_center_of_components():
+    _, model = model_of(NUMBERS, DIGITS[PLACE])
+    pca = PrivatePCA.from_release(model.release_, features=["x", "g"])
+    scores = pca.transform(pd.DataFrame({"x": [np.nan], "g": [None]}))
+    np.testing.assert_allclose(scores, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [PrivateRidge, PrivatePCA])
+def test_a_level_that_the_release_does_not_know_is_refused(estimator):
+    table, model = model_of(NUMBERS, DIGITS[PLACE])
+    if estimator is PrivatePCA:
+        model = PrivatePCA.from_release(model.release_)
+    use = model.transform if estimator is PrivatePCA else model.predict
+    with pytest.raises(InputError, match="'g' holds a category") as raised:
+        use(table.assign(g="elsewhere"))
+    assert "elsewhere" not in str(raised.value)
+
+
+def test_where_many_rows_have_no_listed_level_others_have_none_either():
+    _, model = model_of(dpcov.Categorical(categories=("1", "2")), DIGITS[PLACE])
+    assert model.reference_levels_ == ()
+    new = pd.DataFrame({"x": [0.0, 0.0], "g": ["3", "elsewhere"]})
+    assert len(set(model.predict(new))) == 1
+    np.testing.assert_allclose(model.predict(new), Y[PLACE == 2].mean(), atol=0.5)
+
+
+def test_a_schema_that_does_not_fit_its_release_is_not_read_by():
+    """Anybody may have written the file."""
+    table, model = model_of(NUMBERS, DIGITS[PLACE])
+    release = model.release_
+    for text in (None, "no schema", '[columns.z]\ntype = "boolean"\n'):
+        manifest = replace(release.manifest, schema_toml=text)
+        other = type(release)(manifest, dict(release.statistics.arrays))
+        again = PrivateRidge.from_release(other, target="y")
+        whole = table.assign(g=PLACE + 1.0)
+        np.testing.assert_array_equal(again.predict(whole), model.predict(table))
