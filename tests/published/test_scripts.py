@@ -30,6 +30,7 @@ HOSTILE = (
     *("new\nline", "* /* comment", "#| x |#", "\\$HOME", "if", "IF", "_", "1st", "x" * 90),
 )
 needs_r = pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
+needs_julia = pytest.mark.skipif(shutil.which("julia") is None, reason="needs Julia")
 
 
 @pytest.fixture(scope="module")
@@ -130,12 +131,35 @@ def test_r_gets_by_where_a_column_never_varies(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(shutil.which("julia") is None, reason="needs Julia")
+def run_julia(path):
+    command = ["julia", path.name]
+    return subprocess.run(
+        command, cwd=path.parent, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+@pytest.mark.parametrize("flat", [["dose"], ["recovery"], None])
+@pytest.mark.parametrize(
+    ("program", "run"),
+    [pytest.param("r", run_r, marks=needs_r), pytest.param("julia", run_julia, marks=needs_julia)],
+)
+def test_what_has_no_spread_has_no_coefficient(release, tmp_path, monkeypatch, program, run, flat):
+    covariance = release.covariance_matrix().copy()
+    places = [release.feature_names.index(name) for name in flat or release.feature_names]
+    covariance[places, :] = covariance[:, places] = 0
+    monkeypatch.setattr(type(release), "covariance_matrix", lambda self, post=None: covariance)
+    done = run(written(release, program, tmp_path, target="recovery"))
+    assert done.returncode == 0, done.stderr
+    assert not re.search(r"Inf|e[+-][0-9]{3}", done.stdout), done.stdout
+    told = done.stdout.split("No spread shows of: ")[1].splitlines()[0].split()
+    assert told == flat if flat else len(told) == 6
+
+
+@needs_julia
 def test_the_script_for_julia_runs_as_it_is(release, tmp_path):
     path = written(release, "julia", tmp_path, target="recovery")
-    done = subprocess.run(
-        ["julia", path.name], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
-    )
+    done = run_julia(path)
+    assert done.returncode == 0, done.stderr
     lines = [line.rsplit(maxsplit=2) for line in done.stdout.splitlines()]
     found = {line[0]: float(line[1]) for line in lines if line[0] in ("(intercept)", "dose")}
     model = PrivateLinearRegression.from_release(release, target="recovery")

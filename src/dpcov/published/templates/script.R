@@ -20,22 +20,24 @@ dimnames(dpcov$$covariance) <- list(dpcov$$names, dpcov$$names)
 
 # Least squares from moments, as lm() has it.
 lm.from.moments <- function(y, x, S = dpcov$$covariance, m = dpcov$$mean, n = dpcov$$n.rows) {
-  scale <- sqrt(pmax(diag(S)[x], .Machine$$double.xmin))
+  # Over an infinite scale, what has no variance gets no coefficient.
+  scale <- sqrt(pmax(diag(S)[x], 0))
+  scale[scale == 0] <- Inf
   e <- eigen(S[x, x, drop = FALSE] / outer(scale, scale), symmetric = TRUE)
   # Directions without variance have no coefficient.
   kept <- e$$values > max(e$$values, 0) * length(x) * 1e-12
-  root <- e$$vectors[, kept, drop = FALSE] / rep(sqrt(e$$values[kept]), each = length(x)) / scale
-  inverse <- root %*% t(root)
+  inverse <- e$$vectors %*% (ifelse(kept, 1 / e$$values, 0) * t(e$$vectors)) / outer(scale, scale)
   slopes <- drop(inverse %*% S[x, y])
   explained <- sum(slopes * S[x, y])
   left <- max(n - sum(kept) - 1, 1)
   residual <- max(S[y, y] - explained, 0) * n / left
   at <- m[x]
   errors <- sqrt(pmax(c(1 + drop(t(at) %*% inverse %*% at), diag(inverse)), 0) * residual / n)
+  errors[errors == 0] <- NA
   estimates <- c(m[y] - sum(slopes * at), slopes)
   table <- cbind(Estimate = estimates, "Std. Error" = errors, "t value" = estimates / errors)
   rownames(table) <- c("(Intercept)", x)
-  list(coefficients = table, r.squared = explained / S[y, y])
+  list(coefficients = table, r.squared = if (S[y, y] > 0) explained / S[y, y] else NA)
 }
 
 y <- dpcov$$names[${target}]
@@ -45,11 +47,12 @@ fit <- lm.from.moments(y, x)
 cat("Regression of", y, "on", length(x), "features\n")
 print(fit$$coefficients)
 cat("R squared:", format(fit$$r.squared, digits = 4), "\n")
+used <- c(x, y)
+S <- dpcov$$covariance[used, used]
+if (any(diag(S) <= 0)) cat("No spread shows of:", used[diag(S) <= 0], "\n")
 
 # lavaan and psych want a matrix that can be inverted.
 # Of more than 60 variables lavaan takes its time: name those of interest in x.
-used <- c(x, y)
-S <- dpcov$$covariance[used, used]
 clear <- length(used) <= 60 && dpcov$$n.rows > length(used) + 1 && all(diag(S) > 0) &&
   min(eigen(cov2cor(S), symmetric = TRUE, only.values = TRUE)$$values) > 1e-8
 has <- function(package) clear && requireNamespace(package, quietly = TRUE)

@@ -15,7 +15,8 @@ covariance = ${covariance}
 
 # Least squares from moments.
 function regress(y, x; S = covariance, m = means, rows = n)
-    scale = sqrt.(max.(diag(S)[x], floatmin(Float64)))
+    # Over an infinite scale, what has no variance gets no coefficient.
+    scale = [v > 0 ? sqrt(v) : Inf for v in diag(S)[x]]
     # Directions without variance have no coefficient.
     inverse = pinv(S[x, x] ./ (scale * scale'); rtol = 1e-12) ./ (scale * scale')
     slopes = inverse * S[x, y]
@@ -24,7 +25,8 @@ function regress(y, x; S = covariance, m = means, rows = n)
     residual = max(S[y, y] - explained, 0) * rows / left
     at = m[x]
     errors = sqrt.(max.(vcat(1 + dot(at, inverse * at), diag(inverse)), 0) .* residual ./ rows)
-    return vcat(m[y] - dot(slopes, at), slopes), errors, explained / S[y, y]
+    errors[errors .== 0] .= NaN
+    return vcat(m[y] - dot(slopes, at), slopes), errors, S[y, y] > 0 ? explained / S[y, y] : NaN
 end
 
 y = ${target}
@@ -37,9 +39,12 @@ for (name, estimate, std) in zip(vcat("(intercept)", labels[x]), estimates, erro
     @printf("%-26s %12.5g %12.5g\n", name, estimate, std)
 end
 @printf("R squared: %.4f\n", r2)
+hidden = [labels[k] for k in vcat(x, y) if covariance[k, k] <= 0]
+isempty(hidden) || println("No spread shows of: ", join(hidden, " "))
 
 # Principal components of the correlations.
 kept = findall(diag(covariance) .> 0)
 deviations = sqrt.(diag(covariance)[kept])
 correlation = Symmetric(covariance[kept, kept] ./ (deviations * deviations'))
-println("\nVariances of the components: ", round.(reverse(eigvals(correlation)); digits = 4))
+isempty(kept) ||
+    println("\nVariances of the components: ", round.(reverse(eigvals(correlation)); digits = 4))
