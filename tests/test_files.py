@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from dpcov import files as output
-from dpcov.errors import ReleaseError
+from dpcov.errors import MovedError, ReleaseError
 from dpcov.files import ReservedFile, write_file
 
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -89,6 +89,26 @@ def test_an_existing_file_is_kept(tmp_path):
     write_file(tmp_path / "a", b"new", overwrite=True)
     assert (tmp_path / "a").read_bytes() == b"new"
     assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("can_link", [True, False])
+def test_a_file_that_another_program_wrote_meanwhile_is_kept(tmp_path, monkeypatch, can_link):
+    if not can_link:
+        monkeypatch.setattr(os, "link", fails_with(errno.EPERM))
+        write_file(tmp_path / "b.dpcov", b"alone")
+        (tmp_path / "b.dpcov").unlink()
+    (tmp_path / "a-2.dpcov").write_bytes(b"another")
+    told = pytest.raises(MovedError, match=r"a\.dpcov .*is kept.*in .*a-3\.dpcov")
+    with told as caught, ReservedFile(tmp_path / "a.dpcov", 1000) as file:
+        (tmp_path / "a.dpcov").write_bytes(b"theirs")
+        file.write(b"ours")
+    assert caught.value.path.read_bytes() == b"ours"
+    assert (tmp_path / "a.dpcov").read_bytes() == b"theirs"
+    assert names(tmp_path) == ["a-2.dpcov", "a-3.dpcov", "a.dpcov"]
+    with ReservedFile(tmp_path / "c", 1000, overwrite=True) as file:
+        (tmp_path / "c").write_bytes(b"theirs")
+        file.write(b"ours")
+    assert (tmp_path / "c").read_bytes() == b"ours"
 
 
 @pytest.mark.parametrize("call", ["posix_fallocate", "fsync", "fdopen"])

@@ -54,6 +54,17 @@ class ReleaseError(DpcovError):
     exit_code = 7
 
 
+class MovedError(ReleaseError):
+    """A file is whole, but at ``path``: another program took its name in the meantime."""
+
+    def __init__(self, wanted: Path, path: Path) -> None:
+        super().__init__(
+            f"Another program wrote {wanted} in the meantime; it is kept. What was made here is "
+            f"whole, in {path}: nothing has to be made again."
+        )
+        self.path = path
+
+
 class NumericError(DpcovError):
     """A computation failed (overflow, NaN, no convergence); nothing was released."""
 

@@ -1,17 +1,18 @@
 """Write files that appear whole or not at all.
 
-Contract: the space is taken before anything is spent, the final name appears in one step, and a
-failure leaves no partial file behind.
+Contract: the space is taken before anything is spent, the final name appears in one step, a failure
+leaves no partial file behind, and no file is lost that another program wrote meanwhile.
 """
 
 import contextlib
 import errno
 import os
 import secrets
+from itertools import count
 from pathlib import Path
 from typing import Self
 
-from dpcov.errors import ReleaseError
+from dpcov.errors import MovedError, ReleaseError
 
 # What file systems answer that cannot take space in advance.
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -34,10 +35,13 @@ class ReservedFile:
     ------
     ReleaseError
         The name is taken, the folder is missing or not writable, or the disk is full.
+    MovedError
+        Where the block ends, if the name was taken since: ``path`` is the file's own.
     """
 
     def __init__(self, path: str | Path, size: int = 0, *, overwrite: bool = False) -> None:
-        self.path = Path(path)
+        self.path = self._wanted = Path(path)
+        self._overwrite = overwrite
         # Known before the file is there: an interrupt at any moment finds what to remove.
         self._temporary = self.path.parent / f".dpcov-{secrets.token_hex(8)}.part"
         self._handle = -1
@@ -63,11 +67,20 @@ class ReservedFile:
                 file.flush()
                 os.fsync(file.fileno())
             self._temporary.chmod(0o644)
-            self._temporary.replace(self.path)
+            self._give_name()
             _sync_folder(self.path.parent)
         except OSError as error:
             self.discard()
             raise _explain(self.path, error) from None
+
+    def _give_name(self) -> None:
+        # What is paid for is kept: where the name is taken by now, under a free one.
+        if self._overwrite:
+            self._temporary.replace(self.path)
+            return
+        places = (self._wanted.with_stem(f"{self._wanted.stem}-{n}") for n in count(2))
+        while not _moved(self._temporary, self.path):
+            self.path = next(places)
 
     def discard(self) -> None:
         """Remove whatever is not finished."""
@@ -85,8 +98,10 @@ class ReservedFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, kind: object, *raised: object) -> None:
         self.discard()
+        if kind is None and self.path != self._wanted:
+            raise MovedError(self._wanted, self.path)
 
 
 def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
@@ -110,7 +125,7 @@ def _refuse_bad_target(path: Path, overwrite: bool) -> None:
         raise ReleaseError(
             "The name of the file holds a letter that this system's names cannot; choose another."
         ) from None
-    there = path.exists()
+    there = os.path.lexists(path)
     if str(path) == "-":
         wrong = "A file is written whole or not at all, standard output is not; name a file."
     elif path.is_dir():
@@ -135,6 +150,23 @@ def _take_space(handle: int, size: int) -> None:
     except OSError as error:
         if error.errno not in _CANNOT_RESERVE:
             raise
+
+
+def _moved(source: Path, target: Path) -> bool:
+    """Rename, but not over a file that is there."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        return False
+    except OSError:
+        # File systems without links leave a moment between question and answer.
+        if os.path.lexists(target):
+            return False
+        source.replace(target)
+    else:
+        with contextlib.suppress(OSError):
+            source.unlink()
+    return True
 
 
 def _sync_folder(folder: Path) -> None:

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from dpcov import Release
 from dpcov.noise.entropy import SystemEntropy
 
 pytestmark = pytest.mark.skipif(
@@ -52,6 +53,23 @@ def test_an_interrupt_while_noise_is_drawn_is_spent_and_said(desk, monkeypatch):
     assert "The budget IS spent: entry 1 of dataset patients" in result.output
     assert desk.states() == ["drawn"]
     assert desk.names() == desk.before
+
+
+def test_a_release_whose_name_another_program_took_meanwhile_is_kept(desk, monkeypatch):
+    words = SystemEntropy.words
+
+    def meanwhile(self, count):
+        desk.output.write_bytes(b"theirs")
+        return words(self, count)
+
+    monkeypatch.setattr(SystemEntropy, "words", meanwhile)
+    result = desk.release()
+    beside = desk.output.with_stem(f"{desk.output.stem}-2")
+    assert result.exit_code == 7
+    assert f"whole, in {beside}: nothing has to be made again" in result.output
+    assert desk.output.read_bytes() == b"theirs"
+    assert Release.load(beside).manifest.spent.entry == 1
+    assert desk.states() == ["committed"]
 
 
 _KILLED = """

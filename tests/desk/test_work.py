@@ -14,6 +14,7 @@ import pytest
 import dpcov
 from dpcov import Boolean, Categorical, Ledger, Numeric, Schema
 from dpcov.errors import DpcovError
+from dpcov.noise.entropy import SystemEntropy
 from tests.desk.test_guard import opened
 
 Work = pytest.importorskip("dpcov.desk.work").Work
@@ -166,6 +167,24 @@ def test_a_file_that_is_there_is_not_written_over_unasked(desk, ready):
     assert status == 422 and "patients.html exists" in text
     assert (desk.folder / "patients.html").read_text() == "mine"
     assert not (desk.folder / "ledger.sqlite").exists()
+
+
+def test_a_release_whose_name_another_program_took_meanwhile_is_shown(desk, ready, monkeypatch):
+    words = SystemEntropy.words
+
+    def meanwhile(self, count):
+        (desk.folder / "patients.dpcov").write_text("theirs")
+        (desk.folder / "patients.html").write_text("theirs")
+        return words(self, count)
+
+    monkeypatch.setattr(SystemEntropy, "words", meanwhile)
+    assert send(desk, ready, "begin", "release")[0] == 303
+    until_done(desk, ready)
+    page = desk.ask(f"{ready}/release")[2]
+    made = dpcov.Release.load(desk.folder / "patients-2.dpcov")
+    assert made.fingerprint in page and "patients-2.dpcov" in page
+    assert made.fingerprint in desk.ask(f"{ready}/files/report")[2]
+    assert (desk.folder / "patients.dpcov").read_text() == "theirs"
 
 
 def test_an_overdrawn_account_is_refused_like_on_the_command_line(desk, ready):

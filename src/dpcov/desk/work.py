@@ -7,6 +7,7 @@ library's doors, which refuse what the command line refuses.
 import re
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
 from dpcov.data.sources import Query, Source, open_source
 from dpcov.desk.job import Job, Tell, counting
-from dpcov.errors import DpcovError, SchemaError, UsageError
-from dpcov.files import write_file
+from dpcov.errors import DpcovError, MovedError, SchemaError, UsageError
+from dpcov.files import ReservedFile
 from dpcov.pipeline.plan.page import Stop, sweep
 from dpcov.pipeline.plan.rehearsal import Rehearsal, count_rows
 from dpcov.pipeline.table import release
@@ -72,6 +73,8 @@ class Work:
     job: Job | None = None
     step: str = ""
     made: Release | None = None
+    # Files that have other names, since another program took theirs meanwhile.
+    moved: dict[str, Path] = field(default_factory=dict)
     typed: dict[str, str] = field(default_factory=dict)
     # Why columns are proposed as they are; and the codebook or schema that was given.
     notes: dict[str, str] = field(default_factory=dict)
@@ -126,7 +129,8 @@ class Work:
     def files(self) -> dict[str, Path]:
         """What a release writes."""
         endings = {"schema": "toml", "release": "dpcov", "report": "html"}
-        return {what: self.folder / f"{self.stem}.{end}" for what, end in endings.items()}
+        named = {what: self.folder / f"{self.stem}.{end}" for what, end in endings.items()}
+        return named | self.moved
 
     @property
     def budget(self) -> Budget:
@@ -294,6 +298,7 @@ class Work:
             if self.step == "release":
                 raise UsageError("It is being released already.")
             self.stop()
+        self.moved = {}
         files, read = self.files, self.source()
         _check_names(self.schema, read)
         taken = [self.folder / self.ledger]
@@ -313,25 +318,36 @@ class Work:
         def run(tell: Tell) -> None:
             # How many there are is private where their number is.
             is_public = self.neighbors == "replace-one"
-            made = release(
-                data,
-                schema=self.schema,
-                budget=self.budget,
-                neighbors=self.neighbors,
-                n_rows=self.rows if is_public else None,
-                by=self.by or None,
-                ledger=self.ledger_place,
-                dataset=self.account,
-                output=files["release"],
-                overwrite=overwrite,
-                progress=counting(tell) if is_public else lambda rows: tell(0, None),
-            )
-            page = render_release(made, file_name=files["release"].name)
-            write_file(files["report"], page, overwrite=overwrite)
+            page = ReservedFile(files["report"], overwrite=overwrite)
+            with self._keeping("report"), page:
+                with self._keeping("release"):
+                    release(
+                        data,
+                        schema=self.schema,
+                        budget=self.budget,
+                        neighbors=self.neighbors,
+                        n_rows=self.rows if is_public else None,
+                        by=self.by or None,
+                        ledger=self.ledger_place,
+                        dataset=self.account,
+                        output=files["release"],
+                        overwrite=overwrite,
+                        progress=counting(tell) if is_public else lambda rows: tell(0, None),
+                    )
+                made = Release.load(self.files["release"])
+                page.write(render_release(made, file_name=self.files["release"].name))
             self.made = made
 
         self.made = None
         self._start("release", Job("Releasing", run))
+
+    @contextmanager
+    def _keeping(self, what: str) -> Iterator[None]:
+        # Another program may take the name of a file until it is written.
+        try:
+            yield
+        except MovedError as error:
+            self.moved[what] = error.path
 
     def _start(self, step: str, job: Job) -> None:
         self.job, self.step = job.start(), step
