@@ -187,6 +187,23 @@ def test_a_release_whose_name_another_program_took_meanwhile_is_shown(desk, read
     assert (desk.folder / "patients.dpcov").read_text() == "theirs"
 
 
+def test_what_a_refused_attempt_wrote_is_not_in_the_way_of_the_next(desk, ready):
+    who = {"neighbors": "replace-one", "rows_per_person": "1", "title": "", "by": ""}
+    assert send(desk, ready, "people", rows="7", **who)[0] == 303
+    assert send(desk, ready, "begin", "release")[0] == 303
+    until_done(desk, ready)
+    assert "It was not released" in desk.ask(f"{ready}/release")[2]
+    assert send(desk, ready, "people", rows="2000", **who)[0] == 303
+    written = (desk.folder / "patients.toml").read_text()
+    (desk.folder / "patients.toml").write_text("mine")
+    status, _, text = send(desk, ready, "begin", "release")
+    assert status == 422 and "patients.toml exists" in text
+    (desk.folder / "patients.toml").write_text(written)
+    assert send(desk, ready, "begin", "release")[0] == 303
+    until_done(desk, ready)
+    assert dpcov.Release.load(desk.folder / "patients.dpcov").n_rows == 2000
+
+
 def test_an_overdrawn_account_is_refused_like_on_the_command_line(desk, ready):
     Ledger(str(desk.folder / "ledger.sqlite")).create(
         "people", dpcov.Budget(epsilon="0.5", delta="1e-5"), "replace-one"

@@ -75,6 +75,8 @@ class Work:
     made: Release | None = None
     # Files that have other names, since another program took theirs meanwhile.
     moved: dict[str, Path] = field(default_factory=dict)
+    # The schema as an attempt wrote it.
+    saved: bytes = b""
     typed: dict[str, str] = field(default_factory=dict)
     # Why columns are proposed as they are; and the codebook or schema that was given.
     notes: dict[str, str] = field(default_factory=dict)
@@ -306,13 +308,14 @@ class Work:
         for path in files.values():
             if any(path.exists() and other.exists() and path.samefile(other) for other in taken):
                 raise UsageError(f"{path.name} is the table or the ledger. Name the ledger anew.")
-            if path.exists() and not overwrite:
+            if path.exists() and not (overwrite or self._is_own(path)):
                 raise UsageError(f"{path.name} exists. Allow to write over it, or move it away.")
         if self.left() is None:
             # The budget may have changed since.
             self._require_room()
             Ledger(self.ledger_place).create(self.account, self.total(), self.neighbors)
         self.schema.save(files["schema"])
+        self.saved = files["schema"].read_bytes()
         data = _place(self.data, self.folder)
 
         def run(tell: Tell) -> None:
@@ -340,6 +343,10 @@ class Work:
 
         self.made = None
         self._start("release", Job("Releasing", run))
+
+    def _is_own(self, path: Path) -> bool:
+        # What an attempt left behind may be written again; what was paid for may not.
+        return path == self.files["schema"] and path.read_bytes() == self.saved
 
     @contextmanager
     def _keeping(self, what: str) -> Iterator[None]:
