@@ -1,4 +1,5 @@
 import re
+from math import nan
 
 import numpy as np
 import pyarrow as pa
@@ -6,7 +7,16 @@ import pytest
 
 import dpcov
 from dpcov.published import diagnosis
-from dpcov.published.diagnosis import FALSE_ALARMS, GOOD, diagnose, plus_minus, with_error
+from dpcov.published.diagnosis import (
+    FALSE_ALARMS,
+    GOOD,
+    ColumnVerdict,
+    Diagnosis,
+    diagnose,
+    percent,
+    plus_minus,
+    with_error,
+)
 from dpcov.published.summary import told_by_doctor
 from tests.published.mistakes import MISTAKES, TABLES, Mistake, released
 from tests.report.examples import grouped, make, plain
@@ -265,3 +275,19 @@ def test_rows_that_a_norm_bound_scales_down_are_remarked_on(bound):
     remarks, told = found.remarks, " ".join(told_by_doctor(found).split())
     assert [f"norm_bound, {bound:g}" in remark for remark in remarks] == [True] * (bound < 60)
     assert all(remark in told for remark in remarks)
+
+
+@pytest.mark.parametrize(
+    ("share", "written"),
+    [(0.0123, "1.2 %"), (0.994, "99 %"), (0.996, "100 %"), (1, "100 %"), (1.04, "104 %")],
+)
+def test_shares_are_written_without_powers_of_ten(share, written):
+    assert percent(share) == written
+
+
+@pytest.mark.parametrize(("wrong", "said"), [(1, "1 looks like"), (2, "2 look like")])
+def test_the_headline_counts_in_grammar(wrong, said):
+    columns = [
+        ColumnVerdict(f"x{k}", f"x{k}", "suspicious", "", "", *[nan] * 6) for k in range(wrong)
+    ]
+    assert said in Diagnosis(columns=tuple(columns), typical=nan, worst=nan).headline

@@ -112,7 +112,11 @@ class Diagnosis:
             return "This release does not say how large its noise is."
         if not usable:
             wrong = sum(column.verdict == "suspicious" for column in self.columns)
-            why = f"{wrong} look like a mistake" if wrong else "the noise hides them"
+            why = (
+                f"{wrong} look{'s' * (wrong == 1)} like a mistake"
+                if wrong
+                else "the noise hides them"
+            )
             return f"None of {count} columns can be used: {why}."
         told = f"{usable} of {count} columns can be used"
         if isnan(self.typical):
@@ -155,6 +159,11 @@ def plus_minus(value: float) -> str:
         return "–"
     digits = 2 if value >= 0.01 else 3
     return f"{np.ceil(value * 10**digits - 1e-9) / 10**digits:.{digits}f}"
+
+
+def percent(share: float) -> str:
+    """Write a part of a whole with two digits, or with three where it is all of it."""
+    return f"{100 * share:{'.2g' if abs(share) < 0.995 else '.0f'}} %"
 
 
 def with_error(value: float, within: float) -> tuple[str, str]:
@@ -347,7 +356,7 @@ class _Doctor:
         if self.shows[place]:
             if most > TINY * width or distance > TINY_AT * width:
                 return None
-            part = _percent(6 * most / width)
+            part = percent(6 * most / width)
             cause = f"Its values fill less than {part} of the bounds, at the {side} end."
             return _Said("suspicious", cause, _UNIT)
         if most > NO_SPREAD * width:
@@ -365,7 +374,7 @@ class _Doctor:
         levels = [place for place in places if self.columns[place].kind == "category"]
         share, noise = self.missing.get(self.columns[places[0]].source, (nan, nan))
         if share - self.z * noise > MOSTLY:
-            cause = f"{_percent(share)} of its values are missing."
+            cause = f"{percent(share)} of its values are missing."
             advice = "Check how missing values are written, or leave the column out."
             return _Said("suspicious", cause, advice)
         if not levels:
@@ -379,7 +388,7 @@ class _Doctor:
             return _Said("suspicious", cause, "Compare the labels of the schema with the data's.")
         names = (self.columns[place] for place in empty[:3])
         labels = ", ".join(each.name.removeprefix(f"{each.source}=") for each in names)
-        cause = f"Its labels hold {_percent(share)} of the rows"
+        cause = f"Its labels hold {percent(share)} of the rows"
         return _Said(
             "suspicious",
             f"{cause}; hardly any row has {labels}." if empty else f"{cause}.",
@@ -399,12 +408,8 @@ class _Doctor:
 
 def _rare(share: float) -> str:
     # As far as the noise lets see.
-    return "Hardly any row has" if share < 0.001 else f"About {_percent(share)} of rows have"
+    return "Hardly any row has" if share < 0.001 else f"About {percent(share)} of rows have"
 
 
 def _number(value: float) -> str:
     return f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"

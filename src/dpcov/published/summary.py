@@ -12,7 +12,14 @@ import numpy as np
 from dpcov.privacy.guarantee import costs_nothing
 from dpcov.published.base import BaseRelease
 from dpcov.published.design import told_of
-from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, Verdict, plus_minus, with_error
+from dpcov.published.diagnosis import (
+    ColumnVerdict,
+    Diagnosis,
+    Verdict,
+    percent,
+    plus_minus,
+    with_error,
+)
 from dpcov.published.numbers import WITHIN
 from dpcov.published.words import NUMERICS_WORDS, own_rows, promise_in_words, rows_in_words
 
@@ -187,7 +194,7 @@ def told_numbers(column: ColumnVerdict) -> tuple[str, ...]:
 
 
 def _part(share: float) -> str:
-    return f"{100 * share:.2g} %" if isfinite(share) else "–"
+    return percent(share) if isfinite(share) else "–"
 
 
 def _provenance(release: BaseRelease) -> str:

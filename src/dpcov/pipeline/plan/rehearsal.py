@@ -30,7 +30,7 @@ from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, Neighbors, PureDP
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.diagnosis import Diagnosis, plus_minus
+from dpcov.published.diagnosis import Diagnosis, percent, plus_minus
 from dpcov.published.numbers import WITHIN
 from dpcov.published.release import Release
 from dpcov.published.summary import LIGHTS
@@ -218,7 +218,7 @@ def _smallest(column: EncodedColumn, spread: float) -> str:
     if column.kind == "numeric":
         return "any" if column.lower is not None else _size(spread)
     # Of two values that p and 1 - p of the rows have: spread**2 = p (1 - p).
-    return f"{100 * (1 - sqrt(1 - 4 * spread**2)) / 2:.2g} %" if spread < 0.5 else "–"
+    return percent((1 - sqrt(1 - 4 * spread**2)) / 2) if spread < 0.5 else "–"
 
 
 def tails_of(schema: Schema) -> dict[str, float]:
