@@ -416,3 +416,13 @@ def test_missing_words_of_padded_columns_are_missing(tmp_path):
     path = text_file(tmp_path / "x.csv", "a,b", "   NA,1", "2,NA  ", "      .     ,?", "null,  ")
     (block,) = open_source(path).blocks(9, wanted={"a": "number", "b": "number"})
     assert block.to_pydict() == {"a": [None, 2.0, None, None], "b": [1.0, None, None, None]}
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+@pytest.mark.parametrize("names", ["a,b", '"a","b"'])
+def test_a_line_of_names_alone_may_lack_its_end(tmp_path, names, end):
+    (tmp_path / "x.csv").write_text(names + end, newline="")
+    source = open_source(tmp_path / "x.csv")
+    assert source.kinds() == {"a": "other", "b": "other"}
+    with pytest.raises(DataError, match="has no rows"):
+        list(source.blocks(9))

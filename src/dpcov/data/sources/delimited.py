@@ -68,23 +68,28 @@ class DelimitedSource(Source):
             columns=len(self.columns),
             name=self.name,
         )
-        return pa.csv.open_csv(
-            pa.PythonFile(checked, mode="r"),
-            read_options=pa.csv.ReadOptions(block_size=BLOCK_BYTES),
-            parse_options=pa.csv.ParseOptions(
-                delimiter=self._delimiter,
-                quote_char=quote or False,
-                newlines_in_values=bool(quote),
-                ignore_empty_lines=False,
-            ),
-            convert_options=pa.csv.ConvertOptions(
-                column_types=dict(types),
-                include_columns=list(types),
-                decimal_point=decimal,
-                null_values=_PADDED_MISSING,
-                strings_can_be_null=not types,
-            ),
+        parse = pa.csv.ParseOptions(
+            delimiter=self._delimiter,
+            quote_char=quote or False,
+            newlines_in_values=bool(quote),
+            ignore_empty_lines=False,
         )
+        convert = pa.csv.ConvertOptions(
+            column_types=dict(types),
+            include_columns=list(types),
+            decimal_point=decimal,
+            null_values=_PADDED_MISSING,
+            strings_can_be_null=not types,
+        )
+        read = pa.csv.ReadOptions(block_size=BLOCK_BYTES)
+        try:
+            return pa.csv.open_csv(pa.PythonFile(checked, mode="r"), read, parse, convert)
+        except pa.ArrowInvalid as error:
+            if "Empty CSV file" not in str(error):
+                raise
+            # A line of names that does not end, and no row.
+            names = pa.schema([(label, pa.null()) for label in self._header])
+            return pa.RecordBatchReader.from_batches(names, [])
 
     def _read_header(self) -> list[str]:
         head = head_of(open_text(self._opener, self._layout, self.name))
