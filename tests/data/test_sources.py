@@ -426,3 +426,12 @@ def test_a_line_of_names_alone_may_lack_its_end(tmp_path, names, end):
     assert source.kinds() == {"a": "other", "b": "other"}
     with pytest.raises(DataError, match="has no rows"):
         list(source.blocks(9))
+
+
+def test_words_that_python_takes_for_numbers_are_names_of_columns(tmp_path):
+    names = ("inf", "nan", "Infinity", "-inf")
+    source = open_source(text_file(tmp_path / "x.csv", ",".join(names), "1,2,3,4"))
+    assert source.columns == names
+    for number in ("1", "-2.5", "1e5", " 7 ", "1_0"):
+        with pytest.raises(DataError, match="holds numbers where column names"):
+            open_source(text_file(tmp_path / "y.csv", f"a,{number}", "1,2"))

@@ -142,11 +142,12 @@ def check_header(labels: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _is_number(label: str) -> bool:
+    # Words such as inf and nan are names.
     try:
         float(label)
     except ValueError:
         return False
-    return True
+    return any(map(str.isdigit, label))
 
 
 def number_names(count: int) -> tuple[str, ...]:
