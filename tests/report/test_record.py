@@ -58,6 +58,9 @@ def test_an_entry_states_the_guarantee_exactly_and_hides_a_private_row_count(
 def test_releases_that_have_no_place_in_a_registry():
     with pytest.raises(UsageError, match="curator"):
         Deployment(curator=" ", intended_use="x")
+    for published in ("2026-13-01", "soon", "20260131", "2026-W05-1", "2026-1-31"):
+        with pytest.raises(UsageError, match="written as 2026-01-31"):
+            Deployment(curator="x", intended_use="x", published=published)
     with pytest.raises(UsageError, match="seeded"):
         registry_entry(made(entropy=dpcov.SeededEntropy(1)), WHO)
 
@@ -107,5 +110,6 @@ def test_the_command_writes_both_with_what_is_left_and_refuses_gaps(ledger, tmp_
         text = (tmp_path / name).read_text(encoding="utf-8")
         assert ledger.remaining("wards").in_words in text
     assert record("-o b.json") == 2
+    assert record(f"-o b.json {who} --published 2026-13-01") == 2
     assert record("-o b.json --kind poem") == 2
     assert record(f"-o a.json {who}") == 7

@@ -9,6 +9,7 @@ Contract: an entry is complete for its tier; numbers are the release's own.
 
 import json
 from dataclasses import dataclass
+from datetime import date
 
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
@@ -46,6 +47,16 @@ class Deployment:
             raise UsageError(
                 "An entry needs the curator and the intended use (--curator, --intended-use)."
             )
+        if self.published and not _is_date(self.published):
+            raise UsageError("The date of publication is written as 2026-01-31 (--published).")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        # Other ways to write a date are read, too.
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def registry_entry(
