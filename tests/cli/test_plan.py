@@ -25,6 +25,27 @@ def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk, monkeypa
     assert "auto chose stratified" in legend
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("--rows 10 --delta 0.5", "delta = 0.5 is not below one over the number of rows, 10"),
+        ("--rows 10 --delta 0.05", ""),
+        ("--rows 100 --delta 0.002 --neighbors add-remove-one", "0.001 or less"),
+    ],
+)
+def test_a_delta_that_a_release_refuses_is_warned_of(desk, more, told):
+    said = desk.done(f"plan --features 3 --epsilon 1 {more}")
+    assert told in said
+    assert ("A release will refuse this" in said) == bool(told)
+
+
+def test_a_dry_run_warns_of_a_delta_unless_it_is_accepted(desk):
+    terms = "release --dry-run --rows 10 --epsilon 1 --delta 0.5"
+    assert "A release will refuse this" in desk.done(f"{terms} --schema", desk.schema)
+    told = desk.done(f"{terms} --accept-large-delta --schema", desk.schema)
+    assert "refuse" not in told
+
+
 @pytest.mark.parametrize(("rows", "features", "gains"), [(3000, 9, True), (40_000, 25, False)])
 def test_what_to_leave_out_is_said_where_the_numbers_shown_differ(desk, rows, features, gains):
     told = desk.done(f"plan --rows {rows} --features {features} --epsilon 1 --delta 1e-6")

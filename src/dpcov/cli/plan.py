@@ -57,7 +57,7 @@ def plan(
 ) -> None:
     """Say what could be read from every column, before anything is spent; reads no rows."""
     from dpcov.privacy.guarantee import check_neighbors
-    from dpcov.privacy.meaning import warn_of_large_epsilon
+    from dpcov.privacy.meaning import warn_of_large_delta, warn_of_large_epsilon
 
     budget = options.budget_from(epsilon, delta, rho)
     if releases is not None:
@@ -90,6 +90,7 @@ def plan(
         neighbors=relation,
         geometry=geometry,
     )
+    warn_of_large_delta(budget.promise, relation, rehearsal.n_rows, stacklevel=2)
     tell(rehearsal, budget)
     if html is not None:
         _write_page(rehearsal, budget, html, overwrite)

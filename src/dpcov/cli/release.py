@@ -50,11 +50,14 @@ def release(
     import dpcov
     from dpcov.data.sources import is_table
     from dpcov.privacy.guarantee import check_neighbors
+    from dpcov.privacy.meaning import warn_of_large_delta
 
     if dry_run:
         chosen = {"mechanism": mechanism, "by": by, **options.parse_options(option)}
-        budget = options.budget_from(epsilon, delta, rho)
-        _rehearse(schema, budget, rows, check_neighbors(neighbors), geometry, chosen)
+        budget, relation = options.budget_from(epsilon, delta, rho), check_neighbors(neighbors)
+        if not accept_large_delta:
+            warn_of_large_delta(budget.promise, relation, rows, stacklevel=2)
+        _rehearse(schema, budget, rows, relation, geometry, chosen)
         return
     if output is None:
         raise UsageError("Name the file to write: -o FILE.")

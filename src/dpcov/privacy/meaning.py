@@ -40,6 +40,16 @@ def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> N
         )
 
 
+def warn_of_large_delta(
+    promise: Promise, neighbors: Neighbors, n_rows: int | None, *, stacklevel: int
+) -> None:
+    """Warn of a delta that `check_delta` refuses, where nothing is released yet."""
+    try:
+        check_delta(promise, neighbors, n_rows)
+    except BudgetError as error:
+        warnings.warn(f"A release will refuse this. {error}", PrivacyWarning, stacklevel + 1)
+
+
 def _usual(n_rows: int | None) -> str:
     # A power of ten, a tenth of one over the number of rows at most.
     return f"1e-{max(6, len(str(n_rows or 0)) + 1)}"
