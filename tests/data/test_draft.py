@@ -1,7 +1,11 @@
 """What a draft proposes follows from names and types, and it says why."""
 
+from datetime import date, time
+
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from dpcov import Schema
@@ -11,6 +15,7 @@ from dpcov.data.schema.draft import describe
 from dpcov.data.schema.names import propose, words_of
 from dpcov.data.sources import open_source
 from dpcov.errors import UsageError
+from tests.data.reading import read_encoded
 
 IGNORED = [
     *("id", "ID", "patient_id", "patientId", "userid", "case_no", "uuid", "ssn"),
@@ -133,3 +138,23 @@ def test_decimal_commas_are_numbers_once_they_are_declared(tmp_path):
     assert type(drafted.columns["ward"]) is Categorical
     with pytest.raises(UsageError, match="decimal mark"):
         describe(source, decimal=";")
+
+
+def test_dates_are_drafted_as_dates_by_their_type(tmp_path):
+    days = [date(2020, 1, 31), None, date(2021, 12, 1)]
+    types = {"day": pa.date32(), "long": pa.date64(), "moment": pa.timestamp("us")}
+    types |= {"there": pa.timestamp("ns", tz="UTC")}
+    table = pa.table({name: pa.array(days).cast(kind) for name, kind in types.items()})
+    hours = pa.array([time(1), None, time(2)], pa.time32("s"))
+    pa.parquet.write_table(table.append_column("hour", hours), tmp_path / "x.parquet")
+    pa.csv.write_csv(table, tmp_path / "x.csv")
+    objects = pd.DataFrame({"cells": pd.Series(days, dtype=object)})
+    for given in (tmp_path / "x.parquet", tmp_path / "x.csv", table.to_pandas(), objects):
+        made = describe(open_source(given)).schema.columns
+        assert isinstance(made.pop("hour", Ignored()), Ignored)
+        assert made and set(made.values()) == {Date()}
+        columns = {name: Date(lower=2020, upper=2030) for name in made}
+        schema = Schema(columns=columns, missing="center", intercept=False)
+        (encoded,) = read_encoded(open_source(given), schema, 9)
+        assert (encoded[0] < 0).all() and not encoded[1].any()
+    assert "by its type; bounds are years" in describe(open_source(table)).comments["day"]

@@ -369,6 +369,7 @@ def test_a_draft_is_valid_toml_without_any_value(tmp_path):
     assert text.startswith("# A draft.") and Schema.loads(text) == schema
     assert schema.columns["a"] == Categorical()
     assert schema.columns["b"] == Numeric()
-    assert {name for name, c in schema.columns.items() if isinstance(c, Ignored)} == {"", "c", "d"}
+    assert schema.columns["c"] == Date()
+    assert {name for name, c in schema.columns.items() if isinstance(c, Ignored)} == {"", "d"}
     assert not any(value in text for value in ("SENTINEL", "7391", "2020-07", "nan,"))
-    assert len(schema.problems()) == 2
+    assert len(schema.problems()) == 3

@@ -27,6 +27,7 @@ _DECLARED: dict[str, Declared] = {
     "number": Numeric(),
     "boolean": Boolean(),
     "text": Categorical(),
+    "date": Date(),
     "other": Ignored(note=_OTHER),
 }
 

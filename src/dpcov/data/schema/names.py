@@ -26,7 +26,7 @@ _SEX = (
     'for example categories = ["female", "male"], or categories = ["1", "2"] with '
     'labels = {"1" = "male", "2" = "female"}, as the codebook says'
 )
-_DATE = "a date, by its name; bounds are years: for example lower = 1900 and upper = 2030"
+_DATE = "a date, by its {by}; bounds are years: for example lower = 1900 and upper = 2030"
 _YEAR = "a year, by its name: for example lower = 1900 and upper = 2030"
 _PERCENT = "a percentage, by its name: if the codebook says so, lower = 0 and upper = 100"
 _TRUTH = "true or false, by its name"
@@ -35,6 +35,7 @@ _PLAIN = {
     "number": "numbers, by their type; codes of categories are categorical",
     "text": "texts, by their type; ignore what says who a person is, and free text",
     "boolean": "true or false, by its type",
+    "date": _DATE.format(by="type"),
 }
 _GROUP = "{count} columns of like names: one entry for all that fit the pattern"
 
@@ -79,14 +80,14 @@ def propose(name: str, kind: str, otherwise: Declared) -> Proposal:
         return Ignored(note=_TEXT), ""
     if every & _set(_SEXES):
         return Categorical(), _SEX
-    if kind == "boolean":
+    if kind in ("boolean", "date"):
         return otherwise, plain
     if len(words) > 1 and words[0] in _set(_YES_NO):
         return Boolean(), _TRUTH
     if kind == "number" and last & _set(_WEIGHTS):
         return Ignored(note=_WEIGHT), ""
     if (every if kind != "number" else last) & _set(_DATES):
-        return Date(), _DATE
+        return Date(), _DATE.format(by="name")
     if kind == "number" and last & _set(_CODES):
         return Categorical(), _CODE
     if kind == "number" and every & _set(_YEARS):

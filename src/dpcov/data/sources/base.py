@@ -7,6 +7,7 @@ sealed.
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
 from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -24,7 +25,7 @@ T = TypeVar("T")
 Block: TypeAlias = pa.RecordBatch | NDArray[np.float64]
 
 # What a column physically holds, as far as a draft of a schema has to know.
-Kind = Literal["number", "boolean", "text", "other"]
+Kind = Literal["number", "boolean", "text", "date", "other"]
 
 # How a column is wanted, where the source itself does not say (CSV), or holds cells of any type.
 ReadAs: TypeAlias = Literal["number", "text"] | Notation
@@ -167,6 +168,8 @@ def kind_of_cells(cells: Iterable[object]) -> Kind:
         return "boolean"
     if found and found <= {bool, int, float}:
         return "number"
+    if found and found <= {date, datetime}:
+        return "date"
     return "text" if str in found else "other"
 
 
@@ -179,6 +182,8 @@ def kind_of_arrow_type(data_type: pa.DataType) -> Kind:
         return "boolean"
     if types.is_integer(data_type) or types.is_floating(data_type) or types.is_decimal(data_type):
         return "number"
+    if types.is_date(data_type) or types.is_timestamp(data_type):
+        return "date"
     texts = (types.is_string, types.is_large_string, types.is_string_view)
     return "text" if any(is_text(data_type) for is_text in texts) else "other"
 

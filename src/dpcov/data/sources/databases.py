@@ -143,7 +143,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 def _check_type(column: pa.Field, reading: ReadAs) -> None:
     # Refuse, before a row is read, what can become neither a number nor a category.
-    if pa.types.is_null(column.type) or kind_of_arrow_type(column.type) != "other":
+    if pa.types.is_null(column.type) or kind_of_arrow_type(column.type) not in ("date", "other"):
         return
     temporal = pa.types.is_temporal(column.type)
     wants_dates = isinstance(reading, Notation) and reading.dates is not None
