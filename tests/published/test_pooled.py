@@ -235,3 +235,20 @@ def test_a_column_that_alone_differs_between_groups_is_not_too_sure():
         errors = np.abs(pooled.means[places, 0] - middles)
         held.append(errors <= 1.96 * pooled.mean_std[places, 0])
     assert np.mean(held) > 0.88
+
+
+def test_a_group_of_a_few_rows_is_not_taken_for_what_is_left_of_it():
+    """Short rows have little noise, and a group whose other rows noise hides has none of them."""
+    rng, p, sizes = np.random.default_rng(0), 10, {"a": 3_500, "b": 750, "c": 45}
+    count = sum(sizes.values())
+    rows = rng.normal(size=(count, 2)) @ rng.normal(size=(2, p)) + rng.normal(size=(count, p))
+    frame = pd.DataFrame(rows, columns=[f"x{i}" for i in range(p)])
+    frame["k"] = np.repeat([*sizes], [*sizes.values()])
+    columns = {name: dpcov.Numeric(lower=-40, upper=60) for name in frame if name != "k"}
+    columns["k"] = dpcov.Categorical(categories=tuple(sizes))
+    terms = {"schema": dpcov.Schema(columns=columns), "budget": dpcov.Budget(rho="0.02")}
+    truth, pairs, errors = np.corrcoef(rows.T), np.triu_indices(p, 1), []
+    for seed in range(8):
+        made = dpcov.release(frame, by="k", entropy=dpcov.SeededEntropy(seed), **terms).pooled
+        errors.append(np.abs(made.correlations[2] - truth)[pairs].max())
+    assert max(errors) < 0.3

@@ -67,8 +67,11 @@ def pool_groups(release: BaseRelease) -> PooledGroups:
             "Release with by=COLUMN and intercept = true."
         )
     places = _places(release)
+    # What holds rows of all groups together may hold some of each, also where its noise hides them:
+    # what is left of a group would have little noise, and not its rows.
+    longest = max((part.largest_trace for part in inhabited(release.unit).parts), default=0.0)
     groups = GroupMoments.of(
-        [_moments(release.group(name), places) for name in release.group_names]
+        [_moments(release.group(name), places, longest) for name in release.group_names]
     )
     back = release.frame.on(places).back
     back = np.eye(len(places)) if back is None else back
@@ -165,9 +168,9 @@ def _relative_to(errors: Array, covariance: Array) -> Array:
     return found
 
 
-def _moments(group: BaseRelease, places: Places) -> GroupMoments:
+def _moments(group: BaseRelease, places: Places, longest: float) -> GroupMoments:
     """Those of one group, divided by a number of rows that is clear of its noise."""
-    unit, whole = inhabited(group.unit), group.unit.n_rows
+    unit, whole = inhabited(group.unit, longest), group.unit.n_rows
     if unit.off_diagonal_variance is None:
         raise UsageError("This release does not publish the law of its noise. Use group(name).")
     noise = sqrt(group.unit.count_variance) * whole

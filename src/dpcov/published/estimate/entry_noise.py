@@ -222,9 +222,12 @@ def seems_inhabited(part: Part) -> bool:
     return part.trace is None or part.trace > CLEAR_TRACE * sqrt(part.trace_variance or 0.0)
 
 
-def inhabited(unit: UnitEstimate) -> UnitEstimate:
-    """The same without strata whose trace is noise, which shrinkage estimates as zero."""
-    parts = tuple(filter(seems_inhabited, unit.parts))
+def inhabited(unit: UnitEstimate, least: float = 0.0) -> UnitEstimate:
+    """The same without strata whose trace is noise, which shrinkage estimates as zero.
+
+    Those of rows no longer than the root of ``least`` are kept.
+    """
+    parts = tuple(p for p in unit.parts if seems_inhabited(p) or p.largest_trace <= least)
     if not unit.parts_may_be_empty or not parts or not unit.noise_variance:
         return unit
     diagonal = sum(part.diagonal_variance for part in parts)
