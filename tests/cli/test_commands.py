@@ -85,6 +85,11 @@ def test_a_total_is_divided_among_releases_without_a_table(desk):
     assert desk.run("plan --rho 1 --releases 1").exit_code == 2
 
 
+def test_the_help_of_an_export_names_the_endings_of_scripts(desk):
+    told = " ".join(desk.done("export --help", env={"COLUMNS": "400"}).split())
+    assert ".R, .jl or .do" in told
+
+
 def test_a_pooled_group_needs_a_name(desk):
     desk.release("--by", "sex", "--geometry", "schema")
     chosen = ("export", desk.output, "--pooled", "-o")
@@ -106,6 +111,10 @@ def test_groups_inside_groups_add_up(desk):
     assert result.exit_code == 2 and "has a group" in result.output
     inside.write_text("F\nM,M,M\n")
     assert "two columns" in desk.run(*chosen, "--overwrite", "--group", "F").output
+    inside.unlink()
+    result = desk.run(*chosen, "--overwrite", "--group", "F")
+    assert result.exit_code == 2
+    assert "in.csv: no such file or directory. Check the path" in result.output
 
 
 _BROKEN = """

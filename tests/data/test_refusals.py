@@ -19,7 +19,11 @@ def refusal(data, wanted=None):
 
 def test_paths_that_cannot_be_read(tmp_path):
     assert "no file 'a.csv'" in refusal(tmp_path / "a.csv")
-    assert "is a directory" in refusal(tmp_path)
+    told = refusal(tmp_path)
+    assert "is a directory" in told and "--engine dask" in told and "--db duckdb://" in told
+    for name, db in {"a.db": "sqlite:///a.db", "b.duckdb": "duckdb:///b.duckdb"}.items():
+        (tmp_path / name).write_bytes(b"1")
+        assert f"--sql 'SELECT ...' --db {db}" in refusal(tmp_path / name)
     assert "cannot be opened" in refusal(tmp_path / ("x" * 5000))
     for name in ("a.mat", "a.npz", "a.orc"):
         (tmp_path / name).write_bytes(b"1")

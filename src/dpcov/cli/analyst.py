@@ -118,9 +118,14 @@ def nest(
     """Let regions add up to their states: one table, released by each; costs nothing."""
     import csv
 
+    from dpcov.files import reason_of
+
     options.check_output(output, release, parents, inside)
-    with inside.open(encoding="utf-8-sig", newline="") as file:
-        rows = [row for row in csv.reader(file) if row][1:]
+    try:
+        with inside.open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file) if row][1:]
+    except OSError as error:
+        raise UsageError(f"Cannot read {inside}: {reason_of(error)}. Check the path.") from None
     if any(len(row) != 2 for row in rows):
         raise UsageError(f"{inside} needs two columns below a header: a group, and what holds it.")
     regions, states = options.load(release).nest(options.load(parents), dict(rows))

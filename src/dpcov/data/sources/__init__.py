@@ -24,6 +24,8 @@ __all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "open_source"]
 # Text, which may be compressed; None where the delimiter has to be declared.
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": None}
 _JSON_LINES = (".jsonl", ".ndjson")
+# Databases hold several tables: they are asked.
+_DATABASES = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
 _FORMATS: dict[str, Callable[[Path, FileLayout], Source]] = {
     ".parquet": lambda path, _: frames.ParquetSource(path),
     ".npy": lambda path, _: matrices.open_npy(path),
@@ -71,6 +73,11 @@ def _open_file(path: Path, layout: FileLayout, memory_limit: float | None) -> So
     ending = Path(inner).suffix.lower()
     if ending in _JSON_LINES:
         return jsonlines.JsonLinesSource(opened, path.name)
+    if kind := _DATABASES.get(ending):
+        raise DataError(
+            f"'{path.name}' is called as a database is. Say what to read of it: --sql 'SELECT ...' "
+            f"--db {kind}:///{path.name}; in Python, dpcov.Query."
+        )
     if ending not in _DELIMITERS:
         texts = [*_DELIMITERS, *_JSON_LINES]
         raise DataError(
@@ -101,7 +108,10 @@ def is_table(path: Path) -> bool:
 def _check_file(path: Path) -> None:
     try:
         if path.is_dir():
-            raise DataError(f"'{path.name or path}' is a directory. Give one file.")
+            raise DataError(
+                f"'{path.name or path}' is a directory. Give one file. Parquet files in a folder "
+                "are read together with --engine dask, or by --sql with --db duckdb://."
+            )
         # Opening a pipe waits for its writer, and files are opened more than once.
         if path.exists() and not path.is_file():
             raise DataError(
