@@ -7,6 +7,7 @@ import pytest
 import dpcov
 from dpcov import Boolean, Budget, Categorical, Numeric, Schema
 from dpcov.errors import ReleaseError, UsageError
+from dpcov.noise.entropy import SeededEntropy
 from dpcov.published.synthetic import _GRID as GRID
 from dpcov.published.synthetic import Copula
 from dpcov.published.synthetic import _beta_quantiles as beta_quantiles
@@ -77,6 +78,46 @@ def test_rows_without_correlations_would_be_noticed(release, monkeypatch):
     monkeypatch.setattr(Copula, "_adjusted", lambda copula: np.eye(len(copula.columns)))
     copula = Copula(release, np.random.default_rng(2))
     assert worst_correlation_error(copula, copula.draw(20_000)) > 0.3
+
+
+def exact_errors(frame, schema):
+    """Of a release with next to no noise: share by share, and correlations of columns."""
+    made = dpcov.release(frame, schema=schema, budget=Budget(rho=1000), entropy=SeededEntropy(5))
+    copula = Copula(made, np.random.default_rng(1))
+    encoded = copula.draw(100_000)
+    is_level = [column.kind == "category" for column in copula.columns]
+    shares = (encoded * copula.scales + copula.centers - copula.mean)[:, is_level].mean(axis=0)
+    found = np.corrcoef(encoded, rowvar=False)
+    return np.abs(shares), np.abs(found - copula.wanted)[copula.is_free]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_levels_that_go_with_a_number_keep_shares_and_correlations(is_first):
+    rng = np.random.default_rng(0)
+    level = rng.choice(4, 20_000)
+    data = {"k": np.array(list("pqrs"))[level], "x": level + 0.3 * rng.normal(size=20_000)}
+    columns = {"k": Categorical(categories=tuple("pqrs")), "x": Numeric(lower=-2, upper=5)}
+    names = ("k", "x") if is_first else ("x", "k")
+    schema = Schema(columns={name: columns[name] for name in names}, missing="never")
+    shares, correlations = exact_errors(pa.table({name: data[name] for name in names}), schema)
+    assert shares.max() < 0.01
+    # A beta distribution has no four groups apart.
+    assert correlations.max() < 0.07
+
+
+def test_categories_that_go_together_and_rare_levels_keep_shares_and_correlations():
+    rng = np.random.default_rng(0)
+    health = rng.normal(size=20_000)
+    data = {"x": health + rng.normal(size=20_000)}
+    columns = {"x": Numeric(lower=-6, upper=6)}
+    for name, cuts in {"k": [-1, 0, 1, 2], "m": [-2.5, 0.5], "r": [2.8]}.items():
+        place = np.searchsorted(cuts, health + 0.7 * rng.normal(size=20_000))
+        data[name] = np.array(list("abcde"))[place]
+        # The first is not listed.
+        columns[name] = Categorical(categories=tuple("abcde")[1 : len(cuts) + 1])
+    shares, correlations = exact_errors(pa.table(data), Schema(columns=columns, missing="never"))
+    assert shares.max() < 0.006
+    assert correlations.max() < 0.02
 
 
 def test_constant_columns_stay_constant():

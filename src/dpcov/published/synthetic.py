@@ -2,7 +2,8 @@
 
 Contract: reads a release only and costs no privacy; every value lies within its public bounds or
 categories.  The rows describe nobody: beyond means, variances and correlations they are made up.
-A Gaussian copula, adjusted until correlations are as wanted (docs/synthetic.md).
+A Gaussian copula, adjusted until correlations are as wanted, gives numbers and booleans; a logit of
+them and of earlier categories gives the level of each category (docs/synthetic.md).
 """
 
 from itertools import groupby
@@ -10,18 +11,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from dpcov.privacy.options import Count, plain
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.encoded import on_one_thread
-from dpcov.published.linalg.project import clip_eigenvalues
+from dpcov.published.linalg.project import capped_simplex_projection, clip_eigenvalues
 from dpcov.published.linalg.symmetric import Array, compose, correlation_of, eigh
 
 # Latent numbers on which correlations are adjusted: as many rows as this makes, within limits.
 _TRIAL_VALUES, _TRIAL_ROWS = 4_000_000, (2_000, 20_000)
 _ROUNDS = 12
+# Steps to fit a logit.  No slopes give some moments, and these must not take them to infinity; nor
+# must levels rarer than the last, whose moments are mostly noise, lead the steps.
+_LOGIT_STEPS, _RIDGE, _RARE = 100, 1e-2, 1e-3
 # Normal numbers at whose probabilities quantiles are tabulated: bounds may be far away.
 _GRID = np.linspace(-8.0, 8.0, 2049)
 # A parameter of a beta law from which it is a normal law, and one over the other from which it is a
@@ -54,7 +58,7 @@ def sample(release: BaseRelease, n_rows: int, *, seed: int | None = None) -> pa.
 
 
 class Copula:
-    """Latent correlations and marginal laws that together give a release's moments."""
+    """Latent correlations, marginal laws and logits that together give a release's moments."""
 
     def __init__(self, release: BaseRelease, rng: np.random.Generator) -> None:
         self.columns, self._rng = release.encoded_features, rng
@@ -72,9 +76,16 @@ class Copula:
         lowest, largest = self._bounds = np.array([(c.lowest, c.largest) for c in self.columns]).T
         mean = (self.mean - self.centers) / self.scales
         self._means, self._variances = np.clip(mean, lowest, largest), variances
+        self._shares = np.clip(self._means * self.scales + self.centers, 0.0, 1.0)
+        self._is_level = np.array([column.kind == "category" for column in self.columns])
         numeric = (place for place, x in enumerate(self.columns) if x.kind == "numeric")
         self._quantiles = {place: self._beta_quantiles(place) for place in numeric}
+        # Places of a category, and weights of its levels and of none.
+        self._logits: list[tuple[list[int], Array]] = []
+        d = len(self.columns)
+        self._trial = rng.standard_normal((int(np.clip(_TRIAL_VALUES // d, *_TRIAL_ROWS)), d))
         self._latent = self._adjusted()
+        self._choose()
 
     def draw(self, n_rows: int) -> Array:
         """Encoded rows, (n, d), before scaling to units."""
@@ -83,19 +94,33 @@ class Copula:
 
     def _adjusted(self) -> Array:
         # The map from latent to seen values bends correlations; latent ones are adjusted.
-        d = len(self.columns)
-        normal = self._rng.standard_normal((int(np.clip(_TRIAL_VALUES // d, *_TRIAL_ROWS)), d))
-        latent = best = np.where(self.is_free, self.wanted, np.eye(d))
+        is_free = self.is_free & ~np.logical_or.outer(self._is_level, self._is_level)
+        latent = best = np.where(is_free, self.wanted, np.eye(len(is_free)))
         smallest = np.inf
         for _ in range(_ROUNDS):
             latent = correlation_of(clip_eigenvalues(latent, 1e-9), undefined=0.0)
             # Constants are correlated with nothing.
-            spread = np.atleast_2d(np.cov(self._seen(normal @ _root(latent)), rowvar=False))
-            gap = np.where(self.is_free, self.wanted - correlation_of(spread, undefined=0.0), 0.0)
+            spread = np.atleast_2d(np.cov(self._seen(self._trial @ _root(latent)), rowvar=False))
+            gap = np.where(is_free, self.wanted - correlation_of(spread, undefined=0.0), 0.0)
             if (size := float(np.linalg.norm(gap))) < smallest:
                 best, smallest = latent, size
             latent = latent + gap
         return best
+
+    def _choose(self) -> None:
+        # Levels of every category in turn, given all columns that are none and those before.
+        latent = self._trial @ _root(self._latent)
+        # The chance of a trial would move shares of levels that go with a number; ranks have none.
+        ranks = np.argsort(np.argsort(latent, axis=0), axis=0)
+        latent = special.ndtri((ranks + 0.5) / len(latent))
+        seen = self._seen(latent)
+        members = groupby(np.flatnonzero(self._is_level), lambda x: self.columns[x].source)
+        for places in ([int(place) for place in group] for _, group in members):
+            listed = capped_simplex_projection(self._shares[places], 1.0)
+            shares = np.append(listed, max(1 - listed.sum(), 0.0))
+            deviations = np.sqrt(listed * (1 - listed))[:, None]
+            self._logits.append((places, _logit(seen, shares, self.wanted[places] * deviations)))
+            self._take(seen, latent, *self._logits[-1])
 
     def _beta_quantiles(self, place: int) -> Array:
         # Of the beta law on the bounds with the wanted moments.
@@ -115,21 +140,67 @@ class Copula:
         return np.asarray(lowest + width * found if near == mean else largest - width * found[::-1])
 
     def _seen(self, latent: Array) -> Array:
-        # Latent normal numbers as encoded values; of categories a row has the first it passes.
-        levels, seen = special.ndtr(latent), np.empty_like(latent)
-        open_rows, left, source = np.ones(len(latent), dtype=bool), 1.0, ""
+        # Latent normal numbers as encoded values.
+        seen = np.empty_like(latent)
         for place, column in enumerate(self.columns):
             if column.kind == "numeric":
                 seen[:, place] = np.interp(latent[:, place], _GRID, self._quantiles[place])
+            elif column.kind == "category":
+                seen[:, place] = column.lowest
             else:
-                if column.kind != "category" or column.source != source:
-                    open_rows, left, source = np.ones_like(open_rows), 1.0, column.source
-                wanted = self._means[place] * self.scales[place] + self.centers[place]
-                share = float(np.clip(wanted, 0.0, left))
-                taken = open_rows & (levels[:, place] > 1 - share / (left or 1.0))
+                taken = special.ndtr(latent[:, place]) > 1 - self._shares[place]
                 seen[:, place] = np.where(taken, column.largest, column.lowest)
-                open_rows, left = open_rows & ~taken, left - share
+        for places, weights in self._logits:
+            self._take(seen, latent, places, weights)
         return seen
+
+    def _take(self, seen: Array, latent: Array, places: list[int], weights: Array) -> None:
+        # Levels of one category; one of the latent numbers is enough for all.
+        passed = np.cumsum(_odds(weights[:, 1:] @ seen.T + weights[:, :1])[0], axis=0)
+        chosen = np.sum(passed[:-1] < special.ndtr(latent[:, places[0]]) * passed[-1], axis=0)
+        for level, place in enumerate(places):
+            seen[chosen == level, place] = self.columns[place].largest
+
+
+def _odds(logits: Array) -> tuple[Array, Array]:
+    # With the largest logits, (n,), by which they are divided, so that none is infinite.
+    top = logits.max(axis=0)
+    return np.exp(logits - top), top
+
+
+def _logit(seen: Array, shares: Array, covariances: Array) -> Array:
+    """Weights of one and of columns, (m, 1 + d), that give m levels their shares and covariances.
+
+    The columns ``seen``, (n, d), are standardized in ``covariances``, (m - 1, d); the last level is
+    none of the others.  Constants, among them levels that are yet to come, have no weight.
+    """
+    used = np.ptp(seen, axis=0) > 0
+    values, covariances = seen[:, used], covariances[:, used]
+    center, deviations = values.mean(axis=0), values.std(axis=0)
+    inputs = np.vstack([np.ones(len(seen)), ((values - center) / deviations).T])
+    wanted = np.column_stack([shares, np.vstack([covariances, -covariances.sum(axis=0)])])
+    # In these units levels are about as steep.
+    units = ((shares > 0) / np.sqrt(np.maximum(shares, _RARE)))[:, None]
+    ridge = np.array([0.0, *np.full(len(center), _RIDGE)])
+    with np.errstate(divide="ignore"):
+        start = np.log(shares)[:, None]
+
+    def loss(flat: Array) -> tuple[float, Array]:
+        # Convex, and flat where moments are those that are wanted.
+        steps = flat.reshape(wanted.shape)
+        odds, top = _odds(start + (steps * units) @ inputs)
+        total = odds.sum(axis=0)
+        gap = (odds / total) @ inputs.T / len(seen) - wanted
+        size = np.mean(np.log(total) + top) - np.sum((wanted * units - ridge / 2 * steps) * steps)
+        return size, (gap * units + ridge * steps).ravel()
+
+    options, zero = {"maxiter": _LOGIT_STEPS, "gtol": 1e-3}, np.zeros(wanted.size)
+    found = optimize.minimize(loss, zero, jac=True, method="L-BFGS-B", options=options)
+    steps = found.x.reshape(wanted.shape) * units
+    weights = np.zeros((len(shares), 1 + len(used)))
+    weights[:, 1:][:, used] = steps[:, 1:] / deviations
+    weights[:, 0] = start[:, 0] + steps[:, 0] - (steps[:, 1:] / deviations) @ center
+    return weights
 
 
 def _beta_quantiles(a: float, b: float) -> Array:
