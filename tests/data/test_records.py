@@ -107,6 +107,29 @@ def test_blanks_that_fill_a_transport_file_up_are_no_rows(name, n_rows, tmp_path
     assert len(found(path)["small"]) == n_rows
 
 
+def test_blank_rows_before_others_are_refused_in_a_transport_file(tmp_path):
+    """At the end they fill the file up, and a row behind them would make them rows."""
+    path, blank = tmp_path / "v.xpt", [("", "")] * 500
+    pyreadstat.write_xport(pd.DataFrame([("a", "u"), *blank], columns=["c", "d"]), path)
+    wanted = {"c": "text", "d": "text"}
+    assert sum(len(block) for block in open_source(path).blocks(64, wanted=wanted)) == 1
+    rows = [("a", "u"), *blank, ("b", "v")]
+    pyreadstat.write_xport(pd.DataFrame(rows, columns=["c", "d"]), path)
+    with pytest.raises(DataError, match="blank row"):
+        list(open_source(path).blocks(64, wanted=wanted))
+
+
+def test_moments_of_stata_before_1960_are_those_of_their_day(tmp_path):
+    days = pd.to_datetime(["1900-01-01", "1950-01-01", "1959-12-31", "1960-01-01", "2020-02-29"])
+    frame, found = pd.DataFrame({"x": days}), []
+    for kind in ("tc", "td"):
+        path = tmp_path / f"{kind}.dta"
+        frame.to_stata(path, write_index=False, version=118, convert_dates={"x": kind})
+        (block,) = open_source(path).blocks(9, wanted={"x": "text"})
+        found.append(block.column(0).cast(pa.date32()).to_pylist())
+    assert found[0] == found[1] == [day.date() for day in days]
+
+
 @pytest.mark.parametrize("name", [n for n in WRITTEN if not n.endswith("dta")])
 def test_files_that_are_cut_short_are_refused(name, tmp_path):
     path = write(tmp_path, name, table(2000, (1, 9)))

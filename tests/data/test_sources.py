@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from dpcov.data.engines.parquet import open_files
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
@@ -435,3 +436,36 @@ def test_words_that_python_takes_for_numbers_are_names_of_columns(tmp_path):
     for number in ("1", "-2.5", "1e5", " 7 ", "1_0"):
         with pytest.raises(DataError, match="holds numbers where column names"):
             open_source(text_file(tmp_path / "y.csv", f"a,{number}", "1,2"))
+
+
+def test_memory_that_a_caller_has_mapped_is_read_and_left_as_it_is(tmp_path):
+    """Changes of a private map are in no file: without its pages they would be lost."""
+    np.save(tmp_path / "c.npy", np.full((20_000, 2), 9.0))
+    mapped = np.load(tmp_path / "c.npy", mmap_mode="c")
+    mapped[:] = 1.0
+    blocks = open_source(mapped).blocks(5_000)
+    assert all(np.all(np.asarray(block) == 1.0) for block in blocks)
+    assert np.all(mapped == 1.0)
+
+
+def test_objects_of_polars_are_refused():
+    frame = pl.DataFrame({"x": pl.Series(["a", "b"], dtype=pl.Object)})
+    with pytest.raises(DataError, match="'x' holds cells that are neither"):
+        list(open_source(frame).blocks(9, wanted={"x": "text"}))
+
+
+def test_older_moments_of_parquet_do_not_end_in_2262(tmp_path):
+    path, moments = tmp_path / "old.parquet", ["9999-12-31", "1500-01-01"]
+    table = pa.table({"x": pa.array(np.array(moments, dtype="datetime64[us]"))})
+    pa.parquet.write_table(table, path, use_deprecated_int96_timestamps=True)
+    schema = Schema(columns={"x": Date(as_="year", lower=1, upper=9999)}, missing="never")
+    np.testing.assert_array_equal(encoded(path, schema), encoded(table, schema))
+    pieces = open_files(path, "").to_table().to_batches()
+    np.testing.assert_array_equal(pieces[0].column(0), table.column(0).chunk(0))
+
+
+@pytest.mark.parametrize("kind", ["<f4", ">f4", "f2"])
+def test_short_numbers_stay_short_in_whatever_order_their_bytes_are(kind):
+    """Missing codes are compared as such a column holds them."""
+    (block,) = open_source(np.array([[99.9, 7.0]], dtype=kind)).blocks(9)
+    assert block.dtype == np.dtype(kind).newbyteorder("=")

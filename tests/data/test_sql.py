@@ -556,6 +556,15 @@ def test_infinite_dates_of_postgres_are_refused(postgres, kind, sign):
     assert len(list(open_source(early).blocks(9, wanted=Encoder(schema).wanted))) == 1
 
 
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamp_s", "timestamptz"])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_infinite_dates_of_duckdb_are_refused(kind, sign):
+    schema = Schema(columns={"d": Date(as_="year", lower=1900, upper=2100)})
+    query = Query(f"SELECT '{sign}infinity'::{kind} AS d", db="duckdb://")
+    with pytest.raises(DataError, match="infinite date"):
+        list(open_source(query).blocks(9, wanted=Encoder(schema).wanted))
+
+
 def test_names_of_duckdb_that_differ_in_capitals_are_two_columns():
     query = Query('SELECT 1 AS a, 2 AS "A"', db="duckdb://")
     (block,) = open_source(query).blocks(9, wanted={"A": "number"})

@@ -14,7 +14,7 @@ import pyarrow.dataset
 
 from dpcov.data.engines.base import TABLE, Gathered, Task, attempt, require_columns
 from dpcov.data.seal import sealed
-from dpcov.data.sources.frames import parquet_blocks
+from dpcov.data.sources.frames import OLD_TIMES, parquet_blocks
 from dpcov.errors import DataError
 
 # Values of a piece, 128 MiB: far more work than starting a task is, and small enough to spread.
@@ -42,7 +42,8 @@ def open_files(path: str | Path, otherwise: str) -> Any:
             f"'{place.name}' is a table with versions, of which its files hold several at a time. "
             "Open it with the library it was written with, and pass the data frame."
         )
-    dataset = sealed(lambda: pa.dataset.dataset(str(place), format="parquet"), TABLE)
+    kind = pa.dataset.ParquetFileFormat(coerce_int96_timestamp_unit=OLD_TIMES)
+    dataset = sealed(lambda: pa.dataset.dataset(str(place), format=kind), TABLE)
     if any(_FOLDER.search(file.removeprefix(str(place))) for file in dataset.files):
         raise DataError("Folders key=value hold a column. Open them and pass the data frame.")
     return dataset

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -193,7 +194,10 @@ class DuckDb(DatabaseSource):
                 relation = relation.project(_quoted(wanted))
             # The older name is deprecated, the newer one absent from older versions.
             read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            yield from read(block_rows)
+            for batch in read(block_rows):
+                for name, cells in zip(batch.schema.names, batch.columns, strict=True):
+                    _refuse_infinite(cells, name)
+                yield batch
 
 
 class Postgres(DatabaseSource):
@@ -252,14 +256,15 @@ def _plain_batch(batch: pa.RecordBatch, wanted: Mapping[str, ReadAs]) -> pa.Reco
 
 
 def _refuse_infinite(cells: pa.Array, name: str) -> None:
-    # Infinite days and moments overflow to the far past, before all that the database can hold.
+    # Infinite days and moments are the largest numbers, or overflow to the far past.
     if not (pa.types.is_date32(cells.type) or pa.types.is_timestamp(cells.type)):
         return
     numbers = cells.cast(pa.int32() if pa.types.is_date32(cells.type) else pa.int64())
     units = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
     day = 1 if pa.types.is_date32(cells.type) else 86_400 * units[cells.type.unit]
-    earliest = pc.min(numbers).as_py()
-    if earliest is not None and earliest // day < _FIRST_DAY:
+    earliest, latest = (pc.min_max(numbers)[key].as_py() for key in ("min", "max"))
+    largest = np.iinfo(numbers.type.to_pandas_dtype()).max
+    if earliest is not None and (earliest // day < _FIRST_DAY or latest == largest):
         raise DataError(
             f"Column '{name}' holds an infinite date. Say in the query what it means: "
             "NULLIF(column, 'infinity'), or LEAST(column, a date)."

@@ -32,6 +32,8 @@ _NO_LAZY = (
     "What a lazy frame holds may follow from its rows. Compute it first, save it as Parquet, or "
     "give DuckDB's statement as a Query."
 )
+OLD_TIMES = "us"
+"""Unit of Parquet's older moments (INT96), as databases read them: nanoseconds end in 2262."""
 # Bytes of each column chunk that are held at a time, however large its row group is.
 _READ_BUFFER = 1 << 20
 
@@ -56,6 +58,10 @@ class FrameSource(Source):
         for start in range(0, len(frame), block_rows):
             block = frame[start : start + block_rows]
             if not pandas_like:
+                # Polars gives the addresses of Python's objects in their place.
+                for name, kind in zip(wanted, frame.schema.values(), strict=True):
+                    if kind == nw.Object:
+                        raise _UnreadableError(name)
                 yield from block.to_arrow().to_batches()
                 continue
             # Arrow would give a column of objects one type, which the other rows decide.
@@ -86,11 +92,16 @@ class ParquetSource(TypedSource):
     copies = True
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path.name, lambda: pa.parquet.read_schema(path))
+        super().__init__(path.name, lambda: _parquet_schema(path))
         self._path = path
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         return parquet_blocks(self._path, self._schema, list(wanted), block_rows)
+
+
+def _parquet_schema(path: Path) -> pa.Schema:
+    with pa.parquet.ParquetFile(path, coerce_int96_timestamp_unit=OLD_TIMES) as file:
+        return file.schema_arrow
 
 
 def parquet_blocks(
@@ -106,6 +117,7 @@ def parquet_blocks(
     buffer = 0 if Path(path).stat().st_size <= _READ_BUFFER else _READ_BUFFER
     # Buffering ahead would keep every row group that was read in memory.
     options = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": buffer}
+    options["coerce_int96_timestamp_unit"] = OLD_TIMES
     with pa.parquet.ParquetFile(path, **options) as file:
         for batch in file.iter_batches(block_rows, row_groups=row_groups, columns=columns):
             # The places in a dictionary may point out of it.

@@ -24,7 +24,6 @@ from dpcov.errors import DataError
 _MOST_COLUMNS = 100_000
 # Bytes of the header of an array, numpy's own limit.
 _MAX_HEADER = 10_000
-_SHORT = (np.float16, np.float32)
 _NO_LIST = "it holds something else than equally long lists of numbers; give a data frame."
 
 
@@ -33,11 +32,12 @@ class MatrixSource(Source):
 
     n_rows: int
 
-    def __init__(self, matrix: Any, name: str) -> None:
+    def __init__(self, matrix: Any, name: str, *, is_file: bool = False) -> None:
         check_matrix(matrix.shape, matrix.dtype, name)
-        self.name, self._matrix = name, matrix
+        self.name, self._matrix, self._is_file = name, matrix, is_file
         # Single precision stays: missing codes are compared as such a column holds them.
-        self._dtype = matrix.dtype if matrix.dtype in _SHORT else np.dtype(np.float64)
+        is_short = matrix.dtype.kind == "f" and matrix.dtype.itemsize < 8
+        self._dtype = np.dtype(f"f{matrix.dtype.itemsize}" if is_short else np.float64)
         self.n_rows, width = matrix.shape
         self.columns = number_names(width)
 
@@ -57,7 +57,8 @@ class MatrixSource(Source):
             masked = isinstance(rows, np.ma.MaskedArray)
             yield np.where(np.ma.getmaskarray(rows), np.nan, floats) if masked else floats
             # Without the pages that were read, a file takes no more memory than the part at hand.
-            if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            # Of a map that somebody else made they may hold what no file has.
+            if self._is_file and isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
                 base.madvise(mmap.MADV_DONTNEED)
 
 
@@ -95,7 +96,7 @@ def open_npy(path: Path) -> Source:
         check_matrix(shape, dtype, path.name)
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
-    return MatrixSource(sealed(mapped, path.name), path.name)
+    return MatrixSource(sealed(mapped, path.name), path.name, is_file=True)
 
 
 def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -162,7 +162,11 @@ class TransportRecords:
         """Yield (count, row) bytes; the last time fewer."""
         with self._path.open("rb") as file:
             file.seek(self._begin)
-            yield from _in_rows(self._pieces(file), self._row_bytes, count)
+            for rows in _in_rows(self._pieces(file), self._row_bytes, count):
+                # Those at the end are none: how many there are would follow from a row behind them.
+                if np.any(np.all(rows == ord(" "), axis=1)):
+                    raise DataError(f"'{self._path.name}' has a blank row. Delete it.")
+                yield rows
 
     def _pieces(self, file: BinaryIO) -> Iterator[bytes]:
         # Blanks fill the last card up: rows of nothing else at the end are none.

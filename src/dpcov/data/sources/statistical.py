@@ -176,9 +176,10 @@ def date_of(dictionary: Any, name: str) -> tuple[str, str, float] | None:
     """What the numbers of a column are counted from, NumPy's kind of date, and how many of it."""
     written = str(dictionary.original_variable_types.get(name) or "")
     first, dates, times = _DATES[dictionary.file_format]
-    for kind, unit, (formats, seconds) in (("D", _DAY, dates), ("us", 1e-6, times)):
+    for kind, (formats, seconds) in (("D", dates), ("us", times)):
         if re.fullmatch(rf"(?:{formats})(?:[0-9]+)?(?:\.[0-9]*)?", written):
-            return first, kind, seconds / unit
+            # A quotient of two small numbers may be no whole number of microseconds.
+            return first, kind, seconds / _DAY if kind == "D" else seconds * 1e6
     return None
 
 
