@@ -173,6 +173,16 @@ def test_factors_are_those_of_maximum_likelihood_on_the_rows():
     np.testing.assert_allclose(ours.transform(rows) @ turned, exact.transform(rows), atol=0.05)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_as_many_factors_as_columns_hold_all_correlations(seed):
+    rng = np.random.default_rng(seed)
+    common, strengths = rng.normal(size=(5_000, 1)), rng.uniform(0.8, 1.1, 3)
+    rows = 0.2 * (common * strengths + 0.3 * rng.normal(size=(5_000, 3)))
+    terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho=1000), "mechanism": "gaussian"}
+    model = PrivateFactorAnalysis(n_components=3, seed=1, **terms).fit(rows)
+    np.testing.assert_allclose(model.get_covariance(), np.cov(rows.T), atol=1e-3)
+
+
 @pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
 def test_factor_analysis_survives_noise_and_constants(made, noisy, frame):
     for release in (made, noisy):

@@ -281,8 +281,10 @@ def _discrepancy(log_uniqueness: Array, correlation: Array, k: int) -> tuple[flo
     uniqueness = np.exp(log_uniqueness)
     root = np.sqrt(uniqueness)
     values = eigh(correlation / np.outer(root, root)).values[::-1]
+    # A direction of less variance than its uniqueness has no loading.
+    rest = np.append(np.minimum(values[:k], 1.0), values[k:])
     # The logarithm of zero would end the search.
-    rest = np.maximum(values[k:], np.finfo(np.float64).tiny ** 0.25)
+    rest = np.maximum(rest, np.finfo(np.float64).tiny ** 0.25)
     modeled = np.sum(_loadings(correlation, uniqueness, k) ** 2, axis=1) + uniqueness
     gradient = (modeled - np.diagonal(correlation)) / uniqueness
     return float(np.sum(rest - np.log(rest) - 1.0)), gradient
