@@ -86,8 +86,10 @@ COLUMNS = [
     (Date(as_="age", lower=0, upper=9), "needs a reference"),
     (Date(lower=0, upper=9, format="%d.%m.%y"), "format of dates"),
     (Date(as_="month", lower=0, upper=9), "at `as`"),
-    (Boolean(missing_codes=(1.0,)), "0 and 1 are false and true"),
-    (Boolean(missing_codes=("0",)), "0 and 1 are false and true"),
+    *(
+        (Boolean(missing_codes=(code,)), "means true or false")
+        for code in (1.0, "0", "True", "true", " YES ", "f", "no")
+    ),
     (Categorical(categories=("a",), groups={"b": ()}), "without a spelling: b"),
     (Categorical(categories=("a",), groups={"b": ("a",)}), "more than once"),
     (Categorical(categories=("a", "A"), ignore_case=True), "more than once"),

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from dpcov.data.cells import text_of
+from dpcov.data.cells import text_of, truth_value_of
 from dpcov.data.dates import pattern_of
 from dpcov.data.schema.declared import (
     Boolean,
@@ -24,7 +24,7 @@ from dpcov.data.schema.declared import (
     Weights,
     encoded_columns_of,
 )
-from dpcov.errors import SchemaError
+from dpcov.errors import DataError, SchemaError
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_BOUND, SMALLEST_SCALE
 
 _MISSING = (None, *get_args(Missing))
@@ -77,17 +77,18 @@ def _of_kind(schema: Declarations, name: str, declared: Declared) -> Iterator[st
         yield from _of_numbers(declared)
     if isinstance(declared, Date):
         yield from _of_date(declared)
-    elif isinstance(declared, Boolean) and {0, 1} & set(map(_number, schema.codes_of(name))):
-        yield "0 and 1 are false and true here, not codes of missing values; set missing_codes"
+    elif isinstance(declared, Boolean) and any(map(_is_truth, schema.codes_of(name))):
+        yield "a code of missing values means true or false here, as 0 and yes do; set others"
     elif isinstance(declared, Numeric) and len(set(schema.marks_of(name))) < 2:
         yield "decimal and thousands are the same mark; set both"
 
 
-def _number(code: str | float) -> float:
+def _is_truth(code: str | float) -> bool:
+    # Sources differ in whether they hand out a truth value or its text.
     try:
-        return float(code)
-    except ValueError:
-        return math.nan
+        return truth_value_of(code, "") in (0, 1)
+    except DataError:
+        return False
 
 
 def _of_numbers(declared: Numeric | Date) -> Iterator[str]:
