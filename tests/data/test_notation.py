@@ -254,6 +254,7 @@ def test_the_written_date_counts_in_every_time_zone(moment, hours):
         ("", ["1.2.2020", "2020-01-01T25", "2020-01-01 1", "２０２０-01-01", "x2020-01-01"]),
         ("%d.%m.%Y", ["2020-01-01", "32.01.2020", "1.1.20", "01.01.2020 ."]),
         ("%Y%m%d", ["2020011", "2020-01-01", "20201301"]),
+        ("%Y-%j", ["2019-000", "2019-0", "2019-366", "2020-367", "2019-999", "9999-366"]),
     ],
 )
 def test_what_is_no_date_of_the_format_is_refused(written, texts):
@@ -286,7 +287,11 @@ def test_codes_of_dates():
 
 
 @pytest.mark.parametrize(
-    "written", ["%d.%m.%y", "%m-%d", "%Y-%Y", "%c", "%Y %A", "%Y-%", "plain", "%Y %Q"]
+    "written",
+    [
+        *("%d.%m.%y", "%m-%d", "%Y-%Y", "%c", "%Y %A", "%Y-%", "plain", "%Y %Q"),
+        *("%Y-%m-%j", "%Y %j %d", "%j %b %Y", "%B %j %Y"),
+    ],
 )
 def test_formats_that_leave_a_date_open_are_refused(written):
     with pytest.raises(SchemaError, match="format of dates"):
@@ -302,6 +307,7 @@ def test_formats_that_leave_a_date_open_are_refused(written):
         ("%H:%M:%S %p %d/%m/%Y", "1:02:03 am 2/1/1970", 1),
         ("%Y-%m-%dT%H:%M:%S.%f%z", "1970-01-02T00:00:00.5+05:00", 1),
         ("(%Y)", "(1970)", 0),
+        ("%Y-%j", "1972-366", 3 * 365),
     ],
 )
 def test_formats(written, text, day):

@@ -5,6 +5,7 @@ the clock of a machine counts.  Days are counted from January 1, 1970.
 """
 
 import re
+from calendar import isleap
 from contextlib import suppress
 from datetime import date
 from functools import cache
@@ -56,9 +57,13 @@ def pattern_of(written: str) -> re.Pattern[str]:
     pieces = re.findall("%.|[^%]+|%$", written, re.DOTALL)
     signs = [piece[1:] for piece in pieces if piece[0] == "%" and piece != "%%"]
     unknown = set(signs) - {*_DIGITS, *_OTHERS}
-    if unknown or len(set(signs)) < len(signs) or "Y" not in signs or {*"bB"} <= {*signs}:
+    twice = len(set(signs)) < len(signs) or {*"bB"} <= {*signs}
+    # The day of a year says the month, too: the two could differ.
+    twice |= "j" in signs and not set(signs).isdisjoint("mdbB")
+    if unknown or twice or "Y" not in signs:
         raise SchemaError(
-            "a format of dates has %Y, and what it needs of %m %d %j %b %B %H %I %M %S %f %p %z"
+            "a format of dates has %Y, and what it needs of %m %d %b %B, or %j alone, and of "
+            "%H %I %M %S %f %p %z"
         )
     digits = [piece[0] == "%" and piece[1:] in _DIGITS for piece in pieces]
     beside = [any(pair) for pair in zip([False, *digits], [*digits[1:], False], strict=False)]
@@ -84,11 +89,13 @@ def day_of(text: str, pattern: re.Pattern[str]) -> float | None:
         return None
     found = match.groupdict()
     month = _month_of(found["b"]) if found.get("b") else int(found.get("m") or 1)
+    year, of_year = int(found["Y"]), int(found.get("j") or 1)
     try:
-        first = date(int(found["Y"]), month, int(found.get("d") or 1)).toordinal()
+        first = date(year, month, int(found.get("d") or 1)).toordinal()
     except ValueError:
         return None
-    return float(first + int(found.get("j") or 1) - 1 - _EPOCH)
+    exists = 1 <= of_year <= 365 + isleap(year)
+    return float(first + of_year - 1 - _EPOCH) if exists else None
 
 
 def days_of_texts(texts: pa.Array, pattern: re.Pattern[str]) -> Floats:
