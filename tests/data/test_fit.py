@@ -1,7 +1,11 @@
 """What the custodian is told about a table that does not fit, without any cell."""
 
 import io
+import json
+import math
 import sqlite3
+from datetime import date, datetime, time
+from decimal import Decimal
 
 import msgspec
 import numpy as np
@@ -13,8 +17,9 @@ import pytest
 from dpcov import Boolean, Categorical, Date, Ignored, Numeric, Query, Schema, Weights
 from dpcov.data import fit as fit_module
 from dpcov.data.fit import NOT_PRIVATE, fit
+from dpcov.data.readers import reader_of
 from dpcov.data.sources import delimited, open_source
-from dpcov.errors import SchemaError
+from dpcov.errors import DataError, SchemaError
 
 N = 100
 UNIT = Numeric(lower=0, upper=10)
@@ -85,7 +90,7 @@ def as_parquet(cells, folder):
 
 def as_sqlite(cells, folder):
     with sqlite3.connect(folder / "t.db") as connection:
-        connection.execute("CREATE TABLE t (a)")
+        connection.executescript("DROP TABLE IF EXISTS t; CREATE TABLE t (a)")
         connection.executemany("INSERT INTO t VALUES (?)", [(cell,) for cell in cells])
     return Query("SELECT a FROM t", db=f"sqlite:///{folder}/t.db")
 
@@ -155,6 +160,66 @@ def test_a_column_of_many_texts_is_given_up_soon(monkeypatch):
     found = fit(open_source(table), Schema(columns={"a": UNIT, "b": UNIT}))
     assert found.columns[0].findings[0].rows == 20
     assert "in at least 20 of 5,000 rows" in found.summary() and found.columns[1].usable
+
+
+def as_json_lines(cells, folder):
+    (folder / "t.jsonl").write_text("".join(json.dumps({"a": cell}) + "\n" for cell in cells))
+    return folder / "t.jsonl"
+
+
+MARKED = Numeric(lower=0, upper=2000, decimal=",", thousands=".", missing_codes=(7.5, "x"))
+DAYS = Date(lower=1900, upper=2100, format="%d.%m.%Y", missing_codes=(9999,))
+TYPED_CELLS = [
+    *(1.5, 1.234, True, False, 3, 7.5, None, 1e-300, 1e300, math.inf, 10**400, 9999, 20200131),
+    *("1,5", "1.234", "1.5", "x", "", "zebra", "True", "31.12.1999", "2020-01-31", "12022020"),
+]
+OBJECTS = [
+    *(date(2020, 1, 31), datetime(2020, 1, 31, 23), Decimal("1.50"), b"1", [1], np.float32(0.1)),
+    *(np.datetime64("2020-01-31"), pd.NaT, pd.NA, time(1)),
+]
+
+
+@pytest.mark.parametrize("declared", [UNIT, MARKED, DAYS, Date(lower=0, upper=9, format="%Y%m%d")])
+@pytest.mark.parametrize(
+    ("way", "cells"),
+    [
+        (as_json_lines, [cell for cell in TYPED_CELLS if cell not in (math.inf, 10**400)]),
+        (as_sqlite, [cell for cell in TYPED_CELLS if cell != 10**400]),
+        (WAYS["pandas"], TYPED_CELLS + OBJECTS),
+        (lambda c, _: pd.DataFrame({"a": c}).astype("category"), TYPED_CELLS),
+    ],
+)
+def test_cells_with_types_of_their_own_are_read_as_in_a_release(declared, way, cells, tmp_path):
+    """Every cell by itself, and all of them in one column."""
+    schema = Schema(columns={"a": declared})
+    reader, refused, missing = reader_of(schema, "a"), 0, 0
+    for cell in cells:
+        source = open_source(way([cell], tmp_path))
+        try:
+            (block,) = source.blocks(9, wanted={"a": reader.wanted})
+            missing += int(np.isnan(reader.of(block)).sum())
+        except DataError:
+            refused += 1
+    (found,) = fit(open_source(way(cells, tmp_path)), schema).columns
+    assert 0 < refused < len(cells) - missing
+    unreadable = {finding.what: finding.rows for finding in found.findings}
+    assert (unreadable, found.missing) == ({"unreadable": refused}, missing)
+
+
+def test_numbers_and_dates_of_their_own_types_fit_columns_of_marked_texts(tmp_path):
+    for way in (as_json_lines, as_sqlite, WAYS["pandas"]):
+        path = way([1.5, 1.234, True, 0] * 25, tmp_path)
+        (found,) = fit(open_source(path), Schema(columns={"a": MARKED})).columns
+        assert not found.findings
+    dates = WAYS["pandas"]([date(2020, 1, 31), datetime(1999, 1, 1, 5)], tmp_path)
+    assert not fit(open_source(dates), Schema(columns={"a": DAYS})).columns[0].findings
+
+
+def test_a_matrix_holds_no_dates():
+    columns = {"x0": Date(lower=0, upper=9), "x1": UNIT}
+    found = fit(open_source(np.array([[3.0, 3.0], [4.0, 4.0]])), Schema(columns=columns)).columns
+    assert [column.usable for column in found] == [False, True]
+    assert found[0].findings[0].rows == 2
 
 
 def test_stray_numbers_are_told_apart_in_bounded_memory(monkeypatch):

@@ -4,8 +4,9 @@ Contract: what is found counts rows and is **sensitive**; it holds no cell.  The
 by the same readers as for a release, a column by itself; memory does not depend on the rows.
 """
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpcov.data.cells import number_of
+from dpcov.data.notation import Notation
 from dpcov.data.readers import Reader, reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Feature, Numeric
 from dpcov.data.schema.schema import Schema
@@ -33,6 +36,9 @@ _ENOUGH = 1000
 _TOLD_APART = 10_000
 # Names of columns in a line.
 _SHOWN = 5
+# What the texts of cells begin with that were no texts.
+_MARK = "\0"
+_UNREADABLE = f"{_MARK}unreadable"
 # Parts of the values.
 _MOST, _MANY, _OFTEN = 0.5, 0.05, 0.01
 
@@ -102,8 +108,8 @@ def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None =
         declared[schema.weights.column] = Numeric(lower=0.0, upper=schema.weights.upper)
     columns = [_Column(name, kind, _reader(schema, name)) for name, kind in declared.items()]
     n_rows = 0
-    # As texts, so that a text among numbers is counted and ends nothing.
-    for block in source.blocks(_BLOCK_ROWS, wanted=dict.fromkeys(declared, "text")):
+    wanted = {column.name: column.reader.wanted for column in columns}
+    for block in source.blocks(_BLOCK_ROWS, wanted=wanted):
         n_rows += len(block)
         for column in columns:
             column.add(block)
@@ -122,7 +128,34 @@ def _reader(schema: Schema, name: str) -> Reader:
     if isinstance(declared, Numeric):
         columns = {name: msgspec.structs.replace(declared, transform=None)}
         schema = msgspec.structs.replace(schema, columns=columns, wildcards=False)
-    return reader_of(schema, name)
+    return reader_of(schema, name, _Lenient)
+
+
+class _Lenient(Notation):
+    """Keeps cells as texts, so that one that cannot be read is counted and ends nothing.
+
+    Cells of other types are read as in a release, and marked: no format writes them otherwise.
+    """
+
+    is_plain = False
+
+    def column(self, cells: Iterable[object], name: str) -> pa.Array:
+        return pa.array([self._kept(cell, name) for cell in cells], pa.string())
+
+    def _kept(self, cell: object, name: str) -> str | None:
+        if isinstance(cell, str):
+            return cell
+        try:
+            value = super().value_of(cell, name)
+        except DataError:
+            return _UNREADABLE
+        mark = _MARK if self.has_marks or self.dates is not None else ""
+        return None if math.isnan(value) else f"{mark}{value!r}"
+
+    def value_of(self, cell: object, name: str) -> float:
+        if isinstance(cell, str) and cell.startswith(_MARK):
+            return number_of(cell.removeprefix(_MARK), name)
+        return super().value_of(cell, name)
 
 
 @dataclass
@@ -259,6 +292,7 @@ class _Column:
 
 def _plain(column: Any) -> pa.Array:
     # Distinct cells by themselves: a dictionary holds those of other rows, too.
+    column = pa.array(column) if isinstance(column, np.ndarray) else column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column

@@ -43,7 +43,9 @@ class Reader:
         return self.read(values.column_of(block, self.name), self.name)
 
 
-def reader_of(schema: Declarations, name: str) -> Reader:
+def reader_of(
+    schema: Declarations, name: str, of_kind: Callable[..., Notation] = Notation
+) -> Reader:
     """Return the reader of a feature, or of the column of weights."""
     declared, codes = schema.columns[name], schema.codes_of(name)
     if isinstance(declared, Categorical):
@@ -51,10 +53,10 @@ def reader_of(schema: Declarations, name: str) -> Reader:
     if isinstance(declared, Boolean):
         return Reader(name, "text", partial(values.truth_values, notation=Notation(codes=codes)))
     if isinstance(declared, Date):
-        notation = Notation(codes=codes, dates=declared.format)
+        notation = of_kind(codes=codes, dates=declared.format)
         return Reader(name, notation, partial(_dates, declared=declared, notation=notation))
     decimal, thousands = schema.marks_of(name)
-    notation = Notation(codes=codes, decimal=decimal, thousands=thousands)
+    notation = of_kind(codes=codes, decimal=decimal, thousands=thousands)
     read: Read = partial(values.numbers, notation=notation)
     if isinstance(declared, Numeric) and declared.transform is not None:
         bounds, function = (declared.lower, declared.upper), declared.transform
