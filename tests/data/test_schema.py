@@ -96,6 +96,13 @@ COLUMNS = [
     (Categorical(categories=("a",), labels={"b": "c"}), "labels of what is no category: b"),
     (Categorical(categories=("a",), labels={"a": " "}), "empty text"),
     (Categorical(categories=("a", "9"), missing_codes=(9,)), "code of missing values: 9"),
+    (Categorical(categories=("a", "9.0"), missing_codes=(9,)), "code of missing values: 9"),
+    (Categorical(categories=("a", "9"), missing_codes=("9.0",)), "code of missing values: 9.0"),
+    (
+        Categorical(categories=("a",), ignore_case=True, missing_codes=("A",)),
+        "code of missing values: A",
+    ),
+    (Categorical(categories=("a",), groups={"b": ("7.0",)}, missing_codes=(7,)), "values: 7"),
     (Categorical(categories=("a", "b"), labels={"a": "x", "b": "x"}), "encoded as 'a=x'"),
     (Boolean(missing="drop"), "missing is"),
     (Ignored(), "nothing to release"),

@@ -5,12 +5,12 @@ Contract: a schema without problems has a finite, positive norm bound that every
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
 import msgspec
 
-from dpcov.data.cells import text_of, truth_value_of
+from dpcov.data.cells import text_of, truth_value_of, whole
 from dpcov.data.dates import pattern_of
 from dpcov.data.schema.declared import (
     Boolean,
@@ -130,6 +130,7 @@ def _of_categories(declared: Categorical) -> Iterator[str]:
     own = declared.categories, *declared.groups.values()
     spelled = [text.casefold() if declared.ignore_case else text for of in own for text in of]
     codes = {str(text_of(code, "")) for code in declared.missing_codes or ()}
+    counted = _counted(spelled, declared)
     if not declared.levels:
         yield "list its categories from public knowledge, never from the data"
     if "" in (*spelled, *declared.names):
@@ -138,10 +139,16 @@ def _of_categories(declared: Categorical) -> Iterator[str]:
         yield f"groups without a spelling: {', '.join(empty)}"
     if repeated := sorted(label for label, count in Counter(spelled).items() if count > 1):
         yield f"listed more than once (blanks around are ignored): {', '.join(repeated)}"
-    if both := sorted(codes & set(spelled)):
+    if both := sorted(code for code in codes if not counted.isdisjoint(_counted([code], declared))):
         yield f"both a category and a code of missing values: {', '.join(both)}"
     if unknown := sorted(set(declared.labels) - set(declared.levels)):
         yield f"labels of what is no category: {', '.join(unknown)}"
+
+
+def _counted(spelled: Iterable[str], declared: Categorical) -> set[str]:
+    # What counts as one of these spellings.
+    every = {same for text in spelled for same in (text, *whole(text))}
+    return {text.casefold() for text in every} if declared.ignore_case else every
 
 
 def _of_table(schema: Any) -> Iterator[str]:
