@@ -117,16 +117,6 @@ def test_an_interval_of_a_correlation_is_as_wide_as_what_its_own_columns_lost(ta
     assert np.mean(inside) >= 0.8
 
 
-def test_a_column_that_seems_to_have_lost_nothing_may_have_lost_what_is_not_counted():
-    terms = np.array([0.0, 0.2]), np.full(2, 1e-3), np.ones(2), np.eye(2)
-    all_counted, half = (stretch(*terms, counted, lost=0.1) for counted in (1.0, 0.5))
-    assert all_counted.unsure[0] < 0.01
-    # Three times what all lost on average, of variances.
-    assert half.unsure[0] == pytest.approx(3 * 0.1 / 0.9, rel=0.05)
-    # What it lost for all that is known, by which correlations are told, stays small.
-    assert half.lost[0] < 0.02
-
-
 def test_means_count_what_is_not_known_of_the_whole_spread(table):
     """In the summary as in intervals."""
     made = released(table)

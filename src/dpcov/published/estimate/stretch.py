@@ -81,11 +81,8 @@ def stretch(
     # Some columns lost none of what is not counted, others several times the average.
     uncounted = estimate * (1 / counted - 1)
     squares = 1.0 + estimate + uncounted / 2
-    parts = np.hypot(1 - 1 / squares, np.sqrt(doubt + (_UNEVEN * uncounted) ** 2) / squares**2)
-    # One that seems to have lost nothing may have lost as much of it as all did on average.
-    most = np.maximum(uncounted, 0.0 if lost is None else lost / (1 - lost) * (1 / counted - 1))
-    unsure = np.sqrt(doubt + (_UNEVEN * most) ** 2) / squares
-    return Stretch(np.sqrt(squares), unsure, parts)
+    unsure = np.sqrt(doubt + (_UNEVEN * uncounted) ** 2) / squares
+    return Stretch(np.sqrt(squares), unsure, np.hypot(1 - 1 / squares, unsure / squares))
 
 
 def _posterior(seen: Array, noise: Array, odds: Array) -> tuple[Array, Array, float]:
