@@ -78,6 +78,17 @@ def test_labels_of_an_array():
     np.testing.assert_allclose(made.group("1").second_moment(), truth, atol=0.4)
 
 
+def test_groups_of_dates_are_days():
+    days, listed = np.array(["2020-01-01", "2020-01-02"] * 50, "datetime64[D]"), ["2020-01-01"]
+    terms = {"categories": listed, "budget": dpcov.Budget(rho=1e3)}
+    made = beside(np.ones((100, 1)), days, entropy=dpcov.SeededEntropy(1), **terms)
+    assert made.group("2020-01-01").n_rows == pytest.approx(50, abs=2)
+    for other in ("datetime64[ns]", "datetime64[us]", "datetime64[M]", "timedelta64[ns]"):
+        wrong = days.astype("int64").astype(other) if "delta" in other else days.astype(other)
+        with pytest.raises(UsageError, match="dates are days"):
+            beside(np.ones((100, 1)), wrong, **terms)
+
+
 def test_unlisted_and_missing_values_share_the_last_group():
     codes = Grouping("site", SITES).codes_of(pa.array(["south", None, "north", "moon", ""]))
     assert codes.tolist() == [1, 2, 0, 2, 2]

@@ -174,6 +174,12 @@ def _group_codes(
     if groups is None or categories is None:
         raise UsageError("Give the groups of the rows and the public list of categories together.")
     grouping = Grouping("groups", categories)
+    # Times and spans become bare numbers, or dates with an hour, which no listed date is.
+    dtype = groups.dtype if isinstance(groups, np.ndarray) else np.dtype(object)
+    if dtype.kind in "mM" and dtype != np.dtype("datetime64[D]"):
+        raise UsageError(
+            "Groups that are dates are days; give groups.astype('datetime64[D]'), or texts."
+        )
     cells = groups.tolist() if hasattr(groups, "tolist") else groups
     column = sealed(
         lambda: text_column(cells, "groups"), "groups", lambda _: "give a category for every row."
