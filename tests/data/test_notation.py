@@ -247,6 +247,14 @@ def test_the_written_date_counts_in_every_time_zone(moment, hours):
         assert notation.value_of(cell, "x") == wanted
 
 
+def test_a_zone_that_is_not_known_is_told_without_it():
+    cells = pa.array([0], pa.timestamp("us", tz="Nowhere/Land"))
+    for column in (cells, cells.dictionary_encode()):
+        with pytest.raises(DataError, match="'column x' cannot be read: its time zone") as error:
+            days(column, "x", Notation(dates=""))
+        assert "Nowhere" not in str(error.value) and error.value.__context__ is None
+
+
 @pytest.mark.parametrize(
     ("written", "texts"),
     [

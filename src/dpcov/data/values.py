@@ -66,11 +66,18 @@ def days(column: Column, name: str, notation: Notation) -> NDArray[np.float64]:
         return np.asarray(_without(notation, found), dtype=np.float64)
     if not (pa.types.is_date(cells.type) or pa.types.is_timestamp(cells.type)):
         return _per_value(cells, name, lambda value: notation.value_of(value, name), np.nan)
-    if pa.types.is_timestamp(cells.type) and cells.type.tz is not None:
-        cells = pc.local_timestamp(cells)
-    dates = cells.to_numpy(zero_copy_only=False).astype("datetime64[D]")
+    moments = _local(cells, name).to_numpy(zero_copy_only=False)
+    dates = moments.astype("datetime64[D]")
     found = np.where(np.isnat(dates), np.nan, dates.astype(np.int64))
     return np.asarray(_without(notation, found), dtype=np.float64)
+
+
+def _local(cells: pa.Array, name: str) -> pa.Array:
+    # The moments as they are written in the zone of their type.
+    if not pa.types.is_timestamp(cells.type) or cells.type.tz is None:
+        return cells
+    reason = "its time zone is not known here; convert it to UTC."
+    return sealed(lambda: pc.local_timestamp(cells), f"column {name}", lambda _: reason)
 
 
 def category_codes(
