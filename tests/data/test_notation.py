@@ -247,6 +247,16 @@ def test_the_written_date_counts_in_every_time_zone(moment, hours):
         assert notation.value_of(cell, "x") == wanted
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_moments_next_to_the_earliest_are_not_the_latest(unit):
+    """The least of all is no time for NumPy; DuckDB means -infinity by the next one."""
+    a_day = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit] * 86_400
+    ends = [1 - 2**63, 2**63 - 1, -(2**63) + a_day, -1, 0, a_day - 1, a_day, None]
+    cells = pa.array(ends, pa.int64()).cast(pa.timestamp(unit))
+    wanted = [None if end is None else float(end // a_day) for end in ends]
+    assert plain(days(cells, "x", Notation(dates=""))) == wanted
+
+
 def test_a_zone_that_is_not_known_is_told_without_it():
     cells = pa.array([0], pa.timestamp("us", tz="Nowhere/Land"))
     for column in (cells, cells.dictionary_encode()):

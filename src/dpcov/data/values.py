@@ -67,8 +67,9 @@ def days(column: Column, name: str, notation: Notation) -> NDArray[np.float64]:
     if not (pa.types.is_date(cells.type) or pa.types.is_timestamp(cells.type)):
         return _per_value(cells, name, lambda value: notation.value_of(value, name), np.nan)
     moments = _local(cells, name).to_numpy(zero_copy_only=False)
-    dates = moments.astype("datetime64[D]")
-    found = np.where(np.isnat(dates), np.nan, dates.astype(np.int64))
+    # NumPy's own cast to days overflows next to the earliest moment, such as infinity's.
+    a_day = np.datetime64("1970-01-02").astype(moments.dtype).astype(np.int64)
+    found = np.where(np.isnat(moments), np.nan, np.floor_divide(moments.view(np.int64), a_day))
     return np.asarray(_without(notation, found), dtype=np.float64)
 
 
