@@ -19,8 +19,8 @@ from dpcov.published.estimate.scaled_down import MOST_LOST, error_at, mean_error
 from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.linalg.symmetric import Array
 
-# Times what all lose on average that one with a long tail may, among normal ones: measured.
-SEVERAL = 10.0
+# Times the average that one of forty columns loses: measured.
+SEVERAL = 4.0
 
 
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
