@@ -145,8 +145,10 @@ def expected_error(release: BaseRelease) -> str | None:
     error = next((error for error in known if error is not None), None)
     if error is None:
         return None
-    size, length = float(np.linalg.norm(release.second_moment())), f"{error:.3g} (Frobenius norm)"
-    if size > 0:
+    moment, length = release.second_moment(), f"{error:.3g} (Frobenius norm)"
+    # A public number of rows is no estimate.
+    if np.count_nonzero(moment) > (release.public_intercept is not None):
+        size = float(np.linalg.norm(moment))
         return f"about {length}, of noise alone, in a second moment matrix of size {size:.3g}"
     return f"Noise exceeds signal.  The estimate is zero, the truth probably at most {length}"
 
