@@ -190,7 +190,7 @@ class RoundingLeak(Gaussian):
 
 
 class PrivateGeometry(Surveyed):
-    """Sound: centers, scales, a linear map and lengths are found first."""
+    """Sound: centers, scales, a linear map and lengths are found first, losses are asked."""
 
     name = "private-geometry"
 
@@ -200,7 +200,7 @@ class PrivateGeometry(Surveyed):
 
 
 class UnchargedSurvey(PrivateGeometry):
-    """The matrix has the whole budget: three tenths too much, which is seen where it is spent."""
+    """The matrix has the whole budget: a third too much, which is seen where it is spent."""
 
     name = "planted-uncharged-survey"
 
@@ -251,17 +251,7 @@ class ExactLengths(PrivateGeometry):
         return super()._lengths(ask, geometry, part_of(cost, Fraction(EXACT)), *others)
 
 
-class PrivateLosses(PrivateGeometry):
-    """Sound: what columns lose is asked, too."""
-
-    name = "private-losses"
-
-    def __init__(self):
-        super().__init__()
-        self.keeps_intercept = True
-
-
-class ExactLosses(PrivateLosses):
+class ExactLosses(PrivateGeometry):
     """What scaling rows down takes of columns is published with next to no noise."""
 
     name = "planted-exact-losses"

@@ -360,6 +360,17 @@ def test_by_a_column(name, folder):
     check(made, 5)
 
 
+@pytest.mark.parametrize("name", ["arrow_table", "csv", "dask_frame"])
+def test_what_groups_lose_in_a_geometry(name, folder):
+    schema, grouping = split_schema(SCHEMA, "c")
+    made = gatherer_of(name, folder)
+    made.geometry = Geometry(columns={"n": Scale(center=1.5, scale=0.1)}, norm_bound=2.0)
+    made.encoding = TableEncoding(schema=schema, grouping=grouping)
+    made.spec = MomentsSpec(shells=2, groups=len(grouping.names))
+    made.losses = LossQuestion((1,), (0.25,), 5.0, in_l2=True)
+    check(made, 5)
+
+
 NUMBERS = [(1.0, 2.0), (0.5, -1.5), (2.0**53, 1.0), (1e300, 0.1), (-0.0, 3.0)]
 MIXED = [
     *((2**53 + 1, 1), (True, 0.5), (np.float16(0.1), 3), (np.float32(0.1), 10**30)),

@@ -15,6 +15,7 @@ import dpcov
 from dpcov.data.engines import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry, Scale
+from dpcov.data.groups import split_schema
 from dpcov.data.linear import LinearMap
 from dpcov.data.losses import Losses, LossQuestion
 from dpcov.data.moments import MomentsSpec
@@ -32,17 +33,19 @@ def question(in_l2, columns=(1, 2, 3), middles=(0.0, 0.5, -1.0), limit=LIMIT):
     return LossQuestion(columns=columns, middles=middles, limit=limit, in_l2=in_l2)
 
 
-def alone(row, divisor, in_l2):
-    return question(in_l2).of_rows(np.array([row]), np.array([divisor]))
+def alone(row, divisor, in_l2, weight=None):
+    weights = None if weight is None else np.array([weight])
+    return question(in_l2).of_rows(np.array([row]), np.array([divisor]), weights)[:, 0]
 
 
 @pytest.mark.parametrize("in_l2", [True, False])
-@given(ROWS)
-@example(([1e150, 1e150, 1e150], 1e150))
-@example(([2.0, 0.5, -1.0], 1e9))
-@example(([-1e6, 0.5, -1.0], 1e150))
-def test_no_row_adds_more_than_one_unit(in_l2, row):
-    found = [int(each) for each in alone(*row, in_l2)]
+@given(ROWS, st.floats(0, 1) | st.none())
+@example(([1e150, 1e150, 1e150], 1e150), None)
+@example(([1e150, 1e150, 1e150], 1e150), 0.0)
+@example(([2.0, 0.5, -1.0], 1e9), 1.0)
+@example(([-1e6, 0.5, -1.0], 1e150), 0.5)
+def test_no_row_adds_more_than_one_unit(in_l2, row, weight):
+    found = [int(each) for each in alone(*row, in_l2, weight)]
     assert min(found) >= 0
     norm = sum(each**2 for each in found) if in_l2 else sum(found)
     assert norm <= (LOSS_UNITS**2 if in_l2 else LOSS_UNITS)
@@ -84,16 +87,16 @@ def test_sums_do_not_depend_on_blocks_and_can_be_sent_away():
     rng = np.random.default_rng(1)
     values, divisors = 5 * rng.normal(size=(200, 3)), 1 + rng.exponential(size=200)
     whole, parts = Losses(question(True)), Losses(question(True))
-    whole.add(values, divisors)
-    order = rng.permutation(200)
-    for block in np.array_split(order, 7):
+    whole.add(values, divisors, np.arange(200))
+    for block in np.array_split(rng.permutation(200), 7):
         part = Losses(question(True))
-        part.add(values[block], divisors[block])
+        part.add(values[block], divisors[block], np.arange(len(block)))
         parts.merge(pickle.loads(pickle.dumps(part)))
     assert parts == whole and whole.sums.sum() > 0
     assert "sensitive" in repr(whole) and str(whole.sums[0]) not in repr(whole)
-    with pytest.raises(DataError):
-        whole.merge(Losses(question(False)))
+    for other in (Losses(question(False)), Losses(question(True), 2)):
+        with pytest.raises(DataError):
+            whole.merge(other)
 
 
 def table(n=400, seed=0):
@@ -103,12 +106,20 @@ def table(n=400, seed=0):
     return frame
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("grouped", [True, False])
 @pytest.mark.parametrize("mapped", [True, False])
-def test_the_losses_of_a_table_are_those_of_its_encoded_rows(mapped):
+def test_the_losses_of_a_table_are_those_of_its_encoded_rows(mapped, grouped, weighted):
     frame, bound = table(), 2.5
     columns = {name: dpcov.Numeric(lower=-30, upper=30) for name in "abc"}
     columns["d"] = dpcov.Categorical(categories=("x", "y"))
-    encoding = TableEncoding(schema=dpcov.Schema(columns=columns, missing="never"))
+    columns |= {"g": dpcov.Categorical(categories=("s", "t")), "w": dpcov.Ignored()}
+    weights = dpcov.Weights(column="w", upper=4) if weighted else None
+    schema = dpcov.Schema(columns=columns, missing="never", weights=weights)
+    frame["g"] = np.where(np.arange(len(frame)) % 3 == 0, "s", "t")
+    frame["w"] = np.arange(len(frame)) % 6 - 1.0
+    schema, grouping = split_schema(schema, "g")
+    encoding = TableEncoding(schema=schema, grouping=grouping if grouped else None)
     scales = {name: Scale(center=0.3, scale=1.5) for name in "abc"}
     matrix = np.random.default_rng(2).normal(size=(5, 6)) if mapped else None
     linear = None if matrix is None else LinearMap.nearest(matrix)
@@ -123,9 +134,15 @@ def test_the_losses_of_a_table_are_those_of_its_encoded_rows(mapped):
         lengths = np.square(rows).sum(axis=1)
     taken = np.maximum(1 - (bound**2 - 1) / lengths, 0.0)
     limit = 1e3
-    expected = (np.square(z - middles[:3]) * taken[:, None]).sum(axis=0)
+    parts = np.square(z - middles[:3]) * taken[:, None]
+    if weighted:
+        parts *= np.clip(frame[["w"]].to_numpy() / 4, 0, 1)
+    places = [frame["g"] == "s", frame["g"] == "t", np.zeros(len(frame), dtype=bool)]
+    places = places if grouped else [np.ones(len(frame), dtype=bool)]
+    expected = np.array([parts[place].sum(axis=0) for place in places])
     losses = question(True, (1, 2, 3), tuple(middles[:3].tolist()), limit)
-    asked = MomentsQuestion(spec=MomentsSpec(), geometry=geometry, losses=losses)
+    spec = MomentsSpec(groups=len(places))
+    asked = MomentsQuestion(spec=spec, geometry=geometry, losses=losses)
     found = Gathering(threads=1).answer(frame, encoding, asked)
     assert taken.max() > 0.5
     np.testing.assert_allclose(

@@ -143,9 +143,7 @@ def test_groups_with_missing_values_are_pooled_over_the_values_that_are_present(
     often = 0.1 + 0.3 * (frame["region"] > "r07")
     frame["a"] = frame["a"].mask(rng.random(len(frame)) < often)
     frame["b"] = frame["b"].mask(rng.random(len(frame)) < 0.15)
-    place = Geometry(
-        columns={name: Scale(center=3.0, scale=2.0) for name in NAMES}, norm_bound=10.0
-    )
+    place = Geometry(columns={name: Scale(center=3.0, scale=2.0) for name in NAMES}, norm_bound=6.0)
     release = released(frame, missing="indicator", geometry=place, rho="20")
     pooled, held, wrong = release.pooled, [], []
     for place, name in enumerate(pooled.names):

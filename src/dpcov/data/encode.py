@@ -105,27 +105,28 @@ class Encoder:
         room: Room | None = None,
         seen: Seen | None = None,
         losses: Losses | None = None,
+        groups: NDArray[np.intp] | None = None,
     ) -> tuple[FloatMatrix, Places]:
         """Encode a block as (n, c) float64, Fortran-contiguous: rows of norm at most 1.
 
         The c columns are told, too: others, indicators of values of which none is missing, are zero
         in all rows of the block.  What is encoded in a room is overwritten by the next block there.
-        ``losses`` is told the rows that are scaled down beside their intercept.
+        ``losses`` is told the rows that are scaled down beside their intercept, and their groups.
         """
         room = room or Room()
         written, columns, longest = self._written(block, room, seen)
         encoded, places = self._mapped(written, columns, longest, room)
+        weights = self._relative_weights(block)
         if self.shortens and self._spares_intercept:
             long, divisors = _long_rows(encoded[:, 1:], 1.0 - self.norm_bound**-2.0)
             if losses is not None and len(long):
                 at = np.searchsorted(columns, losses.question.columns)
                 # Column by column, as they are read.
                 values = np.array([written[long, place] for place in at]) / self._unit
-                losses.add(values.T, divisors)
+                losses.add(values.T, divisors, long, weights, groups)
             _divide(encoded[:, 1:], long, divisors)
-        if self._weight is not None:
-            reader, upper = self._weight
-            encoded *= _root_weights(reader.of(block), upper)[:, None]
+        if weights is not None:
+            encoded *= np.sqrt(weights)[:, None]
         if self.shortens and not self._spares_intercept:
             _shorten(encoded, 1.0)
         return encoded, places
@@ -133,6 +134,14 @@ class Encoder:
     def weights(self, block: Block) -> FloatMatrix | None:
         """Numbers of the column of weights as they are read, (n,) float64; None without weights."""
         return None if self._weight is None else np.asarray(self._weight[0].of(block), np.float64)
+
+    def _relative_weights(self, block: Block) -> FloatMatrix | None:
+        # w / upper in [0, 1], so that no row gets longer; a missing or negative weight is 0.
+        weights = self.weights(block)
+        if weights is None or self._weight is None:
+            return None
+        _, upper = self._weight
+        return np.asarray(np.clip(np.nan_to_num(weights), 0.0, upper) / upper)
 
     def row_lengths(self, block: Block, room: Room, seen: Seen | None) -> FloatMatrix:
         """Map the mean squared feature e of full-length rows to e / (1 + e), (n,).
@@ -361,8 +370,3 @@ def _divide(encoded: FloatMatrix, rows: Places, divisors: FloatMatrix) -> None:
     if len(rows):
         for column in encoded.T:
             column[rows] /= divisors
-
-
-def _root_weights(weights: NDArray[Any], upper: float) -> FloatMatrix:
-    # sqrt(w / upper) in [0, 1], so that no row gets longer; a missing or negative weight is 0.
-    return np.sqrt(np.clip(np.nan_to_num(weights.astype(np.float64)), 0.0, upper) / upper)

@@ -1,8 +1,8 @@
 """Add up exactly what scaling long rows down takes of the spread of every column.
 
 Contract: what a row adds depends on that row and on public numbers alone: integers, none negative,
-of an l2 norm, or l1 norm, of at most `LOSS_UNITS`.  Sums do not depend on blocks, order, threads or
-engine.  **Sensitive** throughout.
+of an l2 norm, or l1 norm, of at most `LOSS_UNITS`, to the sums of one group.  Sums do not depend on
+blocks, order, threads or engine.  **Sensitive** throughout.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,9 @@ _LARGEST = 2**62
 
 @dataclass(frozen=True)
 class LossQuestion:
-    """The sum of (x_j - m_j)² (1 - s²) over the rows that are scaled down by s < 1, by column j.
+    """The sum of w (x_j - m_j)² (1 - s²) over rows that are scaled down by s < 1, by column j.
+
+    Weights w are at most 1, and 1 for rows without weights.  Groups have sums of their own.
 
     One person with k rows moves the vector of all sums by at most ``sqrt(2) k`` (replace-one) or
     ``k`` (add-remove-one), times `LOSS_UNITS`, in the l2 norm where ``in_l2``; else by ``2 k`` or
@@ -50,8 +52,13 @@ class LossQuestion:
         if not 1e-100 < self.limit < 1e100:
             raise NumericError("The limit of what rows lose is not a number of a usual size.")
 
-    def of_rows(self, values: FloatMatrix, divisors: FloatMatrix) -> NDArray[np.int64]:
-        """What (n, k) encoded rows add that are divided by (n,) divisors of at least one."""
+    def of_rows(
+        self, values: FloatMatrix, divisors: FloatMatrix, weights: FloatMatrix | None = None
+    ) -> FloatMatrix:
+        """What (n, k) encoded rows add, (k, n), that are divided by (n,) divisors of at least one.
+
+        Whole numbers. Weights, (n,), are between 0 and 1; None: all are 1.
+        """
         # Every step is one correctly rounded operation on a row's own numbers, in a fixed order.
         norms, parts = np.zeros(len(values)), []
         with np.errstate(over="ignore"):
@@ -59,21 +66,21 @@ class LossQuestion:
             for column, middle in zip(values.T, self.middles, strict=True):
                 distances = column - middle
                 part = np.minimum(distances * distances * taken, _MOST * self.limit)
+                part = part if weights is None else part * weights
                 parts.append(part)
                 norms += part * part if self.in_l2 else part
         norms = np.maximum(np.sqrt(norms) if self.in_l2 else norms, self.limit)
         # A hair less than the unit: rounding cannot make a row longer, and whole numbers are less.
         factors = (LOSS_UNITS * (1 - 2.0**-30)) / norms
-        sums = [int(np.floor(part * factors).astype(np.int64).sum()) for part in parts]
-        return np.array(sums, dtype=np.int64)
+        return np.floor(np.array(parts) * factors)
 
 
 class Losses:
-    """Sums that answer a `LossQuestion`; several threads may :meth:`add` at a time."""
+    """Sums that answer a `LossQuestion`, (g, k); several threads may :meth:`add` at a time."""
 
-    def __init__(self, question: LossQuestion) -> None:
+    def __init__(self, question: LossQuestion, n_groups: int = 1) -> None:
         self.question = question
-        self.sums = np.zeros(len(question.columns), dtype=np.int64)
+        self.sums = np.zeros((n_groups, len(question.columns)), dtype=np.int64)
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -84,13 +91,25 @@ class Losses:
             return NotImplemented
         return self.question == other.question and np.array_equal(self.sums, other.sums)
 
-    def add(self, values: FloatMatrix, divisors: FloatMatrix) -> None:
-        """Add rows that are scaled down."""
-        self._plus(self.question.of_rows(values, divisors))
+    def add(
+        self,
+        values: FloatMatrix,
+        divisors: FloatMatrix,
+        rows: NDArray[np.intp],
+        weights: FloatMatrix | None = None,
+        groups: NDArray[np.intp] | None = None,
+    ) -> None:
+        """Add ``rows`` of a block that are scaled down; weights and groups are the block's."""
+        added = self.question.of_rows(values, divisors, None if weights is None else weights[rows])
+        codes = np.zeros(len(rows), dtype=np.intp) if groups is None else groups[rows]
+        # Exact in float64: a block has fewer than 2**32 rows, which add 2**20 at most.
+        n_groups = len(self.sums)
+        sums = [np.bincount(codes, weights=each, minlength=n_groups) for each in added]
+        self._plus(np.array(sums).T.astype(np.int64))
 
     def merge(self, other: "Losses") -> None:
         """Add the sums of other rows."""
-        if self.question != other.question:
+        if self.question != other.question or self.sums.shape != other.sums.shape:
             raise DataError("These sums answer different questions.")
         self._plus(other.sums)
 

@@ -134,7 +134,7 @@ class Moments:
         # Sum of the digests of all rows modulo 2**64, where a question asks for it.
         self.digest = 0
         # What scaling rows down takes of columns, where a question asks for it.
-        self.losses = None if losses is None else Losses(losses)
+        self.losses = None if losses is None else Losses(losses, self.spec.groups)
         normalized, strata = self.spec.normalized, range(self.spec.n_strata)
         self.strata = [StratumMoments(n_features, normalized=normalized) for _ in strata]
 

@@ -81,7 +81,9 @@ def with_losses(
     made: NoisyStatistics, losses: Losses, noise: CountNoise, counted: float, entropy: Entropy
 ) -> NoisyStatistics:
     """Statistics with noisy losses, of which ``counted`` is the part below the limit."""
-    noisy = losses.sums + noise.draw(len(losses.sums), entropy, disjoint=True)
+    # Group after group: a row is in one of them.
+    sums = losses.sums.ravel()
+    noisy = sums + noise.draw(len(sums), entropy, disjoint=True)
     law = LossLaw(
         unit=losses.question.limit / LOSS_UNITS,
         variance=str(round(noise.std(disjoint=True) ** 2)),

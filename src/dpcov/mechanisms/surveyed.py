@@ -225,7 +225,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def _split(
         self, problem: Problem, budget: Budget, share: Fraction, first: Fraction = Fraction(0)
     ) -> SurveyedCalibration:
-        losses = LOSSES * self._asks_losses(problem)
+        losses = LOSSES * self._asks_losses
         rest = 1 - share - first - losses
         whole = one_gaussian(budget.promise)
         inner = _calibrated(self.inner, problem, part_of(whole, rest))
@@ -246,9 +246,10 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             inner=inner,
         )
 
-    def _asks_losses(self, problem: Problem) -> bool:
-        """Whether it is asked what columns lose: levels tell by themselves, groups would share."""
-        return problem.n_groups == 1 and self.keeps_intercept and bool(numbers(self.declared))
+    @property
+    def _asks_losses(self) -> bool:
+        """Whether it is asked what columns lose: levels tell by themselves."""
+        return bool(numbers(self.declared)) and self.declared[0].kind == "intercept"
 
     def draw(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
@@ -352,6 +353,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         energy: float | None = None,
     ) -> Shortening:
         std, sizes = entry_std(rest, problem), (self._n_features, self._n_levels)
+        # Each group has a part of the rows, and all of the noise.
+        loss_std *= problem.n_groups
         return find_lengths(ask, geometry, cost, problem, entropy, std, *sizes, loss_std, energy)
 
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:

@@ -137,6 +137,8 @@ class BaseRelease(EncodedRelease):
         # All groups share one noise law.
         part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
         part["row_count"] = arrays["row_count"][index : index + 1]
+        if "losses" in arrays:
+            part["losses"] = arrays["losses"].reshape(len(self.group_names), -1)[index]
         # The number of rows of a group is private even where that of the table is public.
         manifest = msgspec.structs.replace(
             self.manifest,

@@ -77,8 +77,9 @@ def _map_fits(manifest: Manifest, statistics: NoisyStatistics) -> bool:
 
 
 def _losses_fit(manifest: Manifest, statistics: NoisyStatistics) -> bool:
-    # A sum for every column of numbers, beside an intercept.
+    # A sum for every group and column of numbers, beside an intercept.
     losses, size = statistics.arrays.get("losses"), len(numbers(manifest.columns))
+    size *= statistics.n_groups
     if losses is None or statistics.losses is None:
         return losses is None and statistics.losses is None
     fits = losses.shape == (size,) and losses.dtype == np.int64

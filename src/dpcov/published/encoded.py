@@ -171,10 +171,12 @@ class EncodedRelease(ReleaseRecord):
         scales = np.where(variances > hidden, variances, np.inf) ** -0.5
         shrunk = correlation_of(self._covariance_of_rows(find_post(self.statistics.post)))
         np.fill_diagonal(shrunk, 1.0)
+        n_groups = self.statistics.n_groups
+        sums = self.statistics.arrays["losses"].reshape(n_groups, -1).sum(axis=0)
         return stretch_of(
             self.encoded_features,
-            self.statistics.arrays["losses"].astype(np.float64) * unit,
-            sqrt(float(losses.variance)) * unit,
+            sums.astype(np.float64) * unit,
+            sqrt(n_groups * float(losses.variance)) * unit,
             losses.counted,
             self.statistics.lost,
             np.asarray(variances),

@@ -157,7 +157,7 @@ def _facts(group: BaseRelease, sums: Sums, members: Sequence[BaseRelease]) -> Fa
         "second_moment": (moment + moment.T) / 2,
         "row_count": np.array([int(n)], dtype=np.int64),
     }
-    arrays |= {key: statistics.arrays[key] for key in {"linear"} & set(statistics.arrays)}
+    arrays |= {k: statistics.arrays[k] for k in {"linear", "losses"} & set(statistics.arrays)}
     prints = " and ".join(member.fingerprint[:12] for member in members)
     record = StatisticsRecord(
         layout="estimate",
@@ -171,6 +171,7 @@ def _facts(group: BaseRelease, sums: Sums, members: Sequence[BaseRelease]) -> Fa
         ),
         linear_exponent=statistics.linear_exponent,
         lost=statistics.lost,
+        losses=statistics.losses,
     )
     manifest = msgspec.structs.replace(
         group.manifest,

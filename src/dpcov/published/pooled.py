@@ -83,18 +83,27 @@ def pool_groups(release: BaseRelease) -> PooledGroups:
         for name, *found in zip(release.group_names, made.covariances, made.kept, strict=True)
     ]
     lower, upper = np.array([column.bounds for column in release.features]).T
-    units = release.half_ranges
+    centers, units = _encoded(release)
+    given_back = np.array([release.group(name).half_ranges for name in release.group_names])
+    products = given_back[:, :, None] * given_back[:, None, :]
     return PooledGroups(
         names=release.group_names,
         counts=groups.counts,
-        means=np.clip(release.centers + units * made.means, lower, upper),
+        means=np.clip(centers + units * made.means, lower, upper),
         mean_std=units * np.sqrt(made.mean_variances),
-        covariances=np.array(covariances) * np.outer(units, units),
-        covariance_std=np.sqrt(made.covariance_variances) * np.outer(units, units),
+        covariances=np.array(covariances) * products,
+        covariance_std=np.sqrt(made.covariance_variances) * products,
         # In encoded units, in which variances compare.
         correlations=np.array([*map(correlation_of, covariances)]),
         correlation_std=np.array([*map(_relative_to, np.sqrt(made.by_correlations), covariances)]),
     )
+
+
+def _encoded(release: BaseRelease) -> tuple[Array, Array]:
+    """Centers and units of the features as they are encoded, (p,) each."""
+    columns = [release.encoded_features[place] for place in release.shown]
+    centers, units = np.array([(each.center, each.half_range) for each in columns]).T
+    return centers, units
 
 
 def _places(release: BaseRelease) -> Places:
@@ -111,7 +120,7 @@ def _places(release: BaseRelease) -> Places:
 
 def _covariance_of_rows(release: BaseRelease, places: Places, back: Array) -> Array:
     """Where noise was added; missing values are zeros, as they are encoded."""
-    units = np.array([column.half_range for column in release.encoded_features])
+    units = np.array([column.half_range for column in release.restored_features])
     found = release.covariance_matrix(indicators=True) / np.outer(units, units)
     presence, present = release.presence, release.pairwise
     if presence is not None and present is not None:
@@ -194,8 +203,8 @@ def _moments(group: BaseRelease, places: Places, longest: float) -> GroupMoments
 def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of one group's pooled estimate, as a finished matrix."""
     place, group = made.names.index(name), release.group(name)
-    units, bound = release.half_ranges, release.manifest.norm_bound
-    mean = (made.means[place] - release.centers) / units
+    centers, units = _encoded(release)
+    mean, bound = (made.means[place] - centers) / units, release.manifest.norm_bound
     moment = moment_of(mean, made.covariances[place] / np.outer(units, units))
     arrays: Arrays = {"second_moment": (moment + moment.T) / 2 / bound**2}
     if "row_count" in group.statistics.arrays:

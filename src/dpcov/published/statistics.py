@@ -125,5 +125,6 @@ class NoisyStatistics:
     linear_exponent: int | None = None
     # Part of all squared lengths that scaling long rows down took, as found privately.
     lost: float = 0.0
-    # Of ``arrays["losses"]``, one for every column of numbers; None where nobody asked.
+    # Of ``arrays["losses"]``, (groups * numbers,), one for every column of numbers; None where
+    # nobody asked.
     losses: LossLaw | None = None

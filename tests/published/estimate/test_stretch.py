@@ -195,9 +195,59 @@ def test_losses_that_do_not_fit_are_refused(table):
         Release(made.manifest, arrays)
 
 
-def test_groups_and_weights_ask_for_nothing(table):
-    made = released(table, by="kind")
-    assert made.statistics.losses is None and made.stretch is None
+@pytest.fixture(scope="module")
+def skewed():
+    """Numbers that are skewed alike, in two groups that are alike, and weights of rows."""
+    rng = np.random.default_rng(0)
+    logs = 0.7 * rng.normal(size=(20_000, 1)) + 0.6 * rng.normal(size=(20_000, 4))
+    frame = pd.DataFrame(np.exp(0.9 * logs), columns=COLUMNS)
+    return frame.assign(kind=rng.choice(["a", "b"], len(frame)), w=rng.uniform(0, 3, len(frame)))
+
+
+def of_weights():
+    columns = {**schema().columns, "w": dpcov.Ignored()}
+    weights = dpcov.Weights(column="w", upper=2)
+    return dpcov.Schema(columns=columns, missing="never", weights=weights)
+
+
+def read_spreads(release, frame, weights=None):
+    """Errors and widths with and without what is given back, and whether intervals hold."""
+    columns, found = frame[[*COLUMNS]].to_numpy(), []
+    variances = np.diagonal(np.cov(columns.T, aweights=weights))
+    for each in (release, as_made_before(release)):
+        lines = variance_intervals(each, sampling=False)
+        lower, upper = (np.sqrt(ends[:4] / variances) for ends in (lines.lower, lines.upper))
+        own = np.sqrt(np.diagonal(each.covariance_matrix())[:4] / variances)
+        root = np.sqrt(np.mean(np.square(own - 1)))
+        found.append((root, np.mean(upper - lower), np.mean((lower < 1) & (upper > 1))))
+    return found
+
+
+def test_groups_and_weighted_rows_get_their_own_spread_back(skewed):
+    found = []
+    for seed in range(5):
+        made = released(skewed, seed, by="kind")
+        assert len(made.statistics.arrays["losses"]) == 3 * len(COLUMNS)
+        of_rows = released(skewed, seed, schema=of_weights())
+        lines = [read_spreads(made, skewed), read_spreads(of_rows, skewed, skewed["w"].clip(0, 2))]
+        parts = ((made.group(name), skewed[skewed["kind"] == name]) for name in "ab")
+        found.append([*lines, *(read_spreads(*part) for part in parts)])
+    now, before = np.mean(found, axis=0).transpose(1, 2, 0)
+    assert np.all(now[0] < 0.8 * before[0]), (now, before)
+    assert now[2].mean() > 0.93, now
+
+
+def test_groups_that_are_estimated_together_get_theirs_back(skewed):
+    made = released(skewed, by="kind")
+    together = made.pooled
+    for place, name in enumerate("ab"):
+        rows = skewed.loc[skewed["kind"] == name, [*COLUMNS]]
+        found = np.sqrt(np.diagonal(together.covariances[place])[:4] / rows.var())
+        alone = np.sqrt(np.diagonal(made.group(name).covariance_matrix())[:4] / rows.var())
+        np.testing.assert_allclose(found, alone, rtol=0.04)
+        written = made.group(name, pooled=True)
+        np.testing.assert_allclose(written.covariance_matrix(), together.covariances[place])
+        np.testing.assert_allclose(written.mean_vector(), together.means[place])
 
 
 def test_without_noise_the_factors_are_exact():

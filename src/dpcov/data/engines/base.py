@@ -105,7 +105,7 @@ class TableEncoding:
         ``losses`` is told the rows that are scaled down.
         """
         groups = self._beside(block, seen)
-        rows, places = self.encoder.encode(block, self._room, seen, losses)
+        rows, places = self.encoder.encode(block, self._room, seen, losses, groups)
         return rows, groups, places
 
     def _beside(self, block: Block, seen: Seen | None) -> NDArray[np.intp] | None:
