@@ -54,8 +54,10 @@ class _Observation:
         self.trace = float(np.trace(self.matrix))
         self.trace_variance = (1.0 - share) * own_variance
         self.off_diagonal_variance = ullman.off_diagonal_variance(d) * self.scale**2
-        # Along a unit direction.
+        self.dimensions = d * (d + 1) / 2
+        # Along a unit direction, and along all of them.
         self.unit_variance = 2.0 * self.off_diagonal_variance
+        self.total_variance = self.unit_variance * (self.dimensions - 1) + self.trace_variance / d
         self.system = eigh(self.matrix)
 
     def is_present(self, shape: Array, known_error: float) -> bool:
@@ -96,8 +98,10 @@ def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:
         weight = 0.5 * (1.0 + math.tanh(advantage / (8.0 * seen.unit_variance)))
         matrix = weight * matrix + (1.0 - weight) * own.matrix
         risk = weight * risk + (1.0 - weight) * own.risk
-    # Unbiased risks can be negative: keep them between one direction's noise and zero's error.
-    return Estimate(matrix, min(max(risk, seen.unit_variance), max(seen.trace, 0.0) ** 2))
+    # Unbiased risks can be negative: keep them between their own deviation, nearly that of the
+    # noise's squared norm, and zero's error.
+    least = seen.total_variance * min(1.0, math.sqrt(2.0 / seen.dimensions))
+    return Estimate(matrix, min(max(risk, least), max(seen.trace, 0.0) ** 2))
 
 
 def _shaped(seen: _Observation, shape: Array) -> Estimate:
@@ -109,10 +113,9 @@ def _shaped(seen: _Observation, shape: Array) -> Estimate:
     weights = nonnegative_minimizer(products, components)
     matrix: Array = np.tensordot(weights, directions, axes=1)
     residual = float(np.sum((matrix - seen.matrix) ** 2))
-    total_variance = seen.unit_variance * (d * (d + 1) / 2 - 1) + seen.trace_variance / d
     # Each direction in use costs its noise twice.
     freedom = 2.0 * seen.unit_variance * int(np.count_nonzero(weights))
-    return Estimate(matrix, residual - total_variance + freedom)
+    return Estimate(matrix, residual - seen.total_variance + freedom)
 
 
 def _shrunk(seen: _Observation) -> Estimate:
