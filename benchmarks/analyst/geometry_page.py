@@ -14,7 +14,7 @@ from benchmarks.analyst.page import DOCS, WORST_R2
 from benchmarks.analyst.tables import in_words
 from benchmarks.measured import filled, table
 
-LINES, PAGE = DOCS / "measured" / "geometry.csv", DOCS / "geometry.md"
+LINES, PAGE = DOCS / "measured" / "geometry.csv", DOCS / "measured" / "geometry.md"
 ENOUGH_ROWS = ("nhanes", "credit", "adult", "made-1", "made-2", "made-3")
 WIDTHS = (10.0, 100.0, 1000.0)
 LEAST, MOST = 0.93, 0.99

@@ -5,7 +5,7 @@ Run: python -m benchmarks.analyst.missing [--quick] [--data DIR] [--repetitions 
 
 The complete rows of NHANES are the population; tables are drawn from it, and values of all columns
 but age, race and sex are hidden: completely at random, or more often the older a person is.
-Writes the lines, and the table of docs/missing.md from them.
+Writes the lines, and the table of docs/measured/missing.md from them.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from dpcov import SeededEntropy
 from dpcov.analysis import coefficient_intervals, correlation_intervals, mean_intervals
 from dpcov.published.estimate.present import MissingAs
 
-LINES, PAGE = DOCS / "measured" / "missing.csv", DOCS / "missing.md"
+LINES, PAGE = DOCS / "measured" / "missing.csv", DOCS / "measured" / "missing.md"
 SETTINGS = ((0.0, "MCAR"), (0.1, "MCAR"), (0.4, "MCAR"), (0.1, "MAR by age"), (0.4, "MAR by age"))
 READINGS = ("pairwise", "at-random", "center")
 KNOWN = ("age", "race", "sex")

@@ -37,7 +37,7 @@ from benchmarks.measured import table as markdown
 from dpcov import Budget, Categorical, Numeric, Schema, SeededEntropy
 from dpcov.errors import ReleaseError
 
-LINES, PAGE = DOCS / "measured" / "several.csv", DOCS / "several.md"
+LINES, PAGE = DOCS / "measured" / "several.csv", DOCS / "measured" / "several.md"
 TOP_UPS = ((0.02, 0.02), (0.1, 0.1), (0.02, 0.18))
 # How the second release finds its geometry; "planned" shares one of a survey for the whole budget.
 WAYS = ("planned", "first's", "own")

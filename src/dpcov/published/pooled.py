@@ -1,6 +1,6 @@
 """The groups of a release, estimated together: small groups borrow strength from all others.
 
-Contract: reads a release only and costs nothing.  Derived and measured in docs/several.md.
+Contract: reads a release only and costs nothing.  Derived in docs/several.md.
 """
 
 from dataclasses import dataclass
