@@ -439,3 +439,21 @@ def test_a_public_number_of_rows_is_not_hidden_by_noise(geometry):
         )
         assert found.present_moment()[0, 0] == pytest.approx(1.0, rel=1e-9)
         assert np.isfinite(PrivateRidge.from_release(found, target="a").coef_).all()
+
+
+def test_noise_does_not_make_the_reference_come_and_go():
+    """In two of 20 releases a group of few rows had all levels, none of them the reference."""
+    rng, n = np.random.default_rng(0), 3000
+    kind, group = rng.choice([*"abc"], n, p=[0.5, 0.3, 0.2]), rng.choice([*"st"], n, p=[0.92, 0.08])
+    frame = pd.DataFrame({"x": rng.normal(size=n), "kind": kind, "group": group})
+    frame["y"] = frame["x"] + 2 * (frame["kind"] == "c") + rng.normal(size=n)
+    columns = {name: dpcov.Numeric(lower=-10, upper=12) for name in "xy"}
+    columns["kind"] = dpcov.Categorical(categories=("a", "b", "c"))
+    columns["group"] = dpcov.Categorical(categories=("s", "t"))
+    schema = dpcov.Schema(columns=columns, missing="never")
+    budget = dpcov.Budget(epsilon=1, delta="1e-6")
+    for seed in range(20):
+        entropy = dpcov.SeededEntropy(seed)
+        made = dpcov.release(frame, schema=schema, budget=budget, by="group", entropy=entropy)
+        model = PrivateRidge().from_release(made.group("t"), target="y")
+        assert model.reference_levels_ == ("kind=a",)

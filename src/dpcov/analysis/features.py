@@ -18,6 +18,8 @@ from dpcov.analysis.problems import InputError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.design import weighting_of
+from dpcov.published.encoded import noise_of
+from dpcov.published.estimate.entry_noise import DEVIATIONS, mean_noise, total
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -150,14 +152,19 @@ def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Co
 
 
 def complete_columns(release: Release) -> frozenset[str]:
-    """Table columns of whose levels nearly every row has one: the release knows of no others."""
+    """Table columns of whose levels nearly every row has one, as far as the noise lets see."""
     if not release.has_intercept:
         return frozenset()
-    means, shares = release.mean_vector(indicators=True), dict[str, list[float]]()
-    for column, mean in zip(release.restored_features, means, strict=True):
-        if column.kind == "category":
-            shares.setdefault(column.source, []).append(mean)
-    full = (source for source, of in shares.items() if len(of) > 1 and sum(of) > NEARLY_ALL)
+    columns, means = release.restored_features, release.mean_vector(indicators=True)
+    law, full = noise_of(release, indicators=True), set()
+    for source in {column.source for column in columns if column.kind == "category"}:
+        is_level = [each.source == source and each.kind == "category" for each in columns]
+        share, noise = means[is_level].sum(), 0.0
+        if law is not None:
+            units = np.array([column.half_range for column in columns]) * is_level
+            noise = float(mean_noise(np.array([share]), total(units, law))[0])
+        if sum(is_level) > 1 and share + DEVIATIONS * noise > NEARLY_ALL:
+            full.add(source)
     return frozenset(full)
 
 
