@@ -19,6 +19,7 @@ from dpcov.data.groups import Grouping
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.seal import sealed
+from dpcov.data.sources.base import number_names
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Problem
@@ -85,7 +86,7 @@ def second_moment(
     bound = X.norm_bound if isinstance(X, Moments) and norm_bound is None else norm_bound
     bound = _check_norm_bound(bound)
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit)
-    names = _names(X, where)
+    names = number_names(X.n_features) if isinstance(X, Moments) else where.columns(X)
     codes, group_names = _group_codes(groups, categories)
     encoding = BallEncoding(n_features=len(names), norm_bound=bound)
     problem = Problem(
@@ -117,8 +118,7 @@ def second_moment(
         ask = Ask.saved(X)
     else:
         rows = X if codes is None else GroupedRows(rows=X, groups=codes)
-        n_is_public, again = neighbors == "replace-one", terms.mechanism.asks_again
-        ask = where.ask(rows, encoding, again=again, n_is_public=n_is_public)
+        ask = terms.ask(where, rows, encoding)
     paid = Account.of(ledger, dataset)
     return publish(ReleaseMaker(terms), ask, paid, None, False, entropy)
 
@@ -185,13 +185,6 @@ def _group_codes(
         lambda: text_column(cells, "groups"), "groups", lambda _: "give a category for every row."
     )
     return grouping.codes_of(column), grouping.names
-
-
-def _names(X: Any, where: Gathering) -> tuple[str, ...]:
-    """Names of the features: the data's own, or x0, x1, ... where it has none."""
-    return (
-        tuple(f"x{i}" for i in range(X.n_features)) if isinstance(X, Moments) else where.columns(X)
-    )
 
 
 def _plain_columns(names: Iterable[str]) -> tuple[EncodedColumn, ...]:

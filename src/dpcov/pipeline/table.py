@@ -128,13 +128,9 @@ def release(
         *(declared, budget, mechanism, neighbors, n_rows, by, options, geometry),
         *(accept_large_delta, isinstance(data, Checkpoint)),
     )
-    if isinstance(data, Checkpoint):
-        terms.require_one_question()
+    ask = terms.ask(where, data, encoding)
     # The matrix is the largest question; a survey, which is the first one, pays before it.
     where.check(data, encoding, terms.mechanism.moments_spec(terms.problem(terms.stated_rows)))
-    n_is_public = terms.neighbors == "replace-one"
-    again = terms.mechanism.asks_again
-    ask = where.ask(data, encoding, again=again, n_is_public=n_is_public)
     paid = Account.of(ledger, dataset)
     return publish(ReleaseMaker(terms), ask, paid, output, overwrite, entropy)
 
@@ -199,10 +195,7 @@ def survey(
     if not isinstance(terms.mechanism, Surveyed):
         raise UsageError("A schema with a norm bound keeps its geometry. Leave norm_bound out.")
     terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
-    if isinstance(data, Checkpoint):
-        terms.require_one_question()
-    n_is_public = terms.neighbors == "replace-one"
-    ask = where.ask(data, encoding, again=True, n_is_public=n_is_public)
+    ask = terms.ask(where, data, encoding)
     paid = Account.of(ledger, dataset)
     return publish(GeometryMaker(terms), ask, paid, output, overwrite, entropy).geometry
 

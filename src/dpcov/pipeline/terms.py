@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpcov.data.engines import TableEncoding
+from dpcov.data.checkpoint import Checkpoint
+from dpcov.data.engines import Encoding, TableEncoding
+from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import split_schema
 from dpcov.data.linear import LinearMap
+from dpcov.data.questions import Ask
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import UsageError
 from dpcov.mechanisms.auto import Choice, resolve
@@ -75,6 +78,13 @@ class ReleaseTerms:
                 f"The {self.mechanism.name} mechanism asks the table several times, and saved "
                 "moments answer one question. Give the table itself, or choose another mechanism."
             )
+
+    def ask(self, where: Gathering, data: Any, encoding: Encoding) -> Ask:
+        """What the mechanism asks its questions of."""
+        if isinstance(data, Checkpoint):
+            self.require_one_question()
+        n_is_public, again = self.neighbors == "replace-one", self.mechanism.asks_again
+        return where.ask(data, encoding, again=again, n_is_public=n_is_public)
 
 
 def plan_table(
