@@ -40,7 +40,8 @@ def is_csvw(table: dict[str, Any]) -> bool:
 def schema_of(document: dict[str, Any], part: str = "") -> Schema:
     """Make a draft of the only table, or of the one whose ``url`` this is."""
     group = _plain(document)
-    table = group if "tableSchema" in group else _table(group, part)
+    is_table = "tableSchema" in group
+    table = group if is_table else only(group["tables"], "url", "tableSchema", part)
     inherited = {**_inherited(group), **_inherited(table), **_inherited(table["tableSchema"])}
     columns = {}
     for each in table["tableSchema"]["columns"]:
@@ -65,11 +66,6 @@ def _plain(given: Any) -> Any:
 
 def _unprefixed(term: str) -> str:
     return next((term.removeprefix(p) for p in _PREFIXES if term.startswith(p)), term)
-
-
-def _table(group: dict[str, Any], part: str) -> dict[str, Any]:
-    tables = {str(each.get("url", "")): each for each in group["tables"] if "tableSchema" in each}
-    return only(tables, part)
 
 
 def _inherited(given: dict[str, Any]) -> dict[str, Any]:

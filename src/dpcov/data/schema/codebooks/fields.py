@@ -70,10 +70,10 @@ def _distinct(labels: dict[str, str]) -> dict[str, str]:
     }
 
 
-def only(tables: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """The description of the only table, or of the one of this name."""
-    name = FileLayout(part=part).choose(list(tables), "the codebook", "tables")
-    return dict(tables[name])
+def only(given: Iterable[dict[str, Any]], key: str, held: str, part: str) -> dict[str, Any]:
+    """The only table, or the one called so by this key, of what holds a table's description."""
+    tables = {str(each.get(key, "")): each for each in given if held in each}
+    return tables[FileLayout(part=part).choose(list(tables), "the codebook", "tables")]
 
 
 def words_of(value: Any) -> str:

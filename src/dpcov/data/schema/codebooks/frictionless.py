@@ -28,7 +28,8 @@ _OTHERS = ("object", "array", "list", "geopoint", "geojson", "duration", "time",
 
 def schema_of(table: dict[str, Any], part: str = "") -> Schema:
     """Make a draft of the package's only table, or of the one of this name."""
-    resource = _resource(table, part) if "resources" in table else table
+    is_package = "resources" in table
+    resource = only(table["resources"], "name", "schema", part) if is_package else table
     described = resource.get("schema", resource)
     if not isinstance(described, dict) or not isinstance(described.get("fields"), list):
         raise SchemaError("The codebook describes no fields. Give a package with a table schema.")
@@ -41,11 +42,6 @@ def schema_of(table: dict[str, Any], part: str = "") -> Schema:
         missing_codes=missing,
         file=_layout(resource),
     )
-
-
-def _resource(package: dict[str, Any], part: str) -> dict[str, Any]:
-    tables = {str(each.get("name", "")): each for each in package["resources"] if "schema" in each}
-    return only(tables, part)
 
 
 def _field(given: dict[str, Any]) -> Field:
