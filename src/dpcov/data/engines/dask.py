@@ -130,13 +130,10 @@ def _is_of(found: Any, declared: Any) -> bool:
     if declared.name == "object":
         return found.name in _TEXTS
     if found.name == declared.name == "category":
-        return _is_of_categories(found.categories.dtype, declared.categories.dtype)
+        found, declared = found.categories.dtype, declared.categories.dtype
+        # Where Dask does not know the categories it declares a text.
+        return found == declared or {found.name, declared.name} <= _TEXTS
     return bool(found.name == declared.name)
-
-
-def _is_of_categories(found: Any, declared: Any) -> bool:
-    # Where Dask does not know the categories it declares a text.
-    return found == declared or {found.name, declared.name} <= _TEXTS
 
 
 def _array(data: Any) -> Any:
