@@ -67,11 +67,6 @@ class _Bounded(_Feature, frozen=True, kw_only=True):
         return ""
 
     @property
-    def encoded_unit(self) -> str:
-        """The unit of what is encoded."""
-        return ""
-
-    @property
     def encoded_bounds(self) -> tuple[float, float]:
         """The bounds of what is encoded; 0 where they are not filled in."""
         return self.lower or 0.0, self.upper or 0.0
