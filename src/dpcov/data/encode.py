@@ -75,10 +75,10 @@ class Encoder:
         self._ones = np.array([column.largest for column in self.columns]) * self._unit
         self._intercept = schema.intercept
         self._n_values = count_values(declared)
-        self._weight: tuple[Reader, float] | None = None
+        self._weight: Reader | None = None
         if schema.weights is not None and schema.weights.upper is not None:
-            reader = reader_of(schema, schema.weights.column)
-            self._weight = reader, schema.weights.upper
+            self._weight = reader_of(schema, schema.weights.column)
+            self._largest_weight = schema.weights.upper
         self._numbers: list[_Feature] = []
         self._categories: list[_Feature] = []
         self._plan(schema)
@@ -96,7 +96,7 @@ class Encoder:
     def wanted(self) -> dict[str, ReadAs]:
         """The columns to read from a source, and how."""
         readers = [each.reader for each in (*self._numbers, *self._categories)]
-        readers += [] if self._weight is None else [self._weight[0]]
+        readers += [] if self._weight is None else [self._weight]
         return {reader.name: reader.wanted for reader in readers}
 
     def encode(
@@ -116,7 +116,11 @@ class Encoder:
         room = room or Room()
         written, columns, longest = self._written(block, room, seen)
         encoded, places = self._mapped(written, columns, longest, room)
-        weights = self._relative_weights(block)
+        weights = self.weights(block)
+        if weights is not None:
+            # In [0, 1], so that no row gets longer; a missing or negative weight is 0.
+            largest = self._largest_weight
+            weights = np.clip(np.nan_to_num(weights), 0.0, largest) / largest
         if self.shortens and self._spares_intercept:
             long, divisors = _long_rows(encoded[:, 1:], 1.0 - self.norm_bound**-2.0)
             if losses is not None and len(long):
@@ -133,15 +137,7 @@ class Encoder:
 
     def weights(self, block: Block) -> FloatMatrix | None:
         """Numbers of the column of weights as they are read, (n,) float64; None without weights."""
-        return None if self._weight is None else np.asarray(self._weight[0].of(block), np.float64)
-
-    def _relative_weights(self, block: Block) -> FloatMatrix | None:
-        # w / upper in [0, 1], so that no row gets longer; a missing or negative weight is 0.
-        weights = self.weights(block)
-        if weights is None or self._weight is None:
-            return None
-        _, upper = self._weight
-        return np.asarray(np.clip(np.nan_to_num(weights), 0.0, upper) / upper)
+        return None if self._weight is None else np.asarray(self._weight.of(block), np.float64)
 
     def row_lengths(self, block: Block, room: Room, seen: Seen | None) -> FloatMatrix:
         """Map the mean squared feature e of full-length rows to e / (1 + e), (n,).
