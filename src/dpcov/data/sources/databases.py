@@ -262,7 +262,7 @@ def _refuse_infinite(cells: pa.Array, name: str) -> None:
     numbers = cells.cast(pa.int32() if pa.types.is_date32(cells.type) else pa.int64())
     units = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
     day = 1 if pa.types.is_date32(cells.type) else 86_400 * units[cells.type.unit]
-    earliest, latest = (pc.min_max(numbers)[key].as_py() for key in ("min", "max"))
+    earliest, latest = pc.min_max(numbers).as_py().values()
     largest = np.iinfo(numbers.type.to_pandas_dtype()).max
     if earliest is not None and (earliest // day < _FIRST_DAY or latest == largest):
         raise DataError(
