@@ -244,15 +244,12 @@ class Work:
 
     def left(self) -> str | None:
         """What the account has left, in words; None where there is none yet."""
-        if not self._ledger_exists():
+        if "://" not in self.ledger and not Path(self.ledger_place).exists():
             return None
         book = Ledger(self.ledger_place)
         if self.account not in {each.name for each in book.datasets()}:
             return None
         return book.remaining(self.account).in_words
-
-    def _ledger_exists(self) -> bool:
-        return "://" in self.ledger or (self.folder / self.ledger).exists()
 
     @property
     def ledger_place(self) -> str:
