@@ -9,7 +9,7 @@ import pytest
 
 import dpcov
 from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding, parquet
-from dpcov.data.engines.base import Failure
+from dpcov.data.engines.base import Failure, require_columns
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError
 from tests.data.reading import local, rows
@@ -30,7 +30,7 @@ X = rows(900, 3)
 
 def gathered(path):
     files = parquet.open_files(path, "")
-    names = parquet.columns_of(files, TASK)
+    names = require_columns(files.schema.names, TASK)
     merged = TASK.empty()
     for piece in parquet.pieces(files, names):
         merged.merge(parquet.gather_piece(names, TASK, piece))
@@ -95,11 +95,11 @@ def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):
     schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-3, upper=3) for name in "cd"})
     task = MomentsTask(encoding=TableEncoding(schema=schema), spec=MomentsSpec())
     with pytest.raises(DataError, match="d"):
-        parquet.columns_of(files, task)
-    assert parquet.columns_of(files, TASK) == NAMES
+        require_columns(files.schema.names, task)
+    assert require_columns(files.schema.names, TASK) == NAMES
     fewer = dpcov.Schema(columns={name: dpcov.Numeric(lower=-3, upper=3) for name in "ca"})
     task = MomentsTask(encoding=TableEncoding(schema=fewer), spec=MomentsSpec())
-    assert parquet.columns_of(files, task) == ["c", "a"]
+    assert require_columns(files.schema.names, task) == ["c", "a"]
 
 
 def test_a_piece_that_cannot_be_read_is_a_failure(tmp_path):

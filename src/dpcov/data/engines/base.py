@@ -327,11 +327,12 @@ def merge_or_raise(task: Task, parts: Iterable[Gathered]) -> Any:
     return merged
 
 
-def require_columns(names: Iterable[str], task: Task) -> None:
-    """Refuse a table without the wanted columns before any work is sent out."""
-    columns = check_names(tuple(names), TABLE)
+def require_columns(names: Iterable[str], task: Task) -> list[str]:
+    """Names of the columns to read; a table without them is refused before any work is sent out."""
+    columns, wanted = check_names(tuple(names), TABLE), task.encoding.wanted
     empty = open_source(pa.table({name: pa.nulls(1) for name in columns}))
-    next(iter(empty.blocks(1, wanted=task.encoding.wanted)))
+    next(iter(empty.blocks(1, wanted=wanted)))
+    return list(columns if wanted is None else wanted)
 
 
 def working_bytes(task: Task, threads: int) -> int:

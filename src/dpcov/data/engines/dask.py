@@ -28,7 +28,7 @@ from dpcov.data.engines.base import (
     require_memory,
     require_rows,
 )
-from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
+from dpcov.data.engines.parquet import gather_piece, open_files, pieces
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources.base import number_names
 from dpcov.errors import DataError
@@ -75,15 +75,13 @@ def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any
     if isinstance(data, dask.array.Array):
         return partial(_gather_chunk, data.dtype), list(_array(data).to_delayed().ravel())
     if isinstance(data, dask.dataframe.DataFrame):
-        require_columns(columns(data), task)
-        if task.encoding.wanted is not None:
-            labels = {str(label): label for label in data.columns}
-            data = data[[labels[name] for name in task.encoding.wanted]]
+        labels = {str(label): label for label in data.columns}
+        data = data[[labels[name] for name in require_columns(columns(data), task)]]
         declared = {str(label): dtype for label, dtype in data.dtypes.items()}
         return partial(_gather_partition, declared), data.to_delayed()
     if isinstance(data, str | Path):
         dataset = open_files(data, _TAKES)
-        names = columns_of(dataset, task)
+        names = require_columns(dataset.schema.names, task)
         return partial(gather_piece, names), pieces(dataset, names)
     raise DataError(_TAKES)
 

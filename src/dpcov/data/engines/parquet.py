@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset
 
-from dpcov.data.engines.base import TABLE, Gathered, Task, attempt, require_columns
+from dpcov.data.engines.base import TABLE, Gathered, Task, attempt
 from dpcov.data.seal import sealed
 from dpcov.data.sources.frames import OLD_TIMES, parquet_blocks
 from dpcov.errors import DataError
@@ -68,13 +68,6 @@ def _type_in(file: Piece, name: str) -> pa.DataType | None:
         return None
     found = file.physical_schema.field(name).type
     return found.value_type if pa.types.is_dictionary(found) else found
-
-
-def columns_of(dataset: Any, task: Task) -> list[str]:
-    """Names of the columns to read; raises if some are missing."""
-    require_columns(dataset.schema.names, task)
-    wanted = task.encoding.wanted
-    return list(dataset.schema.names if wanted is None else wanted)
 
 
 def _pieces(whole: Any, width: int) -> Iterator[Piece]:

@@ -33,7 +33,7 @@ from dpcov.data.engines.base import (
     require_memory,
     require_rows,
 )
-from dpcov.data.engines.parquet import columns_of, gather_piece, open_files, pieces
+from dpcov.data.engines.parquet import gather_piece, open_files, pieces
 from dpcov.data.engines.spark_guesses import class_of, is_set, refuse_guessed_types
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError, UsageError
@@ -116,12 +116,10 @@ def _names_files(data: Any) -> bool:
 def _values(data: Any, task: Task) -> Any:
     if _names_files(data):
         dataset = open_files(data, _TAKES)
-        return _of_files(_session(), dataset, columns_of(dataset, task), task)
+        return _of_files(_session(), dataset, require_columns(dataset.schema.names, task), task)
     frame = _frame(data)
     refuse_guessed_types(frame)
-    require_columns(frame.columns, task)
-    wanted = task.encoding.wanted
-    names = frame.columns if wanted is None else list(wanted)
+    names = require_columns(frame.columns, task)
     if (files := scanned_files(frame, names)) is None:
         return _of_batches(frame, names, task)
     return _of_files(frame.sparkSession, files, names, task)
