@@ -30,6 +30,12 @@ def column_of(block: Block, name: str) -> Column:
     return block[:, int(name[1:])] if isinstance(block, np.ndarray) else block.column(name)
 
 
+def as_arrow(column: Column) -> pa.Array:
+    """Return a column as an array of a type whose distinct values Arrow finds."""
+    cells = pa.array(column) if isinstance(column, np.ndarray) else column
+    return cells.cast(pa.string()) if pa.types.is_string_view(cells.type) else cells
+
+
 def codes_of_spellings(
     code_of: Mapping[str, int], missing: Iterable[str] = (), *, ignore_case: bool = False
 ) -> dict[str, int]:
@@ -57,7 +63,7 @@ def truth_values(column: Column, name: str, notation: Notation = PLAIN) -> NDArr
 
 def days(column: Column, name: str, notation: Notation) -> NDArray[np.float64]:
     """Return a column of dates as days, (n,) float64; missing values are NaN."""
-    cells = pa.array(column) if isinstance(column, np.ndarray) else column
+    cells = as_arrow(column)
     if pa.types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
     if kind_of_arrow_type(cells.type) == "text":
@@ -90,7 +96,6 @@ def category_codes(
     ignore_case: bool = False,
 ) -> NDArray[np.int64]:
     """Return the code of each value's category, or `MISSING`, or the one for all others."""
-    cells = pa.array(column) if isinstance(column, np.ndarray) else column
 
     def read(value: object) -> int:
         written = spellings(value, name)
@@ -100,7 +105,7 @@ def category_codes(
                 return code
         return MISSING if not set(written).isdisjoint(MISSING_WORDS) else otherwise
 
-    return _per_value(cells, name, read, MISSING)
+    return _per_value(column, name, read, MISSING)
 
 
 def _numbers(column: Column, name: str, notation: Notation) -> NDArray[Any]:
@@ -161,7 +166,7 @@ def _without(notation: Notation, found: NDArray[Any]) -> NDArray[Any]:
 
 
 def _per_value(
-    column: pa.Array, name: str, read: Callable[[object], float], if_null: float
+    column: Column, name: str, read: Callable[[object], float], if_null: float
 ) -> NDArray[Any]:
     # Read every distinct value once, and return what each row's value was read as.
     reason = "its type has no single numbers or texts; declare it ignored."
@@ -170,13 +175,12 @@ def _per_value(
     return np.array([*map(read, found), if_null])[places]
 
 
-def _distinct(column: pa.Array) -> tuple[list[object], NDArray[np.int64]]:
+def _distinct(column: Column) -> tuple[list[object], NDArray[np.int64]]:
     # Return the distinct values and each row's place among them, -1 for null.
-    if not pa.types.is_dictionary(column.type):
-        if pa.types.is_string_view(column.type):
-            column = column.cast(pa.string())
-        column = column.dictionary_encode()
-    entries, places = _used(column)
+    cells = as_arrow(column)
+    if not pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_encode()
+    entries, places = _used(cells)
     return entries.to_pylist(), places
 
 
