@@ -4,6 +4,7 @@ Contract: a message says what is wrong and what to do next, and never contains a
 """
 
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -69,6 +70,12 @@ class NumericError(DpcovError):
     """A computation failed (overflow, NaN, no convergence); nothing was released."""
 
     exit_code = 8
+
+
+def few_of(names: Sequence[str], most: int) -> str:
+    """The first of several names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def place_of(error: BaseException) -> str:

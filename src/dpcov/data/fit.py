@@ -21,8 +21,8 @@ from dpcov.data.readers import Reader, reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Feature, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, Source
-from dpcov.data.values import MISSING, UNKNOWN, column_of
-from dpcov.errors import DataError
+from dpcov.data.values import MISSING, UNKNOWN, as_arrow, column_of
+from dpcov.errors import DataError, few_of
 
 NOT_PRIVATE = (
     "FOR THE CUSTODIAN ONLY: this was read from the rows and is not private. Do not publish it. "
@@ -82,19 +82,14 @@ class TableFit(msgspec.Struct, frozen=True, kw_only=True):
             for finding in column.findings:
                 told.setdefault((column.usable, finding.words), []).append(column.name)
         lines = [
-            f"{'look' if usable else 'NO  '}  {_listed(told[usable, words])}: {words}"
+            f"{'look' if usable else 'NO  '}  {few_of(told[usable, words], _SHOWN)}: {words}"
             for usable, words in sorted(told, key=lambda each: each[0])
         ]
         if self.undeclared:
             left_out = "in the table, but not in the schema: not released"
-            lines.append(f"look  {_listed(list(self.undeclared))}: {left_out}")
+            lines.append(f"look  {few_of(self.undeclared, _SHOWN)}: {left_out}")
         fitting = sum(not column.findings for column in self.columns)
         return "\n".join([*lines, f"{fitting} of {len(self.columns)} columns fit."])
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None = None) -> TableFit:
@@ -190,7 +185,10 @@ class _Column:
             self._count(self.reader.of(block), np.ones(len(block), dtype=np.int64))
         except DataError:
             try:
-                counted = _plain(column).value_counts()
+                if isinstance(column, pa.DictionaryArray):
+                    # It holds cells of other rows, too.
+                    column = column.dictionary_decode()
+                counted = as_arrow(column).value_counts()
             except pa.ArrowException:
                 # Lists and the like have no single cells to try.
                 self.unreadable += len(block)
@@ -288,14 +286,6 @@ class _Column:
 
     def _finding(self, what: str, count: int, of: int, words: str) -> Finding:
         return Finding(what, count, f"{count:,} of {of:,} {words}")
-
-
-def _plain(column: Any) -> pa.Array:
-    # Distinct cells by themselves: a dictionary holds those of other rows, too.
-    column = pa.array(column) if isinstance(column, np.ndarray) else column
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
 _CORRECT = "Declare it categorical, add missing_codes, say how it is written, or correct the data."

@@ -14,6 +14,7 @@ from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.sources import is_table
 from dpcov.desk.commands import commands_of
 from dpcov.desk.work import Work, is_unfilled
+from dpcov.errors import few_of
 from dpcov.pipeline.plan.page import slider_of, table_of
 from dpcov.privacy.meaning import certainty_in_words
 from dpcov.report.html import environment, json_block
@@ -55,7 +56,7 @@ def start(
         typed=typed or {},
         folder=folder,
         files=files,
-        there=_there(files),
+        there=f"Tables there: {few_of(files, _NAMED)}." if files else "No table is in this folder.",
         schemas=sorted(path.name for path in folder.iterdir() if path.suffix.lower() in CODEBOOKS),
         layout=_LAYOUT,
     )
@@ -93,14 +94,6 @@ def message(base: str, title: str, text: str, link: str, href: str) -> bytes:
 def _filled(template: str, **facts: Any) -> bytes:
     plain = {"step": "", "work": None}
     return _TEMPLATES.get_template(f"{template}.html").render(plain | facts).encode()
-
-
-def _there(files: Sequence[str]) -> str:
-    """Tables of the folder, in words."""
-    if not files:
-        return "No table is in this folder."
-    more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
-    return f"Tables there: {', '.join(files[:_NAMED])}{more}."
 
 
 class _Column(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from dpcov.data.schema.problems import listed
-from dpcov.errors import SchemaError
+from dpcov.errors import SchemaError, few_of
 
 # What stands for other characters, as in a shell: any number, exactly one, one of a list.
 _WILDCARD = re.compile(r"\*|\?|\[!?\]?[^]]*\]")
@@ -32,11 +32,9 @@ def is_pattern(name: object) -> bool:
     return isinstance(name, str) and _WILDCARD.search(name) is not None
 
 
-def quoted(names: Iterable[str], most: int = 5) -> str:
+def quoted(names: Iterable[str]) -> str:
     """A few names in quotes, and how many more there are."""
-    every = [f"'{name}'" for name in names]
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
+    return few_of([f"'{name}'" for name in names], 5)
 
 
 def assign(entries: Collection[str], names: Collection[str]) -> Mapping[str, str]:

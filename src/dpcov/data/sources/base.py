@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpcov.data.cells import number_column, text_column
 from dpcov.data.notation import Notation
 from dpcov.data.seal import explain, sealed, sealed_iteration
-from dpcov.errors import DataError
+from dpcov.errors import DataError, few_of
 
 T = TypeVar("T")
 
@@ -86,8 +86,7 @@ class Source(ABC):
         known = {column.strip().lower() for column in self.columns}
         similar = known.issuperset(name.strip().lower() for name in missing)
         hint = " Check capitals and blanks." if similar else ""
-        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
-        listed = ", ".join(f"'{column}'" for column in missing[:10]) + more
+        listed = few_of([f"'{column}'" for column in missing], 10)
         # Names that were read from a row are neither told nor counted.
         if self.names_columns and self.columns == number_names(len(self.columns)):
             hint = f" The columns of an array are called x0 to x{len(self.columns) - 1}."
