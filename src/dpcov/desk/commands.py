@@ -2,9 +2,7 @@
 
 from shlex import quote
 
-import msgspec
-
-from dpcov.data.layout import FileLayout
+from dpcov.data.layout import PLAIN
 from dpcov.desk.work import Work
 
 
@@ -59,10 +57,8 @@ def _table(work: Work) -> str:
 
 def _described(work: Work) -> str:
     # What a draft needs to know of the file beside its name.
-    layout, decimal = work.schema.file, work.schema.decimal
+    layout, decimal = work.schema.file or PLAIN, work.schema.decimal
     book = "" if work.described.endswith(".toml") else work.described
-    plain = msgspec.structs.asdict(FileLayout())
-    stated = {} if layout is None else msgspec.structs.asdict(layout)
-    kept = ("delimiter", "encoding", "header", "part")
-    unusual = {name: stated[name] for name in kept if stated.get(name) not in (None, plain[name])}
+    stated = {name: getattr(layout, name) for name in ("delimiter", "encoding", "header", "part")}
+    unusual = {name: value for name, value in stated.items() if value != getattr(PLAIN, name)}
     return _flags(codebook=book, decimal="" if decimal == "." else decimal, **unusual)
