@@ -123,18 +123,17 @@ def publish(
             first = ask(terms.mechanism.question(terms.problem(terms.stated_rows)))
             n_rows = _public_rows(terms, first)
             calibration = terms.calibrate(n_rows)
-        reservation = _reserve(account, terms, calibration)
+        reservation, spend = None, _spend(terms, calibration)
+        if account is not None and spend is not None:
+            reservation = account.ledger.reserve(account.dataset, spend, terms.neighbors)
         with _noting(_spent_note(reservation)):
+            spent = None
             if reservation is not None:
                 reservation.mark_drawn()
+                spent = SpentRecord(dataset=reservation.dataset, entry=reservation.id)
             problem = terms.problem(n_rows)
             with one_thread(problem.n_features):
                 value = terms.mechanism.draw(ask, calibration, problem, randomness)
-            spent = (
-                None
-                if reservation is None
-                else SpentRecord(dataset=reservation.dataset, entry=reservation.id)
-            )
             made = maker.make(
                 Drawn(
                     value=value,
@@ -192,15 +191,6 @@ def _public_rows(terms: ReleaseTerms, exact: Moments) -> int | None:
             "Correct --rows, or use add-remove-one neighbors if the number is private."
         )
     return exact.n_rows
-
-
-def _reserve(
-    account: Account | None, terms: ReleaseTerms, calibration: Calibration
-) -> Reservation | None:
-    spend = _spend(terms, calibration)
-    if account is None or spend is None:
-        return None
-    return account.ledger.reserve(account.dataset, spend, terms.neighbors)
 
 
 def _spend(terms: ReleaseTerms, calibration: Calibration) -> Spend | None:
