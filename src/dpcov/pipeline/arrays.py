@@ -101,7 +101,10 @@ def second_moment(
         choice=choice,
         budget=budget,
         neighbors=problem.neighbors,
-        columns=_plain_columns(names),
+        columns=tuple(
+            EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0)
+            for name in names
+        ),
         norm_bound=bound,
         rows_per_person=problem.rows_per_person,
         intercept_is_public=False,
@@ -185,10 +188,3 @@ def _group_codes(
         lambda: text_column(cells, "groups"), "groups", lambda _: "give a category for every row."
     )
     return grouping.codes_of(column), grouping.names
-
-
-def _plain_columns(names: Iterable[str]) -> tuple[EncodedColumn, ...]:
-    return tuple(
-        EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0)
-        for name in names
-    )
