@@ -35,7 +35,6 @@ class _Feature:
 
     reader: Reader
     place: int
-    width: int
     indicator: int | None
 
     def of(self, block: Block, seen: Seen | None) -> NDArray[Any]:
@@ -236,23 +235,19 @@ class Encoder:
             if column.kind == "missing":
                 indicators |= dict.fromkeys(column.missing_of, place)
         place = int(schema.intercept)
-        behind = schema.indicators
+        behind, places = schema.indicators, dict[str, Places]()
         for name, declared in schema.features.items():
             width = len(declared.levels) if isinstance(declared, Categorical) else 1
             kinds = self._categories if isinstance(declared, Categorical) else self._numbers
             reader = reader_of(schema, name)
-            kinds.append(_Feature(reader, place, width, indicators.get(name)))
+            kinds.append(_Feature(reader, place, indicators.get(name)))
+            places[name] = np.arange(place, place + width, dtype=np.intp)
             place += width + (name in behind)
-        shared = [column for column in self._declared if column.together]
         self._together = [
-            (indicators[column.source], np.concatenate([self._places(n) for n in column.together]))
-            for column in shared
+            (indicators[column.source], np.concatenate([places[name] for name in column.together]))
+            for column in self._declared
+            if column.together
         ]
-
-    def _places(self, name: str) -> NDArray[np.intp]:
-        features = (*self._numbers, *self._categories)
-        (found,) = (feature for feature in features if feature.reader.name == name)
-        return np.arange(found.place, found.place + found.width, dtype=np.intp)
 
     def _write_number(
         self, number: _Feature, found: NDArray[Any], encoded: FloatMatrix, marked: set[int]
