@@ -47,13 +47,12 @@ def assign(entries: Collection[str], names: Collection[str]) -> Mapping[str, str
     patterns = [entry for entry in entries if entry not in literal and is_pattern(entry)]
     entry_of, used, problems = dict[str, str](), set[str](), list[str]()
     for place, name in enumerate(names, 1):
-        if name in literal or not name.strip():
-            fits = [name] if name in literal else []
-        else:
+        fits = [name] if name in literal else []
+        if not fits and name.strip():
             fits = [each for each in patterns if fnmatchcase(name, each)]
         used.update(fits)
         best = [each for each in fits if _weight(each) == max(map(_weight, fits))]
-        if len(best) > 1 and name not in literal:
+        if len(best) > 1:
             problems.append(
                 f"{quoted(best)} fit column {place} of the table equally well; declare it by its "
                 "name, or make one pattern longer."
