@@ -5,6 +5,7 @@ part of a table is counted once; moments of different schemas are never added.
 """
 
 import os
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -77,9 +78,7 @@ class Checkpoint:
             )
         if len(self.parts) + len(other.parts) > _MAX_PARTS:
             raise DataError(f"A checkpoint holds at most {_MAX_PARTS} parts. Gather larger ones.")
-        first = self.moments
-        total = Moments(first.n_features, first.spec, norm_bound=first.norm_bound)
-        total.merge(first)
+        total = deepcopy(self.moments)
         total.merge(other.moments)
         return replace(self, moments=total, parts={**self.parts, **other.parts})
 
