@@ -30,12 +30,8 @@ class Spend:
     rows_per_person: int = 1
 
     def __post_init__(self) -> None:
-        numbers = (
-            *vars(self.promise).values(),
-            self.rho,
-            self.noise_multiplier,
-            self.rows_per_person,
-        )
+        own = self.rho, self.noise_multiplier, self.rows_per_person
+        numbers = *vars(self.promise).values(), *own
         if any(number is not None and number <= 0 for number in numbers):
             raise BudgetError("Every number of a spend must be greater than zero.")
         if isinstance(self.promise, ApproxDP) and self.promise.delta >= 1:
