@@ -216,9 +216,9 @@ class Work:
             self.ledger, self.dataset = before
             raise
         self.total_epsilon, self.total_delta = epsilon.strip(), delta.strip()
-        if self.made is None and self.step == "release" and self.job is not None:
+        if self.made is None and self.step == "release" and self.job and not self.job.running:
             # What an attempt with another account said is no longer true.
-            self.job = None if not self.job.running else self.job
+            self.job = None
         if left is not None:
             # Its total is fixed.
             self.total_epsilon = self.total_delta = ""
