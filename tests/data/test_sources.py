@@ -1,8 +1,11 @@
 import gzip
 import io
 import json
+import math
 import os
+import sqlite3
 import sys
+from contextlib import closing
 from decimal import Decimal
 from functools import partial
 
@@ -15,10 +18,12 @@ import pyarrow.parquet
 import pytest
 
 from dpcov.data.engines.parquet import open_files
+from dpcov.data.readers import reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
+from dpcov.data.sources.databases import Query
 from dpcov.data.sources.lines import CheckedLines
 from dpcov.errors import DataError
 from tests.data.reading import read_encoded
@@ -417,6 +422,48 @@ def test_missing_words_of_padded_columns_are_missing(tmp_path):
     path = text_file(tmp_path / "x.csv", "a,b", "   NA,1", "2,NA  ", "      .     ,?", "null,  ")
     (block,) = open_source(path).blocks(9, wanted={"a": "number", "b": "number"})
     assert block.to_pydict() == {"a": [None, 2.0, None, None], "b": [1.0, None, None, None]}
+
+
+# Texts of numbers, and what all sources of texts read them as; None where all refuse them.
+NUMBER_TEXTS = {
+    **{"nan(1)": None, "-nan(ind)": None, "1_000": None, "0x1p3": None, "1f": None, "": math.nan},
+    **{"\u0661\u0662": None, "1\u0662": None, "\uff11": None, "\u00a01": None, "1\x1c": None},
+    **{"\v1": None, "1\n": None, "\u00a0NA": None, "NA\t": None, "\u2003": None, "\t": None},
+    **{" NA ": math.nan, "       NaN": math.nan, "-nAn ": math.nan, "+nan": math.nan},
+    **{
+        "\t1 ": 1.0,
+        "1.": 1.0,
+        " .5e1": 5.0,
+        "1E400": math.inf,
+        " -Infinity": -math.inf,
+        "+007": 7.0,
+    },
+}
+
+
+@pytest.mark.parametrize("codes", [(), ("unknown",)])
+@pytest.mark.parametrize("text", NUMBER_TEXTS)
+def test_every_source_reads_the_text_of_a_number_alike(tmp_path, text, codes):
+    csv_file, sqlite_file = tmp_path / "t.csv", tmp_path / "t.sqlite"
+    csv_file.write_text(f'n\n"{text}"\n', encoding="utf-8", newline="")
+    with closing(sqlite3.connect(sqlite_file)) as connection, connection:
+        connection.execute("CREATE TABLE t (n TEXT)")
+        connection.execute("INSERT INTO t VALUES (?)", (text,))
+    sources = (
+        *(csv_file, text_file(tmp_path / "t.jsonl", json.dumps({"n": text}))),
+        *(Query("SELECT n FROM t", db=f"sqlite:///{sqlite_file}"), pa.table({"n": [text]})),
+        pd.DataFrame({"n": pd.Series([text], dtype=object)}),
+        pd.DataFrame({"n": pd.Categorical([text])}),
+    )
+    reader = reader_of(Schema(columns={"n": Numeric(missing_codes=codes)}), "n")
+    for data in sources:
+        blocks = open_source(data).blocks(9, wanted={"n": reader.wanted})
+        if NUMBER_TEXTS[text] is not None:
+            assert np.array_equal(reader.of(next(blocks)), [NUMBER_TEXTS[text]], equal_nan=True)
+            continue
+        with pytest.raises(DataError, match=r"[Cc]olumn 'n' holds (text|cells) that") as error:
+            reader.of(next(blocks))
+        assert text.strip() not in str(error.value) or not text.strip()
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])

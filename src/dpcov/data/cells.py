@@ -23,6 +23,11 @@ MISSING_WORDS = (
     *("null", "Null", "NULL", "None", "none", "NaT"),
 )
 
+# What every reader takes for a number: no other digits, blanks and words.
+_NUMBER = re.compile(
+    r"[ \t]*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)[ \t]*",
+    re.ASCII | re.IGNORECASE,
+)
 # Whole numbers with a fraction of zeros.
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 _TRUTH = {
@@ -42,20 +47,18 @@ _NO_TRUTH_VALUE = "that is neither true nor false; declare it categorical, or co
 def number_of(cell: object, name: str, otherwise: str = NO_NUMBER) -> float:
     """Return the nearest float64; NaN for a missing value; other cells raise a `DataError`."""
     cell = plain_cell(cell)
-    if cell is None or (isinstance(cell, str) and cell.strip() in MISSING_WORDS):
+    if cell is None or (isinstance(cell, str) and cell.strip(" ") in MISSING_WORDS):
         return math.nan
     if not isinstance(cell, str | int | float | Decimal):
         raise DataError(f"Column '{name}' holds something {otherwise}.")
+    # Python also reads 1_000 and digits of other scripts, readers of CSV do not.
+    if isinstance(cell, str) and not _NUMBER.fullmatch(cell):
+        raise DataError(f"Column '{name}' holds text {otherwise}.")
     try:
-        # Python reads 1_000 as a number, readers of CSV do not.
-        return float(cell.replace("_", "x") if isinstance(cell, str) else cell)
+        return float(cell)
     except OverflowError:
         # Beyond all floats: infinity, which bounds then clip.
         return math.inf if cell > 0 else -math.inf  # type: ignore[operator]
-    except ValueError:
-        pass
-    # Raised outside the handler: the first error quotes the cell.
-    raise DataError(f"Column '{name}' holds text {otherwise}.")
 
 
 def truth_value_of(cell: object, name: str) -> float:

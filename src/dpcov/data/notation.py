@@ -96,7 +96,7 @@ class Notation:
         if self.dates is not None and isinstance(cell, int | float):
             cell = self._digits_of(cell, name)
         if isinstance(cell, str):
-            cell = cell.strip()
+            cell = cell.strip(" " if self.dates is None else None)
             if cell in self.words or cell in MISSING_WORDS:
                 return math.nan
         value = self._number_of(cell, name) if self.dates is None else self._day_of(cell, name)
@@ -123,6 +123,7 @@ class Notation:
 
     def _number_of(self, cell: object, name: str) -> float:
         if self.has_marks and isinstance(cell, str):
+            cell = cell.strip("\t ")
             if not re.fullmatch(self.pattern, cell):
                 raise DataError(f"Column '{name}' holds text {_NOT_SO_WRITTEN}.")
             cell = re.sub(self._mark, "", cell) if self.thousands else cell

@@ -12,6 +12,7 @@ from itertools import product
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from dpcov.data.cells import MISSING_WORDS, NO_NUMBER
@@ -24,7 +25,8 @@ from dpcov.errors import DataError
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 # Arrow compares whole cells, blanks included: those of columns of a few places are told.
 _BLANKS = [" " * count for count in range(9)]
-_PADDED_MISSING = ["".join(parts) for parts in product(_BLANKS, MISSING_WORDS, _BLANKS)]
+_NAN = ["".join(parts) for parts in product(("", "+", "-"), "nN", "aA", "nN")]
+_PADDED_MISSING = ["".join(parts) for parts in product(_BLANKS, (*MISSING_WORDS, *_NAN), _BLANKS)]
 
 
 class DelimitedSource(Source):
@@ -57,6 +59,10 @@ class DelimitedSource(Source):
             for column, reading in wanted.items()
         }
         for batch in self._parse(types):
+            for column, cells in zip(wanted, batch.columns, strict=True):
+                # Such as nan(1), which no other reader takes for a number.
+                if pa.types.is_floating(cells.type) and pc.any(pc.is_nan(cells)).as_py():
+                    raise pa.ArrowInvalid(f"In CSV column #{self.columns.index(column)}")
             yield batch.rename_columns(list(wanted))
 
     def _parse(self, types: Mapping[str, pa.DataType], decimal: str = ".") -> Any:
