@@ -466,6 +466,15 @@ def test_every_source_reads_the_text_of_a_number_alike(tmp_path, text, codes):
         assert text.strip() not in str(error.value) or not text.strip()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "Float32", "float32[pyarrow]", "float64"])
+def test_categories_of_single_precision_have_the_codes_of_such_a_column(dtype):
+    cells = pd.Series([99.9, 0.1, None], dtype=dtype)
+    reader = reader_of(Schema(columns={"n": Numeric(missing_codes=(99.9,))}), "n")
+    for column in (cells, cells.astype("category")):
+        (block,) = open_source(column.to_frame("n")).blocks(9, wanted={"n": reader.wanted})
+        assert np.isnan(reader.of(block)).tolist() == [True, False, True]
+
+
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
 @pytest.mark.parametrize("names", ["a,b", '"a","b"'])
 def test_a_line_of_names_alone_may_lack_its_end(tmp_path, names, end):

@@ -206,9 +206,12 @@ def _by_type(cells: Any, name: str, reading: ReadAs) -> Any:
     if cells.dtype.name == "category":
         # What a category says that no row has is no matter.
         cells = cells.cat.remove_unused_categories()
-        labels = column_of_cells(cells.cat.categories.astype(object).tolist(), name, reading)
+        held = cells.cat.categories
+        # Single precision stays: missing codes are compared as such a column holds them.
+        is_float = held.dtype.kind == "f"
+        labels = held if is_float else column_of_cells(held.astype(object), name, reading)
         codes = cells.cat.codes.to_numpy().astype("int64")
-        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), labels)
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(labels))
     return pa.array(cells, from_pandas=True)
 
 
