@@ -116,6 +116,22 @@ def test_what_does_not_fit_is_counted(case, way, tmp_path):
     assert {finding.what: finding.rows for finding in column.findings} == expected
 
 
+def test_columns_of_a_database_that_are_no_numbers_are_told_one_by_one(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        cells = "DATE '2020-01-31' AS day, TIME '05:00' AS hour, [1] AS list, 0.5 AS x"
+        connection.execute(f"CREATE TABLE t AS SELECT {cells} FROM range(3)")
+    source = open_source(Query("SELECT * FROM t", db=f"duckdb:///{path}"))
+    schema = Schema(columns=dict.fromkeys(("day", "hour", "list", "x"), Numeric(lower=0, upper=1)))
+    found = fit(source, schema)
+    assert [column.usable for column in found.columns] == [False, False, False, True]
+    assert [column.findings[0].rows for column in found.columns] == [3, 3, 3, 3]
+    # A release refuses them before a row is read.
+    with pytest.raises(DataError, match="Column 'day' is a date"):
+        next(source.blocks(9, wanted={"day": "number"}))
+
+
 @pytest.mark.parametrize("size", [1, 7, 40, 1000])
 def test_blocks_change_nothing(size, tmp_path, monkeypatch):
     columns = {f"c{place}": cells_of(case) for place, case in enumerate(CASES.values())}

@@ -133,6 +133,7 @@ class _Lenient(Notation):
     """
 
     is_plain = False
+    takes_any_type = True
 
     def column(self, cells: Iterable[object], name: str) -> pa.Array:
         return pa.array([self._kept(cell, name) for cell in cells], pa.string())

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,8 @@ class Notation:
     decimal: str = "."
     thousands: str = ""
     dates: str | None = None
+    # Whether a source hands out columns of types that cannot be read, too.
+    takes_any_type: ClassVar[bool] = False
 
     @property
     def is_plain(self) -> bool:

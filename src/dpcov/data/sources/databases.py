@@ -148,6 +148,8 @@ def _check_type(column: pa.Field, reading: ReadAs) -> None:
         return
     temporal = pa.types.is_temporal(column.type)
     wants_dates = isinstance(reading, Notation) and reading.dates is not None
+    if isinstance(reading, Notation) and reading.takes_any_type:
+        return
     if temporal and (reading == "text" or wants_dates):
         return
     what = "a date or a time" if temporal else "neither a number, nor a truth value, nor a text"
