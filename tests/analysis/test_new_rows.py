@@ -190,3 +190,42 @@ def test_a_schema_that_does_not_fit_its_release_is_not_read_by():
         again = PrivateRidge.from_release(other, target="y")
         whole = table.assign(g=PLACE + 1.0)
         np.testing.assert_array_equal(again.predict(whole), model.predict(table))
+
+
+@pytest.mark.parametrize("features", [["x", "z", "g"], ["x", "z"], ["x, z, g (missing)", "x"]])
+def test_values_that_are_missing_together_are_so_in_new_rows(features):
+    columns = {
+        **{name: dpcov.Numeric(lower=-25, upper=25) for name in "xzy"},
+        "g": dpcov.Categorical(categories=("1", "2")),
+    }
+    schema = dpcov.Schema(columns=columns, missing_together=[["x", "z", "g"]])
+    hidden = RNG.random(N_ROWS) < 0.2
+    table = pd.DataFrame({"x": np.where(hidden, np.nan, X), "z": Y + X, "y": Y, "g": DIGITS[PLACE]})
+    release = released(table, 1000, 1, schema=schema)
+    pca = PrivatePCA.from_release(release, features=features)
+    new = pd.DataFrame({"x": [1.0, 1.0, np.nan], "z": [2.0, np.nan, 2.0], "g": ["1", "2", "1"]})
+    scores = pca.transform(new)
+    np.testing.assert_array_equal(scores[1], scores[2])
+    assert not np.array_equal(scores[0], scores[1])
+    np.testing.assert_array_equal(pca.transform(new.assign(x=np.nan))[0], scores[1])
+    one = new.assign(g=["1", None, None], z=2.0, x=1.0)
+    if "z" not in features or "g" in features:
+        np.testing.assert_array_equal(pca.transform(one)[1:], scores[1:])
+    if "g" in features:
+        arrays = np.array([[1.0, 2.0, 1, 0], [1.0, np.nan, 0, 1], [1.0, 2.0, np.nan, np.nan]])
+        np.testing.assert_array_equal(pca.transform(arrays), scores)
+
+
+def test_where_one_of_several_values_is_missing_their_mark_is_set():
+    schema = dpcov.Schema(
+        columns={name: dpcov.Numeric(lower=-25, upper=25) for name in "xzy"},
+        missing_together=[["x", "z"]],
+    )
+    hidden = RNG.random(N_ROWS) < 0.2
+    table = pd.DataFrame({"x": np.where(hidden, np.nan, X), "z": Y, "y": Y + 9 * hidden})
+    release = released(table, 1000, 1, schema=schema)
+    model = PrivateRidge.from_release(release, target="y", features=["x, z (missing)"])
+    found = model.predict(pd.DataFrame({"x": [1.0, np.nan, 1.0], "z": [1.0, 1.0, np.nan]}))
+    assert found[0] + 5 < found[1] == found[2]
+    with pytest.raises(InputError, match="no column 'z'"):
+        model.predict(pd.DataFrame({"x": [1.0]}))

@@ -46,6 +46,10 @@ def read_frame(
                 f"The column {source!r} holds a category that the release does not list. Correct "
                 "it, or leave the cell empty, which counts as missing."
             )
+    for group in _together(release):
+        own = [source for source in group if source in cells]
+        missing = np.any([np.isnan(cells[source]) for source in own], axis=0)
+        cells |= {source: np.where(missing, np.nan, cells[source]) for source in own}
     found = []
     for column in columns:
         read, declared = cells[column.source], schema.columns[given[column.source]]
@@ -69,7 +73,15 @@ def read_matrix(release: Release, columns: Sequence[EncodedColumn], matrix: Arra
         if column.kind in ("numeric", "boolean"):
             name = given[column.source]
             found[:, place] = reader_of(schema, name).read(matrix[:, place], name)
+    for group in _together(release):
+        own = np.array([each.kind != "missing" and each.source in group for each in columns])
+        found[np.ix_(np.isnan(found[:, own]).any(axis=1), own)] = np.nan
     return found
+
+
+def _together(release: Release) -> list[tuple[str, ...]]:
+    """Columns of which all count as missing where one is."""
+    return [column.together for column in release.restored_features if column.together]
 
 
 def _cells(frame: "nw.DataFrame[Any]", schema: "Schema", name: str) -> Array:

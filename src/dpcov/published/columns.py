@@ -95,4 +95,4 @@ def given_names(columns: Iterable[EncodedColumn]) -> dict[str, str]:
     """
     columns = tuple(columns)
     numbers = {column.source: column.name for column in columns if column.kind == "numeric"}
-    return {column.source: column.source for column in columns} | numbers
+    return {source: source for column in columns for source in column.missing_of} | numbers
