@@ -161,7 +161,7 @@ def test_files_of_sas_with_many_columns_and_pages(name, tmp_path):
 
 
 def test_what_is_drafted_as_a_date_is_read_as_one(tmp_path):
-    formats = {"day": "%td", "moment": "%tC", "week": "%tw", "number": "%9.0g"}
+    formats = {"day": "%td", "moment": "%tc", "week": "%tw", "number": "%9.0g"}
     table = pd.DataFrame({name: [1000.0] for name in formats})
     pyreadstat.write_dta(table, tmp_path / "t.dta", variable_format=formats)
     source = open_source(tmp_path / "t.dta")
@@ -169,3 +169,17 @@ def test_what_is_drafted_as_a_date_is_read_as_one(tmp_path):
     assert kinds == ["Date", "Date", "Numeric", "Numeric"]
     types = next(source.blocks(9, wanted=dict.fromkeys(formats, "text"))).schema.types
     assert [pa.types.is_temporal(each) for each in types] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("written", ["%tC", "%-tCDDmonCCYY_HH:MM:SS"])
+def test_moments_that_count_leap_seconds_are_refused(tmp_path, written):
+    """Read as %tc they would be up to 27 seconds late, and some a day."""
+    formats = {"day": "%td", "moment": written}
+    table = pd.DataFrame({name: [1.9e12] for name in formats})
+    pyreadstat.write_dta(table, tmp_path / "t.dta", variable_format=formats)
+    source = open_source(tmp_path / "t.dta")
+    assert source.columns == ("day", "moment")
+    for reading in ("text", "number"):
+        with pytest.raises(DataError, match=r"'moment' counts leap seconds \(%tC\).* cofC"):
+            next(source.blocks(9, wanted={"day": "text", "moment": reading}))
+    assert next(source.blocks(9, wanted={"day": "text"})).num_rows == 1

@@ -81,6 +81,12 @@ class StatisticalSource(Source):
         }
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+        for name in wanted:
+            if re.match("%-?tC", str(self.dictionary.original_variable_types.get(name))):
+                raise DataError(
+                    f"Column '{name}' counts leap seconds (%tC). Convert it in Stata: generate "
+                    "double new = cofC(old), and format new %tc."
+                )
         for columns in self._columns(list(wanted)):
             arrays = [
                 self._array(column, name) for column, name in zip(columns, wanted, strict=True)
