@@ -18,6 +18,8 @@ import pyarrow.parquet
 import pytest
 
 from dpcov.data.engines.parquet import open_files
+from dpcov.data.gather import table_moments
+from dpcov.data.moments import MomentsSpec
 from dpcov.data.readers import reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import describe
@@ -518,6 +520,26 @@ def test_older_moments_of_parquet_do_not_end_in_2262(tmp_path):
     np.testing.assert_array_equal(encoded(path, schema), encoded(table, schema))
     pieces = open_files(path, "").to_table().to_batches()
     np.testing.assert_array_equal(pieces[0].column(0), table.column(0).chunk(0))
+
+
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_older_moments_of_parquet_are_no_categories(tmp_path, engine):
+    """Spark reads them with a time zone, others without."""
+    path = tmp_path / "old.parquet"
+    table = pa.table({"x": pa.array(np.array(["2020-02-01", None], dtype="datetime64[us]"))})
+    as_category = Schema(columns={"x": Categorical(categories=("2020-02-01 00:00:00",))})
+    as_date = Schema(columns={"x": Date(as_="year", lower=1999, upper=2021)})
+
+    def moments(schema):
+        data = str(path) if engine == "dask" else path
+        return table_moments(data, schema, MomentsSpec(shells=2), engine=engine, threads=1)
+
+    pa.parquet.write_table(table, path)
+    assert moments(as_category) == table_moments(table, as_category, MomentsSpec(shells=2))
+    pa.parquet.write_table(table, path, use_deprecated_int96_timestamps=True)
+    assert moments(as_date) == table_moments(table, as_date, MomentsSpec(shells=2))
+    with pytest.raises(DataError, match=r"'x' holds older moments of Parquet \(INT96\)"):
+        moments(as_category)
 
 
 @pytest.mark.parametrize("kind", ["<f4", ">f4", "f2"])

@@ -34,6 +34,10 @@ _NO_LAZY = (
 )
 OLD_TIMES = "us"
 """Unit of Parquet's older moments (INT96), as databases read them: nanoseconds end in 2262."""
+_NO_OLD_TIMES = (
+    "older moments of Parquet (INT96), which readers write with a time zone or without. Declare "
+    "them a date, or write the file with timestamps."
+)
 # Bytes of each column chunk that are held at a time, however large its row group is.
 _READ_BUFFER = 1 << 20
 
@@ -96,7 +100,7 @@ class ParquetSource(TypedSource):
         self._path = path
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        return parquet_blocks(self._path, self._schema, list(wanted), block_rows)
+        return parquet_blocks(self._path, self._schema, wanted, block_rows)
 
 
 def _parquet_schema(path: Path) -> pa.Schema:
@@ -107,11 +111,12 @@ def _parquet_schema(path: Path) -> pa.Schema:
 def parquet_blocks(
     path: str | Path,
     schema: pa.Schema,
-    columns: list[str],
+    wanted: Mapping[str, ReadAs],
     block_rows: int,
     row_groups: list[int] | None = None,
 ) -> Iterator[Block]:
     """Columns of a Parquet file of that schema, a block at a time; of some row groups, or all."""
+    columns = list(wanted)
     texts = [name for name in columns if kind_of_arrow_type(schema.field(name).type) == "text"]
     # A buffered reader takes whatever size a page states, so small files have no buffer.
     buffer = 0 if Path(path).stat().st_size <= _READ_BUFFER else _READ_BUFFER
@@ -119,6 +124,9 @@ def parquet_blocks(
     options = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": buffer}
     options["coerce_int96_timestamp_unit"] = OLD_TIMES
     with pa.parquet.ParquetFile(path, **options) as file:
+        for column in map(file.schema.column, range(len(file.schema))):
+            if column.physical_type == "INT96" and wanted.get(column.path) == "text":
+                raise DataError(f"Column '{column.path}' holds {_NO_OLD_TIMES}")
         for batch in file.iter_batches(block_rows, row_groups=row_groups, columns=columns):
             # The places in a dictionary may point out of it.
             batch.validate(full=True)
