@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
 
@@ -121,6 +122,22 @@ def test_a_second_tab_undoes_nothing(desk, ready):
     status, _, text = desk.post(f"{ready}/budget", chosen="3", delta="1e-6", version=old)
     assert status == 409 and "another tab" in text
     assert 'value="2"' in desk.ask(f"{ready}/budget")[2]
+
+
+def test_two_forms_at_the_same_moment_stop_nothing(desk, ready, monkeypatch):
+    """A double click: the second waited for a lock in the thread that the first needed to go on."""
+    decide = Work.decide_budget
+
+    def slowly(*given):
+        time.sleep(0.5)
+        return decide(*given)
+
+    monkeypatch.setattr(Work, "decide_budget", slowly)
+    form = {"chosen": "2", "delta": "1e-6", "version": version_of(desk, f"{ready}/budget")}
+    with ThreadPoolExecutor(2) as both:
+        made = [both.submit(desk.post, f"{ready}/budget", **form) for _ in range(2)]
+        found = sorted(each.result(timeout=20)[0] for each in made)
+    assert found == [303, 409] and desk.ask(f"{ready}/budget")[0] == 200
 
 
 def test_two_tables_are_open_side_by_side(desk, ready):

@@ -4,7 +4,7 @@ Contract: what changes anything is posted with the version of the page it was ty
 second tab never undoes what the first one did.
 """
 
-import threading
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -48,7 +48,7 @@ class Desk:
     def __init__(self, folder: Path, token: str) -> None:
         self.folder, self.base = folder, f"/{token}"
         self.works: dict[str, Work] = {}
-        self._lock = threading.Lock()
+        self._lock = asyncio.Lock()
 
     def app(self) -> Starlette:
         """The ASGI application, without its guard."""
@@ -171,7 +171,7 @@ class Desk:
                 return self._gone()
             work.typed = {}
             try:
-                with self._lock:
+                async with self._lock:
                     if what != "stop" and given["version"] != str(work.version):
                         return self._stale(work, here)
                     problems = await run_in_threadpool(do, work, given)
