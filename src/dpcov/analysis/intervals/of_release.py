@@ -110,11 +110,8 @@ def moment_law(
             "Everything in this release drowned in noise and no matrix was released, so no "
             "interval can be given. Use more rows or a larger budget."
         )
-    moment = release.frame.moment(unit.matrix, release.public_intercept)
-    moment = moment * release.manifest.norm_bound**2
+    moment = release.second_moment("none")
     intercept_is_known = release.has_intercept and release.manifest.intercept_is_public
-    if intercept_is_known:
-        moment[0, 0] = 1.0
     own, *rest = (_diagonal(each, len(moment), intercept_is_known) for each in noise.alone())
     back, *backs = release.row_maps
     facts: dict[str, Any] = {"moment": moment, "n_rows": unit.n_rows}
