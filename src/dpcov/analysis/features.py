@@ -168,7 +168,7 @@ def complete_columns(release: Release) -> frozenset[str]:
     return frozenset(full)
 
 
-def stand_ins(release: Release, missing: MissingAs = "pairwise") -> Array:
+def stand_ins(release: Release, complete: frozenset[str], missing: MissingAs) -> Array:
     """What counts where a feature is missing: its mean, or the center if the schema marks none.
 
     The center of levels is that of a row without any.  Where nearly every row has one, that is no
@@ -177,7 +177,7 @@ def stand_ins(release: Release, missing: MissingAs = "pairwise") -> Array:
     columns = release.restored_features
     if release.presence is not None:
         return release.mean_vector(missing=missing, indicators=True)
-    centers, complete = np.array([column.center for column in columns]), complete_columns(release)
+    centers = np.array([column.center for column in columns])
     if not complete:
         return centers
     coded = [column.kind == "category" and column.source in complete for column in columns]
@@ -194,12 +194,12 @@ def feature_matrix(
     for each table column if all are numbers, otherwise one for each feature.
     """
     columns = [release.restored_features[place] for place in places]
-    names = source_names(columns)
+    names, complete = source_names(columns), complete_columns(release)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     all_numbers = all(column.kind in ("numeric", "boolean") for column in columns)
     if isinstance(frame, nw.DataFrame):
         frame = _in_order(estimator, frame, names) if all_numbers else frame
-        found = read_frame(release, columns, frame, complete_columns(release))
+        found = read_frame(release, columns, frame, complete)
         if all_numbers:
             terms = {"ensure_all_finite": "allow-nan", "input_name": "X"}
             found = check_array(found, estimator=estimator, **terms)
@@ -215,7 +215,8 @@ def feature_matrix(
                 f"Give a data frame ({', '.join(names)}), or an array like get_encoded_names()."
             )
         found = read_matrix(release, columns, encoded)
-    return np.asarray(np.where(np.isnan(found), stand_ins(release, missing)[places], found))
+    fillers = stand_ins(release, complete, missing)[places]
+    return np.asarray(np.where(np.isnan(found), fillers, found))
 
 
 def _in_order(estimator: Any, frame: "nw.DataFrame[Any]", names: list[str]) -> "nw.DataFrame[Any]":
