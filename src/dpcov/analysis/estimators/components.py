@@ -247,7 +247,7 @@ class PrivateFactorAnalysis(Projection):
         variances = np.diagonal(encoded)
         deviations = np.sqrt(np.where(variances > 0, variances, 0.0)) * reading.half_ranges
         self.mean_ = reading.mean
-        self.components_ = (_loadings(correlation, uniqueness, k) * deviations[:, None]).T
+        self.components_ = (_loadings(correlation, uniqueness, k)[0] * deviations[:, None]).T
         self.noise_variance_ = uniqueness * deviations**2
 
     def get_covariance(self) -> Array:
@@ -268,23 +268,24 @@ class PrivateFactorAnalysis(Projection):
 # With S the correlations and Ψ the diagonal uniquenesses, the loadings of k factors that maximize
 # the likelihood for given Ψ are Ψ^½ V (Θ − I)^½, from the k largest eigenvalues Θ and eigenvectors
 # V of S* = Ψ^-½ S Ψ^-½ (Lawley, Maxwell 1971).
-def _loadings(correlation: Array, uniqueness: Array, k: int) -> Array:
+def _loadings(correlation: Array, uniqueness: Array, k: int) -> tuple[Array, Array]:
+    # With all eigenvalues of S*, decreasing.
     root = np.sqrt(uniqueness)
-    values, vectors = eigh(correlation / np.outer(root, root))
-    strengths = np.sqrt(np.maximum(values[::-1][:k] - 1.0, 0.0))
-    return with_signs((root[:, None] * vectors[:, ::-1][:, :k] * strengths).T).T
+    system = eigh(correlation / np.outer(root, root))
+    values, vectors = system.values[::-1], system.vectors[:, ::-1]
+    strengths = np.sqrt(np.maximum(values[:k] - 1.0, 0.0))
+    return with_signs((root[:, None] * vectors[:, :k] * strengths).T).T, values
 
 
 # That leaves −Σ_{j>k} (log θ_j − θ_j + 1) to be minimized over Ψ (Jöreskog 1967); its derivative to
 # log ψ_i is that of the full discrepancy, ((ΛΛ' + Ψ − S) / ψ)_ii.
 def _discrepancy(log_uniqueness: Array, correlation: Array, k: int) -> tuple[float, Array]:
     uniqueness = np.exp(log_uniqueness)
-    root = np.sqrt(uniqueness)
-    values = eigh(correlation / np.outer(root, root)).values[::-1]
+    loadings, values = _loadings(correlation, uniqueness, k)
     # A direction of less variance than its uniqueness has no loading.
     rest = np.append(np.minimum(values[:k], 1.0), values[k:])
     # The logarithm of zero would end the search.
     rest = np.maximum(rest, np.finfo(np.float64).tiny ** 0.25)
-    modeled = np.sum(_loadings(correlation, uniqueness, k) ** 2, axis=1) + uniqueness
+    modeled = np.sum(loadings**2, axis=1) + uniqueness
     gradient = (modeled - np.diagonal(correlation)) / uniqueness
     return float(np.sum(rest - np.log(rest) - 1.0)), gradient
