@@ -15,11 +15,9 @@ import numpy as np
 from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.problems import InputError, UnknownNoiseError, require_one_of
-from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.estimate.present import MissingAs
-from dpcov.published.estimate.row_factors import RowFactors
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
@@ -115,7 +113,9 @@ def moment_law(
     own, *rest = (_diagonal(each, len(moment), intercept_is_known) for each in noise.alone())
     back, *backs = release.row_maps
     facts: dict[str, Any] = {"moment": moment, "n_rows": unit.n_rows}
-    facts |= {"columns": _columns(release), "laplace_part": noise.laplace_part}
+    n_intercepts = int(release.has_intercept)
+    columns = (*release.manifest.columns[:n_intercepts], *release.restored_features)
+    facts |= {"columns": columns, "laplace_part": noise.laplace_part}
     others = list[MomentLaw]()
     for diagonal, other, map_ in zip(rest, noise.others, backs, strict=True):
         law = {"off_diagonal": other.off_diagonal, "diagonal": diagonal, "back": map_}
@@ -126,6 +126,10 @@ def moment_law(
         design_effect = design.largest_effect if tails == "bounded" else design.effect
         notes = design.sentences(design_effect)
     factors, stretch, losses = release.row_factors, release.stretch, release.statistics.losses
+    shorter = None
+    if factors is not None:
+        # The intercept's is nothing, and one.
+        shorter = np.column_stack([(0.0, 1.0), (factors.shift, factors.of_means)])
     raw = MomentLaw(
         **facts,
         off_diagonal=noise.off_diagonal + noise.bias,
@@ -133,10 +137,10 @@ def moment_law(
         back=back,
         others=tuple(others),
         lost=release.statistics.lost,
-        shorter=None if factors is None else _shorter(factors),
+        shorter=shorter,
         stretch_stds=None if stretch is None else np.append(0.0, stretch.unsure),
-        told=np.append(np.zeros(int(release.has_intercept)), release.lost_parts),
-        whole=np.append(np.ones(int(release.has_intercept)), release.whole_variances),
+        told=np.append(np.zeros(n_intercepts), release.lost_parts),
+        whole=np.append(np.ones(n_intercepts), release.whole_variances),
         bias=noise.bias,
         intercept_is_public=intercept_is_known,
         longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
@@ -149,17 +153,6 @@ def moment_law(
         notes=notes,
     )
     return _over_present(release, raw) if missing == "pairwise" else _of_all_rows(release, raw)
-
-
-def _shorter(factors: RowFactors) -> Array:
-    # The intercept's is nothing, and one.
-    return np.column_stack([(0.0, 1.0), (factors.shift, factors.of_means)])
-
-
-def _columns(release: Release) -> tuple[EncodedColumn, ...]:
-    # With the intercept first, where there is one.
-    start = release.manifest.columns[: int(release.has_intercept)]
-    return (*start, *release.restored_features)
 
 
 def _over_present(release: Release, raw: MomentLaw) -> MomentLaw:
