@@ -134,11 +134,8 @@ class BaseRelease(EncodedRelease):
         part: dict[str, PublishedArray] = {key: arrays[key][chosen] for key in kept}
         # All groups share one geometry.
         part |= {key: arrays[key] for key in {"linear"} & set(arrays)}
-        # All groups share one noise law.
-        part["trace"] = arrays["trace"].reshape(len(self.group_names), -1)[index]
-        part["row_count"] = arrays["row_count"][index : index + 1]
-        if "losses" in arrays:
-            part["losses"] = arrays["losses"].reshape(len(self.group_names), -1)[index]
+        for key in {"trace", "row_count", "losses"} & set(arrays):
+            part[key] = arrays[key].reshape(len(self.group_names), -1)[index]
         # The number of rows of a group is private even where that of the table is public.
         manifest = msgspec.structs.replace(
             self.manifest,
