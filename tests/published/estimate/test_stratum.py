@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcov.published.estimate.stratum import pool, with_joint_trace
+from dpcov.published.estimate.stratum import Stratum, with_joint_trace
 from tests.published.estimate.noises import noise, stratum
 
 
@@ -75,7 +75,7 @@ def test_the_risk_without_eigenvectors_is_that_of_the_shrunk_matrix(dimension):
 
 def test_pooling_adds_matrices_traces_and_variances():
     first, second = (stratum(k * np.eye(2), float(k), 2.0 * k, 5.0 * k) for k in (1, 2))
-    pooled = pool([first, second])
+    pooled = Stratum.sum_of([first, second])
     np.testing.assert_array_equal(pooled.matrix, 3.0 * np.eye(2))
     assert (pooled.variance, pooled.trace, pooled.trace_variance) == (3.0, 6.0, 15.0)
-    assert pool([first, stratum(np.eye(2), 1.0)]).trace is None
+    assert Stratum.sum_of([first, stratum(np.eye(2), 1.0)]).trace is None

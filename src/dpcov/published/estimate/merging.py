@@ -116,7 +116,7 @@ def _parts(members: Sequence[Weighted]) -> tuple[Part, ...]:
             level = round(log(member.base / part.diagonal_variance, _SHELL))
             found[level, seen[level]].append(_moved(part, member, place, len(members)))
             seen[level] += 1
-    return tuple(_sum(found[key]) for key in sorted(found))
+    return tuple(Part.sum_of(found[key]) for key in sorted(found))
 
 
 def _moved(part: Part, member: Weighted, place: int, count: int) -> Part:
@@ -131,20 +131,6 @@ def _moved(part: Part, member: Weighted, place: int, count: int) -> Part:
         largest_trace=member.factor * part.largest_trace if known else inf,
         is_empty=not known and not seems_inhabited(part),
         by_source=tuple(variance * (i == place) for i in range(count)),
-    )
-
-
-def _sum(parts: Sequence[Part]) -> Part:
-    # Without a nuclear scale: a sum of laws is closer to a normal one than each.
-    known = all(part.trace is not None for part in parts)
-    return Part(
-        matrix=sum((part.matrix for part in parts), np.zeros_like(parts[0].matrix)),
-        diagonal_variance=sum(part.diagonal_variance for part in parts),
-        trace=sum(part.trace or 0.0 for part in parts) if known else None,
-        trace_variance=sum(part.trace_variance or 0.0 for part in parts) if known else None,
-        largest_trace=sum(part.largest_trace for part in parts),
-        is_empty=all(part.is_empty for part in parts),
-        by_source=tuple(map(sum, zip(*(part.by_source for part in parts), strict=True))),
     )
 
 

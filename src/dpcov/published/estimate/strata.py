@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcov.published.estimate.stratum import Stratum, pool, with_joint_trace
+from dpcov.published.estimate.stratum import Stratum, with_joint_trace
 from dpcov.published.estimate.structured import blended, guided_candidates, sparse_candidate
 from dpcov.published.estimate.unit import Estimate, Part
 from dpcov.published.linalg.project import project_psd
@@ -107,7 +107,7 @@ def _with_evidence(runs: list[list[Stratum]], clearest_is_inhabited: bool) -> li
         return sum((stratum.shrunk.matrix for stratum in pooled), start=zero)
 
     for run in runs:
-        together = run[0] if len(run) == 1 else pool(run)
+        together = run[0] if len(run) == 1 else Stratum.sum_of(run)
         if pooled and pooled[-1].variance == 0.0:
             needed = EVIDENCE_ALONE + EVIDENCE_NEARBY
         elif pooled:
@@ -124,7 +124,7 @@ def _estimate_run(run: list[Stratum], guide: Array, residual: Array) -> list[Est
     separate = [EstimatedStratum(each, _estimate(each, guide)) for each in run]
     if len(run) == 1:
         return separate
-    together = pool(run)
+    together = Stratum.sum_of(run)
     pooled = [EstimatedStratum(together, _estimate(together, guide))]
     return min(separate, pooled, key=lambda found: _risk(found, residual))
 

@@ -84,21 +84,6 @@ class Stratum(Part):
         return own + share * (self.trace - own), sqrt(share * self.trace_variance)
 
 
-def pool(strata: Sequence[Stratum]) -> Stratum:
-    """Add strata up."""
-    return Stratum(
-        matrix=np.sum([stratum.matrix for stratum in strata], axis=0),
-        diagonal_variance=sum(stratum.diagonal_variance for stratum in strata),
-        trace=_total([stratum.trace for stratum in strata]),
-        trace_variance=_total([stratum.trace_variance for stratum in strata]),
-    )
-
-
-def _total(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
-
-
 def with_joint_trace(strata: Sequence[Stratum], joint_trace: float) -> list[Stratum]:
     """Sharpen the traces of strata by ``joint_trace``, Σ tr S_s / noise_std_s + N(0, 1)."""
     known = [s.trace is not None and s.variance and s.trace_variance for s in strata]
