@@ -204,15 +204,12 @@ def _from_source(law: MomentNoise, source: Source, scale: float) -> MomentNoise:
 
 
 def _bias(unit: UnitEstimate, manifest: Manifest) -> float:
-    error = correlation_error(manifest.statistics.lost, unit.n_rows)
-    return float(error * _mean_square(unit, manifest)) ** 2
-
-
-def _mean_square(unit: UnitEstimate, manifest: Manifest) -> float:
-    # Of all encoded features together, for each one that is no indicator of missing values.
     features = np.diagonal(unit.matrix)[int(manifest.columns[0].kind == "intercept") :]
+    # Of all encoded features together, for each one that is no indicator of missing values.
     count = max(1, count_values(manifest.columns))
-    return max(0.0, float(features.sum()) / count) * manifest.norm_bound**2
+    mean_square = max(0.0, float(features.sum()) / count) * manifest.norm_bound**2
+    error = correlation_error(manifest.statistics.lost, unit.n_rows)
+    return float(error * mean_square) ** 2
 
 
 def seems_inhabited(part: Part) -> bool:
