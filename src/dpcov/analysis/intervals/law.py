@@ -246,13 +246,6 @@ class MomentLaw:
         along = min(lost * total / squares, 2 / self.longest**2)
         return np.asarray(along * (square - squares / total * self.shortened))
 
-    @cached_property
-    def taken_in_all(self) -> Array:
-        """The same with the common factor, which variances feel."""
-        return (
-            np.asarray(self.taken + self.factor_std * self.shortened) if self.lost else self.taken
-        )
-
     def of_losses(self, chosen: Places) -> "MomentLaw":
         """The law for a question about these columns: others may have lost far more."""
         if self.stretch_stds is None:
@@ -448,7 +441,8 @@ class MomentLaw:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
         if self.lost:
-            taken = self.taken_in_all if in_all else self.taken
+            # Variances feel the common factor, too.
+            taken = self.taken + self.factor_std * self.shortened if in_all else self.taken
             noise += rng.standard_normal((draws, 1, 1)) * taken
         noise = noise if self.back is None else self.back @ noise @ self.back.T
         for other in self.others:
