@@ -24,30 +24,21 @@ def estimator_card(estimator: Any, found: Child) -> str:
         ("Read from", join(title, f", {release.guarantee.promise}, {rows_in_words(release)} rows")),
         *_settings(estimator),
     ]
-    attributes = el("p", el("code", ", ".join(_attributes(estimator))))
-    made = details("Attributes", attributes)
+    attributes = [
+        f"{name} {value.shape}" if isinstance(value, np.ndarray) else name
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_")
+    ]
+    made = details("Attributes", el("p", el("code", ", ".join(attributes))))
     return card(type(estimator).__name__, "", found, facts(read), made)
 
 
 def _settings(estimator: Any) -> list[tuple[str, Child]]:
-    # Those that differ from the defaults.
+    # Those that differ from the defaults.  The address of a ledger may hold a password.
     plain = type(estimator)().get_params(deep=False)
     given = estimator.get_params(deep=False)
     return [
-        (name, el("code", name_of(_written(name, value), _LONGEST)))
+        (name, el("code", name_of("given" if name == "ledger" else repr(value), _LONGEST)))
         for name, value in given.items()
         if value is not plain[name] and repr(value) != repr(plain[name])
-    ]
-
-
-def _written(name: str, value: Any) -> str:
-    # The address of a ledger may hold a password.
-    return "given" if name == "ledger" else repr(value)
-
-
-def _attributes(estimator: Any) -> list[str]:
-    return [
-        f"{name} {value.shape}" if isinstance(value, np.ndarray) else name
-        for name, value in vars(estimator).items()
-        if name.endswith("_") and not name.startswith("_")
     ]
