@@ -74,20 +74,15 @@ def _small_map(name: str, correlation: Array) -> Html:
 def _means(found: PooledGroups, release: Release) -> Html:
     columns = release.features[:COLUMNS_SHOWN]
     head: list[Child] = ["Group", "Rows", *(name_of(column.name, 24) for column in columns)]
-    within = WITHIN * found.mean_std
-    rows = [
-        [name_of(name), number(round(found.counts[place])), *_plus_minus(found, within, place)]
-        for place, name in enumerate(found.names)
-    ]
+    within, rows = WITHIN * found.mean_std, []
+    for place, name in enumerate(found.names):
+        pairs = zip(found.means[place, :COLUMNS_SHOWN], within[place], strict=False)
+        told = (f"{number(float(mean))} ± {number(float(half))}" for mean, half in pairs)
+        rows.append([name_of(name), number(round(found.counts[place])), *told])
     caption = "Means, ± what holds 95 of 100 errors of noise, of sampling and of pooling"
     made = el("div", table(head, rows, caption=caption), class_="tall sortable")
     left = len(release.features) - len(columns)
     return join(made, note(f"{left} more columns: choose a group above.") if left > 0 else None)
-
-
-def _plus_minus(found: PooledGroups, within: Array, place: int) -> list[Child]:
-    pairs = zip(found.means[place, :COLUMNS_SHOWN], within[place], strict=False)
-    return [f"{number(float(mean))} ± {number(float(half))}" for mean, half in pairs]
 
 
 def _differences(found: PooledGroups, whole: GroupNumbers, common: Array) -> Html:
