@@ -117,21 +117,21 @@ def _estimates(release: BaseRelease) -> Estimates:
     law, mean_law = noise_of(release, None), noise_of(release)
     hidden = hidden_variance(encoded, law)
     spreads = np.maximum(np.diagonal(covariance), 0.0)
+    deviations = np.sqrt(spreads)
     correlation = correlation_of(covariance, least=hidden)
     std = None if law is None else correlation_noise(encoded, covariance, law)
     # Scaling rows down takes this part of all squared lengths, and so of an average variance.
     lost = min(release.statistics.lost, MOST_LOST)
-    taken = np.sqrt(spreads) * (1 / np.sqrt(1 - lost) - 1)
+    taken = deviations * (1 / np.sqrt(1 - lost) - 1)
     if release.stretch is not None:
         # Numbers have it back, as far as noise lets it be known.
-        unsure = np.sqrt(spreads) * release.stretch.unsure[release.shown] / 2
+        unsure = deviations * release.stretch.unsure[release.shown] / 2
         taken = np.where([c.kind == "numeric" for c in release.features], unsure, taken)
     parts, whole = release.lost_parts[release.shown], release.whole_variances[release.shown]
     shares = None if law is None else law.shares
     rows = release.unit.n_rows * (1.0 if shares is None else np.diagonal(shares))
-    pulled = mean_error(release.statistics.lost, parts, whole, rows) * np.sqrt(spreads)
+    pulled = mean_error(release.statistics.lost, parts, whole, rows) * deviations
     of_mean = None if mean_law is None else np.hypot(mean_noise(encoded, mean_law), pulled)
-    deviations = np.sqrt(spreads)
     of_deviation = None
     if law is not None:
         of_deviation = np.hypot(deviation_noise(encoded, spreads, law), taken)
