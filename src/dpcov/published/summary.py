@@ -181,7 +181,7 @@ def _columns(columns: Sequence[ColumnVerdict]) -> str:
         line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {within:>14}"
         doubt = WITHIN * c.missing_noise
         # A part of which nothing is known is none.
-        missing = ("–", "–") if doubt >= 1 else (_part(c.missing), _part(doubt))
+        missing = (percent(c.missing), percent(doubt)) if doubt < 1 else ("–", "–")
         line += f"  {missing[0]:>7} {missing[1]:>6}" * is_marked
         light, _, word = LIGHTS[c.verdict].partition(" ")
         lines.append(f"{light}  {_short(c.in_unit):<{width}}  {line}  {word}")
@@ -193,10 +193,6 @@ def told_numbers(column: ColumnVerdict) -> tuple[str, ...]:
     mean = with_error(column.mean, WITHIN * column.mean_noise)
     spread = with_error(column.spread, WITHIN * column.spread_noise)
     return *mean, *spread, plus_minus(column.within)
-
-
-def _part(share: float) -> str:
-    return percent(share) if isfinite(share) else "–"
 
 
 def _provenance(release: BaseRelease) -> str:
