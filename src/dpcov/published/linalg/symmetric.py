@@ -67,10 +67,8 @@ def symmetrize(matrix: ArrayLike) -> Array:
 
 def mirror_upper(matrix: ArrayLike) -> Array:
     """Return the symmetric matrix with the upper triangle, diagonal included, of ``matrix``."""
-    mirrored = np.triu(square_matrix(matrix))
-    rows, columns = np.triu_indices(mirrored.shape[0], k=1)
-    mirrored[columns, rows] = mirrored[rows, columns]
-    return mirrored
+    upper = np.triu(square_matrix(matrix))
+    return upper + np.triu(upper, 1).T
 
 
 def eigh(matrix: ArrayLike) -> EigenSystem:
