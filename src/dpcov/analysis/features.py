@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-from dpcov.analysis.new_rows import read_frame, read_matrix
 from dpcov.analysis.problems import InputError
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn, given_names
@@ -193,6 +192,9 @@ def feature_matrix(
     ``X`` is a data frame with the table's columns and perhaps others, or an array with one column
     for each table column if all are numbers, otherwise one for each feature.
     """
+    # It loads what handles rows, which reading a release does not need.
+    from dpcov.analysis.new_rows import read_frame, read_matrix
+
     columns = [release.restored_features[place] for place in places]
     names, complete = source_names(columns), complete_columns(release)
     frame = nw.from_native(X, eager_only=True, pass_through=True)

@@ -1,32 +1,33 @@
 """Read new rows as a release read its table: by the schema that it carries, with the same readers.
 
-They are the analyst's own rows.  What handles rows is loaded only when there are some.
+They are the analyst's own rows.  It loads what handles rows: imported only when there are some.
 """
 
 from collections.abc import Container, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 from msgspec.structs import replace
 
 from dpcov.analysis.problems import InputError
+from dpcov.data import values
+from dpcov.data.readers import Reader, reader_of
+from dpcov.data.schema.declared import Boolean, Categorical, Codes, Declared, Numeric
+from dpcov.data.schema.schema import Schema
+from dpcov.data.sources.base import column_of_cells
+from dpcov.data.sources.frames import FrameSource
 from dpcov.errors import DataError, SchemaError
 from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
-if TYPE_CHECKING:
-    from dpcov.data.readers import Reader
-    from dpcov.data.schema.declared import Categorical, Codes, Declared
-    from dpcov.data.schema.schema import Schema
-
 
 def read_frame(
     release: Release,
     columns: Sequence[EncodedColumn],
-    frame: "nw.DataFrame[Any]",
+    frame: nw.DataFrame[Any],
     complete: Container[str],
 ) -> Array:
     """Return features of rows in original units, (n_rows, n_features), NaN where missing.
@@ -34,9 +35,6 @@ def read_frame(
     Levels that are not listed count as none, and are refused where the listed ones are ``complete``
     and the release hence knows nothing of others.
     """
-    from dpcov.data import values
-    from dpcov.data.schema.declared import Categorical
-
     given = given_names(columns)
     schema = _schema_of(release, given)
     cells = {source: _cells(frame, schema, name) for source, name in given.items()}
@@ -65,8 +63,6 @@ def read_frame(
 
 def read_matrix(release: Release, columns: Sequence[EncodedColumn], matrix: Array) -> Array:
     """Return features whose levels are coded already, NaN where a number is missing or a code."""
-    from dpcov.data.readers import reader_of
-
     given = given_names(columns)
     schema, found = _schema_of(release, given), matrix.copy()
     for place, column in enumerate(columns):
@@ -84,23 +80,16 @@ def _together(release: Release) -> list[tuple[str, ...]]:
     return [column.together for column in release.restored_features if column.together]
 
 
-def _cells(frame: "nw.DataFrame[Any]", schema: "Schema", name: str) -> Array:
+def _cells(frame: nw.DataFrame[Any], schema: Schema, name: str) -> Array:
     """Numbers, or codes of levels, of a column; NaN where missing."""
-    from dpcov.data.readers import reader_of
-    from dpcov.data.schema.declared import Categorical
-    from dpcov.data.values import MISSING
-
     if name not in frame.columns:
         raise InputError(f"The data frame has no column {name!r}.")
     read = _read(frame.select(name), reader_of(schema, name))
     is_category = isinstance(schema.columns[name], Categorical)
-    return np.where(read == MISSING, np.nan, read) if is_category else read
+    return np.where(read == values.MISSING, np.nan, read) if is_category else read
 
 
-def _read(frame: "nw.DataFrame[Any]", reader: "Reader") -> Array:
-    from dpcov.data.sources.base import column_of_cells
-    from dpcov.data.sources.frames import FrameSource
-
+def _read(frame: nw.DataFrame[Any], reader: Reader) -> Array:
     cells = frame[reader.name]
     if not len(cells):
         return np.empty(0)
@@ -119,10 +108,8 @@ def _read(frame: "nw.DataFrame[Any]", reader: "Reader") -> Array:
         ) from None
 
 
-def _schema_of(release: Release, given: dict[str, str]) -> "Schema":
+def _schema_of(release: Release, given: dict[str, str]) -> Schema:
     """How the given columns are read, by the names that they have in new rows."""
-    from dpcov.data.schema.declared import Categorical, Numeric
-
     features = release.restored_features
     stated = _stated(release.manifest.schema_toml or "")
     # Anybody may have written the file; and a release of arrays has no schema.
@@ -141,20 +128,15 @@ def _schema_of(release: Release, given: dict[str, str]) -> "Schema":
 
 
 @lru_cache(maxsize=16)
-def _stated(text: str) -> "Schema | None":
-    from dpcov.data.schema.schema import Schema
-
+def _stated(text: str) -> Schema | None:
     try:
         return Schema.loads(text, complete=True)
     except SchemaError:
         return None
 
 
-def _plain(features: Sequence[EncodedColumn]) -> "Schema":
+def _plain(features: Sequence[EncodedColumn]) -> Schema:
     """What the columns themselves tell of how they are read."""
-    from dpcov.data.schema.declared import Boolean, Categorical, Declared, Numeric
-    from dpcov.data.schema.schema import Schema
-
     columns: dict[str, Declared] = {}
     levels: dict[str, tuple[str, ...]] = {}
     for column in features:
@@ -167,7 +149,7 @@ def _plain(features: Sequence[EncodedColumn]) -> "Schema":
     return Schema(columns=columns)
 
 
-def _with_names(declared: "Categorical", codes: "Codes") -> "Categorical":
+def _with_names(declared: Categorical, codes: Codes) -> Categorical:
     """Count what the release calls a level, too, as rows do that come with it or are drawn."""
     fold = str.casefold if declared.ignore_case else str
     written = (declared.categories, *declared.groups.values(), map(str, codes))
