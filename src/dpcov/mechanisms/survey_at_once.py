@@ -84,7 +84,8 @@ def look_at_once(
     count = CountNoise(part_of(cost, parts_of.one_value), problem)
     same = min(1.0, float(inside[0] + count.draw(1, entropy)[0]) / rows)
     same *= same * rows > 2 * count.std()
-    rate = _radius_rate(cost, problem)
+    # One person moves a cost by at most k, up or down.
+    rate = cost.epsilon * parts_of.radius / (2 * problem.rows_per_person)
     needed, unsure = _RADII / float(rate) / rows, count.std() / rows * (same > 0)
     # So many rows beyond the right radius, and within it beside those that share a value.
     others = 1 - same
@@ -201,8 +202,3 @@ def _middle_rate(cost: Cost, problem: Problem) -> Fraction:
     assert isinstance(cost, PureDP)
     # Removed rows raise no cost of a cell, so that add-remove-one needs half the noise.
     return cost.epsilon / problem.moved_rows
-
-
-def _radius_rate(cost: PureDP, problem: Problem) -> Fraction:
-    # One person moves a cost by at most k, up or down.
-    return cost.epsilon * PARTS_OF[problem.neighbors].radius / (2 * problem.rows_per_person)
