@@ -108,11 +108,10 @@ class InGeometry(Surveyed):
         """The geometry with its norm bound, or one that fits, and what this takes of the rows."""
         assert calibration.survey is not None
         losses, bound, linear = calibration.losses, self.known.norm_bound, self.known.linear
-        loss_std = 0.0 if losses is None else CountNoise(losses, problem).std(disjoint=True)
         energy = None if bound is None else (bound**2 - 1) / self._n_features
         found = self._lengths(
             *(ask, self._unbounded, calibration.survey, calibration.inner),
-            *(problem, entropy, loss_std, energy),
+            *(problem, entropy, losses, energy),
         )
         if linear is not None:
             # Mapped features were divided by the unit, losses are of encoded ones.

@@ -225,7 +225,9 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def _split(
         self, problem: Problem, budget: Budget, share: Fraction, first: Fraction = Fraction(0)
     ) -> SurveyedCalibration:
-        losses = LOSSES * self._asks_losses
+        # What columns of numbers lose is asked, beside an intercept: levels tell by themselves.
+        asks = numbers(self.declared) and self.declared[0].kind == "intercept"
+        losses = LOSSES if asks else Fraction(0)
         rest = 1 - share - first - losses
         whole = one_gaussian(budget.promise)
         inner = _calibrated(self.inner, problem, part_of(whole, rest))
@@ -245,11 +247,6 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             losses=part_of(whole, losses) if losses else None,
             inner=inner,
         )
-
-    @property
-    def _asks_losses(self) -> bool:
-        """Whether it is asked what columns lose: levels tell by themselves."""
-        return bool(numbers(self.declared)) and self.declared[0].kind == "intercept"
 
     def draw(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
@@ -319,7 +316,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             else:
                 first_look = FIRST_LOOK
                 look = part_of(costs[1], first_look)
-                usual = self._lengths(ask, full, look, calibration.first, problem, entropy, 0.0)
+                usual = self._lengths(ask, full, look, calibration.first, problem, entropy, None)
             shortened = self._shortened(full, usual)
             linear = self._linear(ask, shortened, calibration.first, problem, entropy)
             if linear is not None:
@@ -332,8 +329,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             )
         look = part_of(costs[1], 1 - first_look)
         losses = calibration.losses
-        loss_std = 0.0 if losses is None else CountNoise(losses, problem).std(disjoint=True)
-        lengths = self._lengths(ask, full, look, calibration.inner, problem, entropy, loss_std)
+        lengths = self._lengths(ask, full, look, calibration.inner, problem, entropy, losses)
         # In squared units of what is encoded, whatever the map does to it.
         factor = 1 / self._unit**2
         if full.linear is not None:
@@ -349,10 +345,11 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         rest: Calibration,
         problem: Problem,
         entropy: Entropy,
-        loss_std: float,
+        losses: Cost | None,
         energy: float | None = None,
     ) -> Shortening:
         std, sizes = entry_std(rest, problem), (self._n_features, self._n_levels)
+        loss_std = 0.0 if losses is None else CountNoise(losses, problem).std(disjoint=True)
         # Each group has a part of the rows, and all of the noise.
         loss_std *= problem.n_groups
         return find_lengths(ask, geometry, cost, problem, entropy, std, *sizes, loss_std, energy)
