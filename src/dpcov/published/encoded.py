@@ -159,7 +159,7 @@ class EncodedRelease(ReleaseRecord):
             return average([each.stretch for each in self.members if each.stretch is not None])
         law, losses = moment_noise(self.unit, self.manifest, self.frame), self.statistics.losses
         # Where nearly all was lost, what was counted of it tells nothing (docs/shrinkage.md).
-        tells = losses is not None and self.statistics.lost <= MOST_LOST
+        tells = self.statistics.lost <= MOST_LOST
         if losses is None or law is None or not (tells and self.knows_means):
             return None
         intercept, mean, raw = self._centered
