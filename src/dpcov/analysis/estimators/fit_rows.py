@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
@@ -19,13 +20,11 @@ from dpcov.analysis.problems import InputError, SpentError
 from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
+from dpcov.published.release import Release
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dpcov.data.schema.schema import Schema
     from dpcov.privacy.ledger.ledger import Ledger
-    from dpcov.published.release import Release
 
 # Public bounds: one pair for every column, or one for each name.
 Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
@@ -102,7 +101,7 @@ def require_terms(terms: Terms) -> None:
         raise InputError(f"{problem} one of the two, schema=... or bounds=(lower, upper).")
 
 
-def schema_of(terms: Terms, table: "pa.Table", roles: Roles) -> "Schema":
+def schema_of(terms: Terms, table: pa.Table, roles: Roles) -> "Schema":
     """What is public about the table."""
     # Imported here, so that reading a release loads nothing that handles rows.
     from dpcov.data.schema.schema import Schema
@@ -112,7 +111,7 @@ def schema_of(terms: Terms, table: "pa.Table", roles: Roles) -> "Schema":
     return terms.schema if isinstance(terms.schema, Schema) else Schema.from_toml(terms.schema)
 
 
-def make_release(terms: Terms, table: "pa.Table", roles: Roles, schema: "Schema") -> "Release":
+def make_release(terms: Terms, table: pa.Table, roles: Roles, schema: "Schema") -> Release:
     """Spend the budget on one release of the table."""
     from dpcov.noise.entropy import SeededEntropy
     from dpcov.pipeline.table import release
@@ -133,10 +132,8 @@ def make_release(terms: Terms, table: "pa.Table", roles: Roles, schema: "Schema"
 
 def table_of(
     X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: bool = False
-) -> "pa.Table":
+) -> pa.Table:
     """Return the columns of X (``x0``, ... for an array) and y, called ``names``, as a table."""
-    import pyarrow as pa
-
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         table = pa.table({f"x{i}": np.ascontiguousarray(c) for i, c in enumerate(_numbers(X).T)})
