@@ -216,7 +216,8 @@ class MomentLaw:
         raw = self.moment / self.count - np.outer(means, means)
         # The noise on two means adds v to the product of each with itself.
         for each in (self, *self.others):
-            raw[1:, 1:] += each.off_diagonal / self.count**2 * each.metric[1:, 1:]
+            free = each.map_[1:, int(self.has_intercept) :]
+            raw[1:, 1:] += each.off_diagonal / self.count**2 * (free @ free.T)
         raw[0, :] = raw[:, 0] = 0.0
         # Sampling takes 1/n of the covariance away.
         return np.asarray(raw / (1 - min(0.5, self.sampling_factor)))
@@ -315,13 +316,10 @@ class MomentLaw:
         )
         return replace(self, others=(*self.others, products))
 
-    @cached_property
-    def metric(self) -> Array:
-        """Products of encoded coordinates in those of the noise, without the intercept, (d, d)."""
-        if self.back is None:
-            return np.eye(len(self.moment))
-        free = self.back[:, int(self.has_intercept) :]
-        return np.asarray(free @ free.T)
+    @property
+    def map_(self) -> Array:
+        """By which noise gets into the moments, (d, d)."""
+        return np.eye(len(self.moment)) if self.back is None else self.back
 
     @property
     def is_noisy(self) -> bool:
@@ -338,8 +336,7 @@ class MomentLaw:
             return np.eye(len(self.moment))
         found = np.zeros_like(self.moment)
         for each in (self, *self.others):
-            map_ = np.eye(len(found)) if each.back is None else each.back
-            found += each.off_diagonal * map_ @ map_.T
+            found += each.off_diagonal * each.map_ @ each.map_.T
         return found
 
     def present(self, places: Places) -> Array:

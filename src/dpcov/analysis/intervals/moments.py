@@ -184,7 +184,7 @@ def _stands_out(law: MomentLaw, moment: Array, places: list[int]) -> bool:
     hidden = np.zeros_like(moment)
     for each in (law, *law.others):
         edge = sqrt(each.off_diagonal) * (2 * sqrt(len(moment)) + sqrt(2) * law.reaches()[0])
-        rows = np.eye(len(law.moment))[places] if each.back is None else each.back[places]
+        rows = each.map_[places]
         hidden += max(edge, 1e-12) * (rows @ rows.T)
     return float(np.linalg.eigvalsh(moment - hidden)[0]) > 0
 
