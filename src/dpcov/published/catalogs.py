@@ -35,9 +35,11 @@ def data_package(
             "name": name,
             "schema": {"fields": fields, "primaryKey": [row_label]},
             "data": [
-                {row_label: row, **dict(zip(labels, map(_known, numbers), strict=True))}
+                {row_label: row, **dict(zip(labels, numbers, strict=True))}
                 for row, numbers in zip(
-                    labels if values.ndim == 2 else [name], np.atleast_2d(values), strict=True
+                    labels if values.ndim == 2 else [name],
+                    np.atleast_2d(values).tolist(),
+                    strict=True,
                 )
             ],
         }
@@ -51,7 +53,7 @@ def data_package(
             "schema": {"fields": [{"name": key, **kind} for key, kind in (kinds | bounds).items()]},
             "data": [
                 {key: getattr(column, key) for key in kinds}
-                | dict(zip(bounds, map(_known, column.bounds), strict=True))
+                | dict(zip(bounds, column.bounds, strict=True))
                 for column in columns
             ],
         }
@@ -104,10 +106,6 @@ def _described(release: BaseRelease) -> str:
         f"Moments of {n_rows}, released once under differential privacy: {release.guarantee}. "
         "Numbers contain random noise, whose standard deviation is given where it is known."
     )
-
-
-def _known(number: float) -> float | None:
-    return float(number) if np.isfinite(number) else None
 
 
 def json_text(record: dict[str, Any]) -> bytes:
