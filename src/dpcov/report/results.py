@@ -9,7 +9,7 @@ from math import floor, log10
 import numpy as np
 
 from dpcov.markup import Child, Html, details, el, join, name_of, table
-from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, diagnose
+from dpcov.published.diagnosis import Diagnosis, diagnose
 from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum
 from dpcov.published.summary import LIGHTS, told_numbers
 from dpcov.report import charts
@@ -173,7 +173,10 @@ def verdicts(found: Diagnosis, *, is_centered: bool = True) -> Html:
     """What is said of columns, and their table."""
     spread = "Spread" if is_centered else "Root mean square"
     head = ("Column", "Verdict", "Mean", "±", spread, "±", "Correlations ±")
-    rows = [_column(column) for column in found.columns]
+    rows = []
+    for column in found.columns:
+        light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
+        rows.append([name_of(column.in_unit), light, *told_numbers(column)])
     caption = (
         "± holds 95 of 100 errors that noise and scaling rows down make; correlations: with the "
         "columns that can be used, at the median"
@@ -182,11 +185,6 @@ def verdicts(found: Diagnosis, *, is_centered: bool = True) -> Html:
     return fill(
         "verdicts.html", found=found, made=made, lights=LIGHTS, finding=list(found.by_finding())
     )
-
-
-def _column(column: ColumnVerdict) -> list[Child]:
-    light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
-    return [name_of(column.in_unit), light, *told_numbers(column)]
 
 
 def _problem(group: GroupNumbers) -> Html:
