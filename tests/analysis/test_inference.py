@@ -295,6 +295,14 @@ def test_bad_questions_are_refused(made):
         ("alpha", coefficient_intervals, ("age",), {"alpha": -1.0}),
         ("scaling", eigenvalue_intervals, (), {"scaling": "unit"}),
         ("n_eigenvalues", eigenvalue_intervals, (), {"n_eigenvalues": 100}),
+        ("level", mean_intervals, (), {"level": "high"}),
+        ("design_effect", mean_intervals, (), {"design_effect": "2"}),
+        ("alpha", coefficient_intervals, ("age",), {"alpha": "auto"}),
+        ("alpha", coefficient_intervals, ("age",), {"alpha": float("inf")}),
+        ("draws must be a whole number", eigenvalue_intervals, (), {"draws": 0}),
+        ("n_eigenvalues must be a whole", eigenvalue_intervals, (), {"n_eigenvalues": 1.5}),
+        ("Name a feature", variance_intervals, ([],), {}),
+        ("Name a feature", variance_intervals, (3,), {}),
     ):
         with pytest.raises(InputError, match=match):
             function(made, *arguments, **options)

@@ -255,3 +255,31 @@ def test_a_column_that_is_hardly_ever_there_leaves_others_alone(share, post):
         )
         errors.append(release.correlation(post=post).loc["a", "b"] - rows["a"].corr(rows["b"]))
     assert np.sqrt(np.mean(np.square(errors))) < 0.03
+
+
+def test_levels_that_noise_hides_do_not_stop_reading_at_random():
+    """A level without rows has a variance of noise: in its units all directions seemed noise."""
+    rng, n = np.random.default_rng(1), 2000
+    age = 45 + 15 * rng.normal(size=n)
+    frame = pd.DataFrame({"age": age, "y": 2 * age + 5 * rng.normal(size=n)})
+    frame["kind"] = rng.choice([*"uvwx"], n, p=[0.98, 0.018, 0.002, 0])
+    truth, deviation = frame["y"].mean(), frame["y"].std()
+    frame.loc[rng.random(n) < 1 / (1 + np.exp(-(age - 45) / 15 + 1)), "y"] = np.nan
+    columns = {
+        "age": dpcov.Numeric(lower=0, upper=120, missing="never"),
+        "y": dpcov.Numeric(lower=0, upper=1000),
+        "kind": dpcov.Categorical(categories=(*"uvwx",), missing="never"),
+    }
+    errors = []
+    for seed in range(8):
+        made = dpcov.release(
+            frame,
+            schema=dpcov.Schema(columns=columns),
+            budget=dpcov.Budget(epsilon=2, delta="1e-6"),
+            entropy=dpcov.SeededEntropy(seed),
+        )
+        line = mean_intervals(made, ["y"], missing="at-random", sampling=False)["y"]
+        errors.append((line.estimate - truth) / deviation)
+        assert line.lower < truth < line.upper
+    # 0.2 is what reading pair by pair errs by.
+    assert abs(np.mean(errors)) < 0.03 and np.std(errors) < 0.1

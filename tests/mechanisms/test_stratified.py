@@ -3,12 +3,14 @@ from fractions import Fraction
 from math import ceil
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 import dpcov
+from dpcov.analysis import mean_intervals
 from dpcov.data.moments import Moments, part_energies
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
@@ -500,3 +502,39 @@ def test_low_bits_are_dropped_from_everything_alike(bits, numbers, dropped):
     assert arrays["sscp"].tolist() == [[[4096 >> (dropped - bits)]], [[-4096 >> dropped]]]
     for name, several in named.items():
         assert arrays[name].tolist() == [number >> dropped for number in several]
+
+
+@pytest.mark.parametrize("size", [3, 20])
+def test_a_group_without_rows_does_not_drown_all_rows(size):
+    """Its matrix was drawn for the longest rows that there could be, however short all others are.
+
+    Intervals of all rows were 20 times as wide as those of a group with nine tenths of them.
+    """
+    rng, n = np.random.default_rng(0), 30_000
+    frame = pd.DataFrame(rng.normal(size=(n, size)), columns=[f"x{place}" for place in range(size)])
+    frame["g"], frame["w"] = rng.choice(["a", "b"], n, p=[0.9, 0.1]), 0.2
+    columns = {name: dpcov.Numeric(lower=-100, upper=100) for name in frame.columns[:size]}
+    columns |= {"g": dpcov.Categorical(categories=("a", "b", "empty")), "w": dpcov.Ignored()}
+    weights = dpcov.Weights(column="w", upper=100)
+    made = dpcov.release(
+        frame,
+        schema=dpcov.Schema(columns=columns, missing="never", weights=weights),
+        budget=dpcov.Budget(epsilon=4, delta="1e-6"),
+        by="g",
+        entropy=dpcov.SeededEntropy(0),
+    )
+    lines = [mean_intervals(each, ["x0"], sampling=False)["x0"] for each in (made, made.group("a"))]
+    widths = [line.upper - line.lower for line in lines]
+    assert widths[0] < 2 * widths[1]
+
+
+def test_groups_in_pure_epsilon_are_refused_in_plain_words():
+    frame = pd.DataFrame({"x": [1.0, 2.0], "g": ["a", "b"]})
+    columns = {"x": dpcov.Numeric(lower=0, upper=3)}
+    columns["g"] = dpcov.Categorical(categories=("a", "b"))
+    schema = dpcov.Schema(columns=columns, missing="never")
+    for mechanism in ("auto", "stratified", "laplace"):
+        with pytest.raises(BudgetError, match="Groups need a delta, or rho"):
+            dpcov.release(
+                frame, schema=schema, budget=dpcov.Budget(epsilon=1), mechanism=mechanism, by="g"
+            )

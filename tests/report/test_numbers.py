@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 import dpcov
+from dpcov.published.estimate.entry_noise import left_open
+from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.numbers import group_numbers
 from tests.report.examples import demo, make, plain
 
@@ -58,3 +60,21 @@ def test_a_table_with_causes_shows_as_many_components():
     names, entropy = tuple(f"x{k}" for k in range(40)), dpcov.SeededEntropy(0)
     made = make(names, 20_000, epsilon="0.3", entropy=entropy, geometry="schema")
     assert numbers(made).estimates.spectrum.n_above == 4
+
+
+def test_what_strata_that_do_not_show_may_hold_counts_for_spreads(monkeypatch):
+    """In groups of few rows those of longer rows were left out, and the ± of spreads was half."""
+    plain = {"matrix": np.eye(2), "diagonal_variance": 1.0}
+    shows = Part(**plain, trace=1.0, trace_variance=1e-4)
+    parts = shows, Part(**plain, trace=0.4, trace_variance=0.04)
+    unit = UnitEstimate(matrix=np.eye(2), n_rows=100, parts=parts)
+    kept = UnitEstimate(matrix=np.eye(2), n_rows=100, parts=(shows,))
+    assert left_open(unit, unit) == 0
+    # As far as two of these, what is left out may hold 0.8 of what is kept: 0.4 and two deviations.
+    assert left_open(unit, kept) == pytest.approx(0.4)
+    before = numbers(demo()).estimates
+    monkeypatch.setattr("dpcov.published.numbers.left_open", lambda unit, kept: 0.4)
+    after = numbers(demo()).estimates
+    is_number = np.array([column.kind == "numeric" for column in demo().features])
+    expected = np.hypot(before.deviation_noise, 0.2 * before.deviations)
+    np.testing.assert_allclose(after.deviation_noise[is_number], expected[is_number])

@@ -56,8 +56,11 @@ def find_features(
     values = [i for i, column in enumerate(columns) if column.kind != "missing"]
     if wanted is None:
         return _without({unasked}, columns)
+    names = [wanted] if isinstance(wanted, str) else wanted
+    if not isinstance(names, Iterable) or not (names := [*names]):
+        raise InputError("Name a feature, or several, such as ['age', 'dose'].")
     places: list[int] = []
-    for name in [wanted] if isinstance(wanted, str) else wanted:
+    for name in names:
         exact = [i for i, column in enumerate(columns) if column.name == name]
         found = exact or [i for i in values if columns[i].source == name]
         if not found:

@@ -6,6 +6,7 @@ Messages hold names, shapes and public numbers only, never a value of a row.
 import warnings
 from typing import Any, get_args
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from dpcov.errors import BudgetError, ReleaseError, UsageError
@@ -38,6 +39,26 @@ def require_one_of(name: str, value: str, choices: Any) -> None:
     """Refuse what is not one of a Literal's values."""
     if value not in get_args(choices):
         raise InputError(f"{name} must be one of: {', '.join(get_args(choices))}.")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number, and no truth value."""
+    is_plain = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return is_plain and bool(np.isfinite(value))
+
+
+def require_number(name: str, value: Any, smallest: float) -> float:
+    """Check a numeric parameter."""
+    if not is_number(value) or value < smallest:
+        raise InputError(f"{name} must be a number, at least {smallest}.")
+    return float(value)
+
+
+def require_count(name: str, value: Any, smallest: int) -> int:
+    """Check a parameter that counts something."""
+    if not is_number(value) or value < smallest or value != int(value):
+        raise InputError(f"{name} must be a whole number, at least {smallest}.")
+    return int(value)
 
 
 def warn_noise(message: str) -> None:

@@ -37,7 +37,13 @@ from dpcov.mechanisms.blocks.clip_search import noisy_traces, shell_counts
 from dpcov.mechanisms.blocks.finished import noise_law
 from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT, even_variance, symmetric_noise
 from dpcov.mechanisms.stratified_fit import Cells, count_weight, fineness, shell_to_fit
-from dpcov.mechanisms.stratified_rules import SMALL_DIMENSION, Run, choose_runs, trace_weight
+from dpcov.mechanisms.stratified_rules import (
+    SMALL_DIMENSION,
+    Run,
+    choose_runs,
+    clear_shells,
+    trace_weight,
+)
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import sqrt_down
@@ -151,11 +157,16 @@ class Stratified(Mechanism[StratifiedCalibration]):
             traces = noisy_traces(shells, rounded_gaussian(trace_variance, len(shells), entropy))
         # Runs follow from noisy traces alone, so choosing them is free.
         step = len(shells) // problem.n_groups
+        by_group = [traces[first : first + step] for first in range(0, len(traces), step)]
+        clear = [clear_shells(each, sqrt(trace_variance)) for each in by_group]
+        # Of a group that does not show, rows are taken to be no longer than those of the others.
+        longest = min((shown[0] for shown in clear if shown), default=None)
         runs = [
-            Run(*(first + shell for shell in run))
-            for first in range(0, len(traces), step)
+            Run(*(place * step + shell for shell in run))
+            for place, (own, shown) in enumerate(zip(by_group, clear, strict=True))
             for run in choose_runs(
-                traces[first : first + step], variance, trace_variance, sought, fitted=edges.shell
+                *(own, variance, trace_variance, sought),
+                fitted=longest if edges.shell is None and not shown else edges.shell,
             )
         ]
         # Drawn in any case: its absence would tell that no run was drawn.

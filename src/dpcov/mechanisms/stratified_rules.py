@@ -68,12 +68,13 @@ def choose_runs(
 
     Noisy traces, each in its shell's units, and the noise variances of a matrix's diagonal entries
     and of the traces.  ``fitted`` is the shell at whose edge most rows begin, where that is known:
-    with few features all longer rows are shortened to it.
+    with few features, or if no shell shows, all longer rows are shortened to it.
     """
-    if fitted is not None and n_features <= FEW_FEATURES:
-        return [Run(0, fitted, len(traces) - 1)]
     trace_std = sqrt(trace_variance)
     clear = clear_shells(traces, trace_std)
+    most = FEW_FEATURES if clear else SMALL_DIMENSION
+    if fitted is not None and n_features <= most:
+        return [Run(0, fitted, len(traces) - 1)]
     if n_features <= FEW_FEATURES:
         return _few_features_runs(clear, len(traces))
     saturated = JOIN_ABOVE * n_features * sqrt(2.0 * n_features * diagonal_variance)

@@ -22,6 +22,7 @@ Center = Annotated[float, msgspec.Meta(ge=-2 * LARGEST_SCALE, le=2 * LARGEST_SCA
 INTERCEPT, OTHER = "(intercept)", "(other)"
 
 EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]
+TWO_VALUED = ("boolean", "category", "missing")
 
 
 def count_values(columns: Iterable["EncodedColumn"]) -> int:

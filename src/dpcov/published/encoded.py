@@ -287,10 +287,12 @@ class EncodedRelease(ReleaseRecord):
         if plain("missing", missing, MissingAs) == "pairwise" or self.presence is None:
             return found
         # Where noise alone ends, in units of the features' own spreads.
-        law, places = noise_of(self, None, indicators=True), self.presence.complete(found)
+        law = noise_of(self, None, indicators=True)
+        # Of spreads that noise alone may have made the edge would hide all other directions.
+        places = self.presence.complete(found, hidden_variance(found.mean, law))
         scales = np.diagonal(found.covariance)[places] ** -0.5
         edge = 0.0 if law is None else bulk_edge(law.on(places), scales)
-        return self.presence.at_random(found, edge)
+        return self.presence.at_random(found, places, edge)
 
     def _encoded_covariance(self, post: PostProcessing, missing: MissingAs) -> Array:
         """Over the values that are present, in encoded units, indicators included."""

@@ -20,6 +20,7 @@ from dpcov.published.estimate.entry_noise import (
     correlation_noise,
     deviation_noise,
     hidden_variance,
+    left_open,
     mean_noise,
     read_with,
 )
@@ -134,7 +135,10 @@ def _estimates(release: BaseRelease) -> Estimates:
     of_mean = None if mean_law is None else np.hypot(mean_noise(encoded, mean_law), pulled)
     of_deviation = None
     if law is not None:
-        of_deviation = np.hypot(deviation_noise(encoded, spreads, law), taken)
+        # Rows whose stratum is taken for noise add to variances, too.
+        kept = read_with(release.unit, release.statistics.post)
+        missed = deviations * left_open(release.unit, kept) / 2
+        of_deviation = np.hypot(deviation_noise(encoded, spreads, law), np.hypot(taken, missed))
     if of_mean is not None and of_deviation is not None:
         # The mean of yes or no tells its spread, and rare ones lose more than an average column.
         own, errors = _of_two_values(release.features, encoded, of_mean)

@@ -11,10 +11,13 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
+from dpcov.published.columns import TWO_VALUED
 from dpcov.published.estimate.entry_noise import inhabited
 from dpcov.published.estimate.levels import positive
 from dpcov.published.estimate.pooling import GroupMoments, Reading, pool_moments
 from dpcov.published.estimate.present import moment_of
+from dpcov.published.estimate.scaled_down import mean_error
+from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.manifest import Manifest, StatisticsRecord
@@ -84,15 +87,26 @@ def pool_groups(release: BaseRelease) -> PooledGroups:
     ]
     lower, upper = np.array([column.bounds for column in release.features]).T
     centers, units = _encoded(release)
-    given_back = np.array([release.group(name).half_ranges for name in release.group_names])
-    products = given_back[:, :, None] * given_back[:, None, :]
+    means = np.clip(centers + units * made.means, lower, upper)
+    factors, unsure = np.array(
+        [_given_back(release, name) for name in release.group_names]
+    ).swapaxes(0, 1)
+    spreads = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0)) * units * factors
+    # What scaling rows down took of means, and of deviations.
+    parts = np.hypot(1 - factors**-2, unsure * factors**-2)
+    taken = release.statistics.lost, parts, np.exp(unsure**2 / 2), groups.counts[:, None]
+    mean_std = np.hypot(units * np.sqrt(made.mean_variances), mean_error(*taken) * spreads)
+    scales = units * factors * _of_two_values(release, means, spreads)
+    products = scales[:, :, None] * scales[:, None, :]
+    found = np.array(covariances) * products
+    doubt = found * (unsure[:, :, None] + unsure[:, None, :]) / 2
     return PooledGroups(
         names=release.group_names,
         counts=groups.counts,
-        means=np.clip(centers + units * made.means, lower, upper),
-        mean_std=units * np.sqrt(made.mean_variances),
-        covariances=np.array(covariances) * products,
-        covariance_std=np.sqrt(made.covariance_variances) * products,
+        means=means,
+        mean_std=mean_std,
+        covariances=found,
+        covariance_std=np.hypot(np.sqrt(made.covariance_variances) * products, doubt),
         # In encoded units, in which variances compare.
         correlations=np.array([*map(correlation_of, covariances)]),
         correlation_std=np.array([*map(_relative_to, np.sqrt(made.by_correlations), covariances)]),
@@ -104,6 +118,30 @@ def _encoded(release: BaseRelease) -> tuple[Array, Array]:
     columns = [release.encoded_features[place] for place in release.shown]
     centers, units = np.array([(each.center, each.half_range) for each in columns]).T
     return centers, units
+
+
+def _given_back(release: BaseRelease, name: str) -> tuple[Array, Array]:
+    """What scaling down took of a group's deviations: factors, deviations of their squares, (p,).
+
+    Where nothing tells of a group, what tells of all rows; or what all columns lost on average.
+    """
+    factors, unsure = np.ones(len(release.shown)), np.zeros(len(release.shown))
+    are_numbers = np.array([column.kind == "numeric" for column in release.features])
+    unsure[are_numbers] = release.statistics.lost / (1 - release.statistics.lost)
+    for each in (release, release.group(name)):
+        if each.stretch is not None:
+            told = ~np.isnan(each.stretch.lost[each.shown])
+            factors[told] = each.stretch.factors[each.shown][told]
+            unsure[told] = SKEW * each.stretch.unsure[each.shown][told]
+    return factors, unsure
+
+
+def _of_two_values(release: BaseRelease, means: Array, spreads: Array) -> Array:
+    """What deviations, (G, p), of yes-or-no columns and levels are multiplied by: means tell."""
+    two = np.array([column.kind in TWO_VALUED for column in release.features])
+    lower, upper = np.array([column.bounds for column in release.features]).T
+    known = np.sqrt(np.maximum((upper - means) * (means - lower), 0.0))
+    return np.where(two & (spreads > 0), known / np.where(spreads > 0, spreads, 1.0), 1.0)
 
 
 def _places(release: BaseRelease) -> Places:

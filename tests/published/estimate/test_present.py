@@ -101,7 +101,7 @@ def test_what_is_missing_at_random_is_made_up_for():
     moment, columns = moments(schema, rows)
     presence = Presence.of(columns)
     pairwise = presence.moments(moment)
-    filled = presence.at_random(pairwise, 0.0)
+    filled = presence.at_random(pairwise, presence.complete(pairwise), 0.0)
     shown = [0, 2, 4]
     units = np.array([columns[place].half_range for place in shown])
     centers = np.array([columns[place].center for place in shown])

@@ -232,14 +232,6 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
             self._fit_release(Release(*state["release"]), state["facts"])
 
 
-def require_number(name: str, value: Any, smallest: float) -> float:
-    """Check a numeric parameter."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not smallest <= value < np.inf:
-        raise InputError(f"{name} must be a number, at least {smallest}.")
-    return float(value)
-
-
 def with_signs(vectors: Array) -> Array:
     """Make the largest entry of every row positive."""
     largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=1)[:, None], axis=1)

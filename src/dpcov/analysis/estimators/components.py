@@ -7,12 +7,18 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from dpcov.analysis.estimators.base import ReleaseEstimator, require_number, with_signs
+from dpcov.analysis.estimators.base import ReleaseEstimator, with_signs
 from dpcov.analysis.estimators.biplot import draw_loadings
 from dpcov.analysis.features import Columns, find_features
 from dpcov.analysis.intervals.eigenvalues import Scaling
 from dpcov.analysis.intervals.inference import eigenvalue_intervals
-from dpcov.analysis.problems import InputError, require_one_of, warn_noise
+from dpcov.analysis.problems import (
+    InputError,
+    require_count,
+    require_number,
+    require_one_of,
+    warn_noise,
+)
 from dpcov.analysis.reading import Reading
 from dpcov.errors import NumericError
 from dpcov.markup import Child, listing
@@ -177,10 +183,11 @@ class PrivatePCA(Projection):
         :meth:`plot_scree`.
         """
         self._require_fitted()
-        first, second = components
-        if not {first, second} <= set(range(1, self.n_components_ + 1)) or first == second:
+        kept = set(range(1, self.n_components_ + 1))
+        if len(components) != 2 or len(kept.intersection(components)) != 2:
             problem = f"Choose two different components from 1 to {self.n_components_}"
             raise InputError(f"{problem}; n_components says how many are kept.")
+        first, second = map(int, components)
         places = [first - 1, second - 1]
         spreads = np.sqrt(np.maximum(self.explained_variance_[places], 0.0))
         loadings = self.components_[places].T * spreads
@@ -218,7 +225,7 @@ class PrivateFactorAnalysis(Projection):
         self._factors(len(find_features(columns, self.features)))
 
     def _factors(self, p: int) -> int:
-        k = int(require_number("n_components", self.n_components, 1))
+        k = require_count("n_components", self.n_components, 1)
         if k > p:
             raise InputError(f"{k} factors cannot be told from {p} features.")
         return k

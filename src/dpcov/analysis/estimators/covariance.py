@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.covariance import EmpiricalCovariance, graphical_lasso, log_likelihood
 
-from dpcov.analysis.estimators.base import ReleaseEstimator, require_number
+from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.features import Columns
 from dpcov.analysis.intervals.inference import correlation_intervals, variance_intervals
-from dpcov.analysis.problems import UNKNOWN_PENALTY, UnknownNoiseError, warn_noise
+from dpcov.analysis.problems import UNKNOWN_PENALTY, UnknownNoiseError, require_number, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import NumericError
 from dpcov.published.estimate.entry_noise import clear_of_pairs, hidden_variance

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from dpcov.analysis.estimators import ridge_path
-from dpcov.analysis.estimators.base import ReleaseEstimator, require_number
+from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.estimators.fit_rows import Bounds, Roles, columns_of, table_of
 from dpcov.analysis.estimators.regression_summary import (
     NOTES,
@@ -33,7 +33,13 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.intervals.inference import coefficient_intervals
 from dpcov.analysis.intervals.table import IntervalTable
-from dpcov.analysis.problems import UNKNOWN_PENALTY, InputError, UnknownNoiseError, warn_noise
+from dpcov.analysis.problems import (
+    UNKNOWN_PENALTY,
+    InputError,
+    UnknownNoiseError,
+    require_number,
+    warn_noise,
+)
 from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
 from dpcov.published.columns import INTERCEPT

@@ -23,7 +23,7 @@ from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.table import Interval, IntervalTable
-from dpcov.analysis.problems import InputError, require_one_of
+from dpcov.analysis.problems import InputError, require_count, require_number, require_one_of
 from dpcov.analysis.reading import half_range_map
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
@@ -134,7 +134,9 @@ def eigenvalue_intervals(
     """
     law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
     require_one_of("scaling", scaling, Scaling)
-    if not 1 <= n_eigenvalues <= len(places):
+    draws = require_count("draws", draws, 2)
+    n_eigenvalues = require_count("n_eigenvalues", n_eigenvalues, 1)
+    if n_eigenvalues > len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
     normalized = scaling == "correlation"
     law = law.restored if normalized else law
@@ -188,8 +190,7 @@ def coefficient_intervals(
     if len(goals) != 1:
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
     chosen = predictors(columns, goals, features, weights_column(release))
-    if not alpha >= 0:
-        raise InputError("alpha must be at least 0.")
+    require_number("alpha", alpha, 0.0)
     law = moment_law(release, level, sampling, design_effect, missing, tails)
     references: tuple[str, ...] = ()
     if fit_intercept:

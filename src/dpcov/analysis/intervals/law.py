@@ -17,7 +17,7 @@ import numpy as np
 
 from dpcov.analysis.features import Places
 from dpcov.errors import ReleaseError
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import TWO_VALUED, EncodedColumn
 from dpcov.published.estimate.entry_noise import exceeded
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, eigh
@@ -25,8 +25,6 @@ from dpcov.published.linalg.symmetric import Array, eigh
 # What stands in for fourth moments: a law that fits a column's mean, variance and public bounds,
 # never with lighter tails than the normal law; or the worst law within the bounds.
 Tails = Literal["moments", "bounded"]
-
-TWO_VALUED = ("boolean", "category", "missing")
 
 # Share w of a column's variance that may come from values at its farther bound (measured).
 OUTLIERS = 0.05

@@ -7,14 +7,14 @@ simulated release in that way (docs/missing.md).
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import MomentLaw, Tails
-from dpcov.analysis.problems import InputError, UnknownNoiseError, require_one_of
+from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.estimate.present import MissingAs
@@ -90,9 +90,9 @@ def moment_law(
     tails: Tails = "moments",
 ) -> MomentLaw:
     """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
-    if isinstance(level, bool) or not 0.5 <= float(level) < 1:
+    if not is_number(level) or not 0.5 <= level < 1:
         raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
-    if design_effect is not None and not 0 < float(design_effect) < inf:
+    if design_effect is not None and not (is_number(design_effect) and design_effect > 0):
         raise InputError("design_effect must be a positive number, such as 1.7.")
     require_one_of("tails", tails, Tails)
     require_one_of("missing", missing, MissingAs)

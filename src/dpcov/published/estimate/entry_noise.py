@@ -240,6 +240,18 @@ def inhabited(unit: UnitEstimate, least: float = 0.0) -> UnitEstimate:
     )
 
 
+def left_open(unit: UnitEstimate, kept: UnitEstimate) -> float:
+    """Deviation of what strata that are not kept hold of all squared lengths, over what is kept.
+
+    Two of them reach to their noisy traces, if positive, and two standard deviations more.
+    """
+    dropped = [part for part in unit.parts if part not in kept.parts]
+    trace = sum(part.trace or 0.0 for part in dropped)
+    std = sqrt(sum(part.trace_variance or 0.0 for part in dropped))
+    held = sum(part.trace or 0.0 for part in kept.parts)
+    return (max(trace, 0.0) / 2 + std) / held if held > 0 else 0.0
+
+
 def _share_of(source: Source, i: int, whole: tuple[Part, ...], kept: tuple[Part, ...]) -> Source:
     total = sum(part.by_source[i] for part in whole)
     share = sum(part.by_source[i] for part in kept) / total if total else 0.0

@@ -139,21 +139,20 @@ class Presence:
         means = moment[1:] @ rows.T / shares
         return PresentMoments(shares, means, moment[1:, 1:] / shares - means * means.T)
 
-    def complete(self, found: PresentMoments) -> Places:
-        """Features with a spread that nearly all rows have, indicators apart."""
-        has = (np.diagonal(found.shares) >= NEARLY_ALL) & (np.diagonal(found.covariance) > 0)
+    def complete(self, found: PresentMoments, hidden: Array | float = 0.0) -> Places:
+        """Features of more variance than is ``hidden`` that nearly all rows have; no indicators."""
+        has = (np.diagonal(found.shares) >= NEARLY_ALL) & (np.diagonal(found.covariance) > hidden)
         return np.setdiff1d(np.flatnonzero(has), self.marks)
 
-    def at_random(self, found: PresentMoments, edge: float) -> PresentMoments:
+    def at_random(self, found: PresentMoments, complete: Places, edge: float) -> PresentMoments:
         """What the rows would have without missing values, if those are missing at random.
 
-        Features that nearly all rows have predict the others linearly; whether a value is missing
+        The ``complete`` features predict the others linearly; whether a value is missing
         may depend on those, whose law is normal (docs/missing.md).  Directions of them with less
         variance than ``edge``, relative to their own variances, are left out.  ``shares`` become
         those of as many rows without missing values as estimates are worth.
         """
         present, whole = np.diagonal(found.shares), found.covariance
-        complete = self.complete(found)
         rest = np.flatnonzero(present < NEARLY_ALL)
         if not len(complete) or not len(rest):
             return found
