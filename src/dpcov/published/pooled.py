@@ -14,9 +14,9 @@ from dpcov.published.base import BaseRelease
 from dpcov.published.columns import TWO_VALUED
 from dpcov.published.estimate.entry_noise import inhabited
 from dpcov.published.estimate.levels import positive
-from dpcov.published.estimate.pooling import GroupMoments, Reading, pool_moments
+from dpcov.published.estimate.pooling import GroupMoments, PooledMoments, Reading, pool_moments
 from dpcov.published.estimate.present import moment_of
-from dpcov.published.estimate.scaled_down import mean_error
+from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
 from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of
@@ -85,28 +85,31 @@ def pool_groups(release: BaseRelease) -> PooledGroups:
         _with_own(release.group(name), *found)
         for name, *found in zip(release.group_names, made.covariances, made.kept, strict=True)
     ]
+    return _in_original_units(release, groups, made, np.array(covariances))
+
+
+def _in_original_units(
+    release: BaseRelease, groups: GroupMoments, made: PooledMoments, covariances: Array
+) -> PooledGroups:
+    """Estimates and their errors with what scaling rows down took; ``covariances`` are encoded."""
     lower, upper = np.array([column.bounds for column in release.features]).T
     centers, units = _encoded(release)
+    given_back = np.array([_given_back(release, name) for name in release.group_names])
+    factors, unsure, parts, whole = given_back.swapaxes(0, 1)
     means = np.clip(centers + units * made.means, lower, upper)
-    factors, unsure = np.array(
-        [_given_back(release, name) for name in release.group_names]
-    ).swapaxes(0, 1)
     spreads = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0)) * units * factors
-    # What scaling rows down took of means, and of deviations.
-    parts = np.hypot(1 - factors**-2, unsure * factors**-2)
-    taken = release.statistics.lost, parts, np.exp(unsure**2 / 2), groups.counts[:, None]
-    mean_std = np.hypot(units * np.sqrt(made.mean_variances), mean_error(*taken) * spreads)
+    pulled = mean_error(release.statistics.lost, parts, whole, groups.counts[:, None])
     scales = units * factors * _of_two_values(release, means, spreads)
     products = scales[:, :, None] * scales[:, None, :]
-    found = np.array(covariances) * products
-    doubt = found * (unsure[:, :, None] + unsure[:, None, :]) / 2
+    found = covariances * products
+    doubts = found * (unsure[:, :, None] + unsure[:, None, :]) / 2
     return PooledGroups(
         names=release.group_names,
         counts=groups.counts,
         means=means,
-        mean_std=mean_std,
+        mean_std=np.hypot(units * np.sqrt(made.mean_variances), pulled * spreads),
         covariances=found,
-        covariance_std=np.hypot(np.sqrt(made.covariance_variances) * products, doubt),
+        covariance_std=np.hypot(np.sqrt(made.covariance_variances) * products, doubts),
         # In encoded units, in which variances compare.
         correlations=np.array([*map(correlation_of, covariances)]),
         correlation_std=np.array([*map(_relative_to, np.sqrt(made.by_correlations), covariances)]),
@@ -120,20 +123,25 @@ def _encoded(release: BaseRelease) -> tuple[Array, Array]:
     return centers, units
 
 
-def _given_back(release: BaseRelease, name: str) -> tuple[Array, Array]:
-    """What scaling down took of a group's deviations: factors, deviations of their squares, (p,).
+def _given_back(release: BaseRelease, name: str) -> Array:
+    """What scaling rows down took of a group's columns, (4, p).
 
-    Where nothing tells of a group, what tells of all rows; or what all columns lost on average.
+    Factors of deviations, deviations of their squares, lost parts of variances, and variances
+    before, over those that are read.  Where nothing tells of a group, what tells of all rows; or
+    what all columns lost on average.
     """
-    factors, unsure = np.ones(len(release.shown)), np.zeros(len(release.shown))
+    shown, lost = release.shown, min(release.statistics.lost, MOST_LOST)
     are_numbers = np.array([column.kind == "numeric" for column in release.features])
-    unsure[are_numbers] = release.statistics.lost / (1 - release.statistics.lost)
+    average = are_numbers * lost / (1 - lost)
+    parts, whole = release.lost_parts[shown], release.whole_variances[shown]
+    found = np.array([np.ones(len(shown)), average, parts, whole])
     for each in (release, release.group(name)):
         if each.stretch is not None:
-            told = ~np.isnan(each.stretch.lost[each.shown])
-            factors[told] = each.stretch.factors[each.shown][told]
-            unsure[told] = SKEW * each.stretch.unsure[each.shown][told]
-    return factors, unsure
+            told = ~np.isnan(each.stretch.lost[shown])
+            own = each.stretch.factors, SKEW * each.stretch.unsure
+            known = np.array([*own, each.lost_parts, each.whole_variances])[:, shown]
+            found[:, told] = known[:, told]
+    return found
 
 
 def _of_two_values(release: BaseRelease, means: Array, spreads: Array) -> Array:

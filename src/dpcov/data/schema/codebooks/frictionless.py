@@ -52,9 +52,10 @@ def _field(given: dict[str, Any]) -> Field:
         for each in values
         for text in texts_of([_value(each)])
     }
-    if kind == "boolean" and ("trueValues" in given or "falseValues" in given):
+    if kind == "boolean":
+        # Without words for true a release takes the usual ones, and refuses others.
         truths = texts_of([*given.get("trueValues", ()), *given.get("falseValues", ())])
-        levels = dict(zip(truths, truths, strict=True))
+        levels = dict(zip(truths, truths, strict=True)) if "trueValues" in given else {}
     written = given.get("format", "default")
     marks = {"decimal": given.get("decimalChar"), "thousands": given.get("groupChar")}
     return Field(
@@ -63,7 +64,7 @@ def _field(given: dict[str, Any]) -> Field:
         unit=words_of(given.get("unit")),
         lower=rules.get("minimum"),
         upper=rules.get("maximum"),
-        levels=levels if kind != "boolean" or "trueValues" in given else {},
+        levels=levels,
         missing_codes=texts_of(_value(code) for code in given.get("missingValues", ())),
         date_format="" if written in ("default", "any") else str(written),
         marks={name: mark for name, mark in marks.items() if mark is not None},
