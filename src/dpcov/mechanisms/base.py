@@ -131,11 +131,11 @@ class Mechanism(ABC, Generic[CalibrationT]):
         """Refuse relations, groups and kinds of budget that this mechanism has no proof for."""
         # Public numbers only: what is refused here costs nothing and reads nothing.
         subject = f"The {self.name} mechanism"
+        check_budget(budget)
         if problem.n_groups > 1 and isinstance(budget.promise, PureDP):
             raise BudgetError("Groups need a delta, or rho: no mechanism of pure epsilon has them.")
         if problem.n_groups > 1 and not self.takes_groups:
             raise UsageError(f"{subject} releases no groups; use stratified, or leave them out.")
-        check_budget(budget)
         if problem.neighbors not in self.relations:
             known = " or ".join(self.relations)
             raise BudgetError(f"{subject} has no guarantee under {problem.neighbors}; use {known}.")

@@ -155,20 +155,9 @@ class Stratified(Mechanism[StratifiedCalibration]):
             variance, trace_variance = 2 * ceil(left / 2), ceil(left / weight)
             shells = _shells(moments, edges)
             traces = noisy_traces(shells, rounded_gaussian(trace_variance, len(shells), entropy))
-        # Runs follow from noisy traces alone, so choosing them is free.
         step = len(shells) // problem.n_groups
         by_group = [traces[first : first + step] for first in range(0, len(traces), step)]
-        clear = [clear_shells(each, sqrt(trace_variance)) for each in by_group]
-        # Of a group that does not show, rows are taken to be no longer than those of the others.
-        longest = min((shown[0] for shown in clear if shown), default=None)
-        runs = [
-            Run(*(place * step + shell for shell in run))
-            for place, (own, shown) in enumerate(zip(by_group, clear, strict=True))
-            for run in choose_runs(
-                *(own, variance, trace_variance, sought),
-                fitted=longest if edges.shell is None and not shown else edges.shell,
-            )
-        ]
+        runs = _runs(by_group, variance, trace_variance, sought, edges.shell)
         # Drawn in any case: its absence would tell that no run was drawn.
         drawn, joint = [], int(rounded_gaussian(variance, 1, entropy)[0])
         for run in runs:
@@ -222,6 +211,30 @@ class Stratified(Mechanism[StratifiedCalibration]):
         place = edge % parts
         energy = Fraction(float(part_energies(parts)[place]))
         return _Edges(place=place, energy=energy, shell=edge // parts + (place > 0))
+
+
+def _runs(
+    by_group: Sequence[Sequence[int]],
+    variance: int,
+    trace_variance: int,
+    sought: int,
+    fitted: int | None,
+) -> list[Run]:
+    """Runs of all groups, whose shells stand one behind the other.
+
+    They follow from noisy traces alone, so choosing them is free.
+    """
+    clear = [clear_shells(traces, sqrt(trace_variance)) for traces in by_group]
+    # Of a group that does not show, rows are taken to be no longer than those of the others.
+    longest = min((shown[0] for shown in clear if shown), default=None)
+    return [
+        Run(*(place * len(traces) + shell for shell in run))
+        for place, (traces, shown) in enumerate(zip(by_group, clear, strict=True))
+        for run in choose_runs(
+            *(traces, variance, trace_variance, sought),
+            fitted=longest if fitted is None and not shown else fitted,
+        )
+    ]
 
 
 def _notes(edges: _Edges) -> tuple[str, ...]:
