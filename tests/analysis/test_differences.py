@@ -76,8 +76,16 @@ def test_wrong_questions_are_refused():
         difference_intervals(one, other, what="spectra")
     with pytest.raises(InputError, match="three releases"):
         trend_intervals({1.0: one, 2.0: other})
-    with pytest.raises(InputError, match="finite"):
-        trend_intervals({1.0: one, 2.0: other, float("inf"): year(3, 0.2)})
+    for unclear in (float("inf"), "2026"):
+        with pytest.raises(InputError, match="by time"):
+            trend_intervals({1.0: one, 2.0: other, unclear: year(3, 0.2)})
+    for ask in (dpcov.analysis.mean_intervals, dpcov.analysis.eigenvalue_intervals):
+        with pytest.raises(InputError, match="Give a release"):
+            ask(3)
+    with pytest.raises(InputError, match="Give a release"):
+        difference_intervals(one, 3)
+    with pytest.raises(InputError, match="Give a release"):
+        dpcov.analysis.coefficient_intervals(3, "a")
 
 
 def test_weights_are_no_feature_and_their_notes_are_kept():

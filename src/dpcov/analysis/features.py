@@ -30,6 +30,12 @@ Columns = Sequence[EncodedColumn]
 NEARLY_ALL = 0.9
 
 
+def require_release(release: Any) -> None:
+    """Refuse what is no release."""
+    if not isinstance(release, Release):
+        raise InputError("Give a release, as dpcov.load reads it from a file.")
+
+
 def require_intercept(release: Release) -> None:
     """Refuse a release whose means are not known, where they are needed."""
     if not release.has_intercept:

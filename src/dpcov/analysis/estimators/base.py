@@ -27,6 +27,7 @@ from dpcov.analysis.features import (
     feature_matrix,
     find_features,
     is_placeholder,
+    require_release,
     source_names,
     weights_column,
 )
@@ -87,8 +88,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_release(cls, release: Release, **parameters: Any) -> Self:
         """Make an estimator with ``parameters`` and read a release with it; free."""
-        if not isinstance(release, Release):
-            raise InputError("Give a release, as dpcov.load reads it from a file.")
+        require_release(release)
         return cls(**parameters)._fit_release(release, {})
 
     def fit(self, X: Any, y: Any = None) -> Self:

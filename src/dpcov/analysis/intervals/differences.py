@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpcov.analysis.features import weights_column
+from dpcov.analysis.features import require_release, weights_column
 from dpcov.analysis.intervals.inference import (
     Names,
     correlation_intervals,
@@ -19,7 +19,7 @@ from dpcov.analysis.intervals.inference import (
     variance_intervals,
 )
 from dpcov.analysis.intervals.table import Interval, IntervalTable
-from dpcov.analysis.problems import InputError, require_one_of
+from dpcov.analysis.problems import InputError, is_number, require_one_of
 from dpcov.published.release import Release
 
 Quantity = Literal["means", "variances", "correlations"]
@@ -71,11 +71,11 @@ def trend_intervals(
     features, what, level, sampling
         As in :func:`difference_intervals`.
     """
+    if not isinstance(releases, Mapping) or not all(map(is_number, releases)):
+        raise InputError("Give releases by time, such as {2024: one, 2025: two, 2026: three}.")
     if len(releases) < 3:
         raise InputError("A trend needs three releases or more; use difference_intervals for two.")
     times = np.array(sorted(releases), dtype=np.float64)
-    if not np.isfinite(times).all():
-        raise InputError("Times must be finite numbers, such as years.")
     tables = _tables([releases[time] for time in sorted(releases)], features, what, level, sampling)
     errors = np.array([table.std_error for table in tables])
     slopes = [_slope(times, own) for own in errors.T]
@@ -96,6 +96,8 @@ def _tables(
     releases: Sequence[Release], features: Names, what: Quantity, level: float, sampling: bool
 ) -> list[IntervalTable]:
     require_one_of("what", what, Quantity)
+    for release in releases:
+        require_release(release)
     if len({release.fingerprint for release in releases}) < len(releases):
         raise InputError("A release is among them twice. Compare releases of different people.")
     names = [release.feature_names for release in releases]

@@ -14,6 +14,7 @@ from dpcov.analysis.features import (
     find_features,
     predictors,
     require_intercept,
+    require_release,
     weights_column,
     without_references,
 )
@@ -185,6 +186,7 @@ def coefficient_intervals(
         ``"moments"``: errors whose variance may grow a little with the features.  ``"bounded"``:
         the worst that the bounds allow.  Others, and the errors, as in :func:`mean_intervals`.
     """
+    require_release(release)
     columns = release.restored_features
     goals = find_features(columns, target)
     if len(goals) != 1:

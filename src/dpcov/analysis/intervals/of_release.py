@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.analysis.features import Places
+from dpcov.analysis.features import Places, require_release
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.published.design import design_of
@@ -90,6 +90,7 @@ def moment_law(
     tails: Tails = "moments",
 ) -> MomentLaw:
     """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
+    require_release(release)
     if not is_number(level) or not 0.5 <= level < 1:
         raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
     if design_effect is not None and not (is_number(design_effect) and design_effect > 0):
