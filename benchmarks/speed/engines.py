@@ -25,10 +25,9 @@ import distributed
 import numpy as np
 import psutil
 from pyspark.sql import SparkSession
-from rich.console import Console
-from rich.table import Table
 
 import dpcov
+from benchmarks.measured import table
 from benchmarks.speed.files import schema_of, write_table
 from dpcov.data.gather import table_moments
 from dpcov.data.moments import Moments, MomentsSpec
@@ -153,29 +152,15 @@ def main() -> None:
         measure(small, 1)
         times = measure(large, arguments.rounds)
         costs = seconds_per_partition(session, arguments.features)
-    report(
-        times,
-        costs,
-        f"{arguments.rows:,} x {arguments.features} Parquet rows, results equal to the bit",
-    )
-
-
-def report(times: dict[str, tuple[float, float]], costs: dict[str, float], title: str) -> None:
-    """Print seconds and their ratios to the local engine's."""
-    table = Table(
-        "engine", "seconds", "CPU s", "seconds / local", "CPU s / local", "target", title=title
-    )
+    print(f"{arguments.rows:,} x {arguments.features} Parquet rows, results equal to the bit\n")
+    lines = [["engine", "seconds", "CPU s", "seconds / local", "CPU s / local", "target"]]
     base = next(iter(times.values()))
     for what, (wall, cpu) in times.items():
-        target = TARGETS.get(what.partition(",")[0])
-        ratios = (f"{wall / base[0]:.2f}", f"{cpu / base[1]:.2f}")
-        table.add_row(
-            what, f"{wall:.2f}", f"{cpu:.2f}", *ratios, "" if target is None else f"{target}"
-        )
-    console = Console()
-    console.print(table)
+        cells = (f"{each:.2f}" for each in (wall, cpu, wall / base[0], cpu / base[1]))
+        lines.append([what, *cells, str(TARGETS.get(what.partition(",")[0], ""))])
+    print(table(lines), end="\n\n")
     for name, seconds in costs.items():
-        console.print(f"{name}: {1000 * seconds:.1f} ms for one more partition")
+        print(f"{name}: {1000 * seconds:.1f} ms for one more partition")
 
 
 if __name__ == "__main__":

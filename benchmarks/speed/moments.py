@@ -6,9 +6,8 @@ python -m benchmarks.speed.moments
 from collections.abc import Callable
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.measured import table
 from benchmarks.speed.timing import interleaved
 from dpcov.data.moments import Moments, MomentsSpec, quantize
 
@@ -46,26 +45,12 @@ def measure(n_rows: int, n_features: int) -> list[tuple[int, float, float]]:
 
 def main() -> None:
     """Print the table."""
-    table = Table(
-        "rows",
-        "features",
-        "strata",
-        "seconds",
-        "x numpy",
-        "target",
-        title="Exact moments / numpy X.T @ X",
-    )
-    for shape in SHAPES:
-        for strata, seconds, ratio in measure(*shape):
-            table.add_row(
-                f"{shape[0]:,}",
-                str(shape[1]),
-                str(strata),
-                f"{seconds:.3f}",
-                f"{ratio:.2f}",
-                f"{LIMITS[strata]}",
-            )
-    Console().print(table)
+    lines = [["rows", "features", "strata", "seconds", "x numpy", "target"]]
+    for n_rows, n_features in SHAPES:
+        for strata, seconds, ratio in measure(n_rows, n_features):
+            size = f"{n_rows:,}", str(n_features), str(strata)
+            lines.append([*size, f"{seconds:.3f}", f"{ratio:.2f}", str(LIMITS[strata])])
+    print(table(lines))
 
 
 if __name__ == "__main__":

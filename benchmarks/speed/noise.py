@@ -4,11 +4,11 @@ Run: ``python -m benchmarks.speed.noise``.
 """
 
 import os
-import time
 from fractions import Fraction
 
 import numpy as np
 
+from benchmarks.speed.timing import interleaved
 from dpcov.noise.entropy import SystemEntropy
 from dpcov.noise.lattice import discrete_laplace, rounded_gaussian
 
@@ -17,15 +17,10 @@ OURS_SIZE = 1 << 21
 THEIRS_SIZE = 1 << 14
 
 
-def rate(draw, size, repeats=3):
-    """Return the best number of draws per second among some repeats."""
+def rate(draw, size):
+    """Return the best number of draws per second of three repeats."""
     draw(16)
-    best = 0.0
-    for _ in range(repeats):
-        start = time.perf_counter()
-        draw(size)
-        best = max(best, size / (time.perf_counter() - start))
-    return best
+    return size / interleaved(lambda: draw(size), rounds=3)[0]
 
 
 def opendp_sampler(name, std):

@@ -13,10 +13,9 @@ import threading
 import time
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from threadpoolctl import threadpool_limits
 
+from benchmarks.measured import table
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.data.engines import BallEncoding, MomentsTask, local
 from dpcov.data.moments import Moments, MomentsSpec
@@ -102,24 +101,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args().rounds
-    console = Console()
     rows, columns = by_rows(rounds), by_columns(rounds)
-    table = Table(
-        "size", "CPU s", title=f"Rows (d = {ROW_FEATURES}) and columns (n = {COLUMN_ROWS:,})"
-    )
-    for n, seconds in zip(ROWS, rows, strict=True):
-        table.add_row(f"n = {n:,}", f"{seconds:.3f}")
-    for d, seconds in zip(COLUMNS, columns, strict=True):
-        table.add_row(f"d = {d:,}", f"{seconds:.3f}")
-    console.print(table)
-    console.print(f"exponent of rows {exponent(ROWS, rows):.3f} (target {EXPONENT_OF_ROWS})")
-    console.print(
-        f"exponent of columns {exponent(COLUMNS, columns):.3f} (target at most "
-        f"{EXPONENT_OF_COLUMNS})"
-    )
+    lines = [[f"size (d = {ROW_FEATURES}, n = {COLUMN_ROWS:,} unless said)", "CPU s"]]
+    for letter, sizes, taken in (("n", ROWS, rows), ("d", COLUMNS, columns)):
+        for size, seconds in zip(sizes, taken, strict=True):
+            lines.append([f"{letter} = {size:,}", f"{seconds:.3f}"])
+    print(table(lines), end="\n\n")
+    print(f"exponent of rows {exponent(ROWS, rows):.3f} (target {EXPONENT_OF_ROWS})")
+    slope = exponent(COLUMNS, columns)
+    print(f"exponent of columns {slope:.3f} (target at most {EXPONENT_OF_COLUMNS})")
     for shells in (1, 12):
         clock, cpu = second_thread(rounds, shells)
-        console.print(
+        print(
             f"second thread, {THREAD_SHAPE[0]:,} x {THREAD_SHAPE[1]}, {shells} shells: "
             f"{clock:.2f} by the clock, "
             f"{cpu:.2f} by CPU seconds of the busiest thread (target {SECOND_THREAD})"

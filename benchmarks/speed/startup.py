@@ -6,9 +6,7 @@ python -m benchmarks.speed.startup
 import subprocess
 import sys
 
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.measured import table
 from benchmarks.speed.timing import interleaved
 
 
@@ -24,10 +22,10 @@ def main() -> None:
         lambda: run("-c", "import numpy, dpcov"),
         lambda: run("-m", "dpcov", "--help"),
     )
-    table = Table("what", "seconds", "target", title="Start-up")
-    table.add_row("import dpcov, over import numpy", f"{ours - numpy:.3f}", "0.3")
-    table.add_row("dpcov --help", f"{usage:.3f}", "0.6")
-    Console().print(table)
+    lines = [["what", "seconds", "target"]]
+    lines.append(["import dpcov, over import numpy", f"{ours - numpy:.3f}", "0.3"])
+    lines.append(["dpcov --help", f"{usage:.3f}", "0.6"])
+    print(table(lines))
 
 
 if __name__ == "__main__":

@@ -12,10 +12,9 @@ import argparse
 import resource
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import dpcov
+from benchmarks.measured import table
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.published.release import Release
 
@@ -60,19 +59,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--shells", type=int, nargs="+", default=[1, 2, 4, 9, 12])
     chosen = parser.parse_args(arguments)
-    title = f"{chosen.rows:,} x {chosen.features}: gaussian and stratified"
-    table = Table(
-        "shells", "matrices", "s", "s", "ratio", "CPU s", "CPU s", "ratio", "target", title=title
-    )
+    lines = [["shells", "matrices", "s", "s", "ratio", "CPU s", "CPU s", "ratio", "target"]]
     for shells in chosen.shells:
         matrices, ((plain, plain_cpu), (ours, ours_cpu)) = measure(
             chosen.rows, chosen.features, shells, chosen.rounds
         )
         numbers = (plain, ours, ours / plain, plain_cpu, ours_cpu, ours_cpu / plain_cpu)
-        table.add_row(
-            f"{shells}", f"{matrices}", *(f"{number:.2f}" for number in numbers), f"{LIMIT}"
-        )
-    Console().print(table)
+        cells = (f"{number:.2f}" for number in numbers)
+        lines.append([f"{shells}", f"{matrices}", *cells, f"{LIMIT}"])
+    print(f"{chosen.rows:,} x {chosen.features}: gaussian and stratified\n\n{table(lines)}\n")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
         f"largest memory {peak:.2f} GiB, the table of {chosen.rows * chosen.features / 2**27:.2f} "

@@ -10,14 +10,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 import dpcov
+from benchmarks.speed.timing import interleaved_cpu
 from dpcov.analysis import PrivatePCA
 from dpcov.noise.eigenvectors import sample_eigenvectors
 
@@ -62,22 +63,18 @@ class Load:
 def under_load(actions: Actions, rounds: int) -> dict[str, Array]:
     """Best seconds and processor seconds of each action, quiet and under load, (2, 2); they take
     turns."""
-    best, load = {name: np.full((2, 2), np.inf) for name in actions}, Load()
+    load = Load()
+
+    def loaded(action: Callable[[], object]) -> None:
+        with load.running():
+            action()
+
+    turns = [turn for action in actions.values() for turn in (action, partial(loaded, action))]
     try:
-        for _ in range(rounds):
-            for name, action in actions.items():
-                quiet = _seconds(action)
-                with load.running():
-                    best[name] = np.minimum(best[name], [quiet, _seconds(action)])
+        best = np.reshape(interleaved_cpu(*turns, rounds=rounds), (-1, 2, 2))
     finally:
         load.end()
-    return best
-
-
-def _seconds(action: Callable[[], object]) -> tuple[float, float]:
-    started, worked = time.perf_counter(), time.process_time()
-    action()
-    return time.perf_counter() - started, time.process_time() - worked
+    return dict(zip(actions, best, strict=True))
 
 
 def actions_of(n_features: int) -> Actions:

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import dpcov
+from benchmarks.measured import table
 from benchmarks.speed.scaling import rows_of
 
 UNITS: dict[str, Callable[[int, int], float]] = {
@@ -78,26 +77,17 @@ def main() -> None:
     measure(100, 50)  # what is imported and made once
     times = {d: measure(n, d) for d in arguments.features}
     model = fitted(n, times)
-    table = Table("d", *UNITS, title=f"CPU seconds of a release of {n:,} rows, and by the model")
-    for d, spent in times.items():
-        table.add_row(
-            f"{d:,}",
-            *(f"{spent[step]:.3g} ({model[step] * UNITS[step](n, d):.3g})" for step in UNITS),
-        )
     wide = arguments.predict
     found = measure(n, wide, estimate=False) if arguments.check else {}
-    predicted = {step: f"({model[step] * unit(n, wide):.3g})" for step, unit in UNITS.items()}
-    shown = (
-        f"{found[step]:.3g} {text}" if step in found else text for step, text in predicted.items()
-    )
-    table.add_row(f"{wide:,}", *shown)
-    console = Console()
-    console.print(table)
+    lines = [["d", *UNITS]]
+    for d, spent in (*times.items(), (wide, found)):
+        predicted = (f"({model[step] * unit(n, d):.3g})" for step, unit in UNITS.items())
+        seconds = (f"{spent[step]:.3g} " if step in spent else "" for step in UNITS)
+        lines.append([f"{d:,}", *map("".join, zip(seconds, predicted, strict=True))])
+    print(f"CPU seconds of a release of {n:,} rows, and by the model\n\n{table(lines)}\n")
     units = {"moments": "n d^2", "noise": "d^2", "file": "d^2", "estimate": "d^3"}
-    console.print("; ".join(f"{step} {model[step]:.2e} s per {units[step]}" for step in UNITS))
-    console.print(
-        f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB"
-    )
+    print("; ".join(f"{step} {model[step]:.2e} s per {units[step]}" for step in UNITS))
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB")
 
 
 if __name__ == "__main__":
