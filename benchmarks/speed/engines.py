@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import dask
+import dask.array
 import dask.dataframe
 import distributed
 import numpy as np
@@ -107,7 +107,7 @@ def measure(
 def seconds_per_partition(session: SparkSession, n_features: int) -> dict[str, float]:
     """What a partition of one row costs each engine."""
     X = np.zeros((ONE_ROW_PARTITIONS, n_features))
-    parts = [dask.delayed(X[index : index + 1]) for index in range(ONE_ROW_PARTITIONS)]
+    parts = dask.array.from_array(X, chunks=(1, n_features))
     rows = session.sparkContext.parallelize(X.tolist(), ONE_ROW_PARTITIONS)
     frame = session.createDataFrame(
         rows, ", ".join(f"x{index} double" for index in range(n_features))
