@@ -13,17 +13,15 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-import dpcov
 from benchmarks.data import MissingTable, data_directory
-from benchmarks.tutorials import exact_ridge, names_of, need_adult
-from dpcov import Budget, SeededEntropy
+from benchmarks.tutorials import exact_ridge, names_of, need_adult, seeded
+from dpcov import Budget
 from dpcov.analysis import NoiseWarning, PrivateLDA, PrivatePCA, PrivateRidge
 from dpcov.mechanisms.auto import AUTO
 from dpcov.pipeline.plan.predict import Assumption, predict
@@ -47,7 +45,7 @@ STYLE = {
 def heat_map(directory: Path) -> Figure:
     """Correlations of ten measurements of 569 biopsies, beside those of the rows."""
     page = names_of("breast-cancer.md")
-    made = _release(page["biopsies"], page["schema"], Budget(epsilon=4, delta="1e-5"))
+    made = seeded(page["biopsies"], page["schema"], Budget(epsilon=4, delta="1e-5"), SEED)
     figure = Figure(figsize=(7, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     short = [name.removeprefix("mean ") for name in made.feature_names]
@@ -72,7 +70,7 @@ def scree(directory: Path) -> Figure:
     page = names_of("breast-cancer.md")
     figure = Figure(figsize=(6, 3.4), layout="constrained")
     axes = figure.subplots()
-    made = _release(page["biopsies"], page["schema"], Budget(epsilon=4, delta="1e-5"))
+    made = seeded(page["biopsies"], page["schema"], Budget(epsilon=4, delta="1e-5"), SEED)
     pca = PrivatePCA.from_release(made, scaling="encoded", n_components="noise")
     places = np.arange(1, len(pca.scree_) + 1)
     axes.plot(
@@ -102,7 +100,7 @@ def coefficient_path(directory: Path) -> Figure:
     """Ridge coefficients of income on Adult over the penalty at epsilon 0.1, and the penalty chosen
     without data."""
     page = names_of("adult.md", data=need_adult(directory))
-    made = _release(page["learn"], page["schema"], Budget(epsilon="0.1", delta="1e-6"))
+    made = seeded(page["learn"], page["schema"], Budget(epsilon="0.1", delta="1e-6"), SEED)
     ridge = PrivateRidge.from_release(made, target="income=>50K")
     names = list(ridge.get_encoded_names())
     spread = page["encoded"](page["learn"])[names].std().to_numpy()
@@ -134,7 +132,7 @@ def intervals(directory: Path) -> Figure:
     """Coefficients of income on Adult with 95 % intervals that count the noise, and with naive
     ones."""
     page = names_of("adult.md", data=need_adult(directory))
-    made = _release(page["learn"], page["schema"], Budget(epsilon=1, delta="1e-6"))
+    made = seeded(page["learn"], page["schema"], Budget(epsilon=1, delta="1e-6"), SEED)
     ridge = PrivateRidge.from_release(made, target="income=>50K")
     table, exact = ridge.conf_int(), exact_ridge(page, ridge, "income=>50K")
     names = list(ridge.get_encoded_names())
@@ -167,7 +165,7 @@ def intervals(directory: Path) -> Figure:
 def lda_confusion(directory: Path) -> Figure:
     """Which digits are taken for which, at epsilon 2 and without privacy."""
     page = names_of("digits.md")
-    made = _release(page["learn"], page["schema"], Budget(epsilon=2, delta="1e-5"), by="digit")
+    made = seeded(page["learn"], page["schema"], Budget(epsilon=2, delta="1e-5"), SEED, by="digit")
     test, names = page["test"], page["names"]
     figure = Figure(figsize=(7, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
@@ -250,10 +248,6 @@ def saved(figure: Figure) -> bytes:
     image = re.sub(rb"<metadata>.*?</metadata>\s*", b"", buffer.getvalue(), flags=re.DOTALL)
     # A hundredth of a point is finer than any screen; texts between tags stay as they are.
     return re.sub(rb">[^<]*<|(\d\.\d\d)\d+", lambda found: found[1] or found[0], image)
-
-
-def _release(table: Any, schema: dpcov.Schema, budget: Budget, **more: Any) -> dpcov.Release:
-    return dpcov.release(table, schema=schema, budget=budget, entropy=SeededEntropy(SEED), **more)
 
 
 def main() -> None:

@@ -81,7 +81,7 @@ def adult(directory: Path, repetitions: int) -> list[str]:
     ]
     for epsilon in ADULT_EPSILONS:
         budget = Budget(epsilon=epsilon, delta="1e-6")
-        made = [_seeded(learn, page["schema"], budget, seed) for seed in range(repetitions)]
+        made = [seeded(learn, page["schema"], budget, seed) for seed in range(repetitions)]
         for target in ("income=>50K", "hours-per-week", "education-num"):
             features = [name for name in rows.columns if name != target]
             exact = page["LinearRegression"]().fit(rows[features], rows[target])
@@ -125,7 +125,7 @@ def adult_intervals(directory: Path, repetitions: int) -> list[str]:
     for epsilon in ADULT_EPSILONS:
         found = []
         for seed in range(repetitions):
-            made = _seeded(
+            made = seeded(
                 page["learn"], page["schema"], Budget(epsilon=epsilon, delta="1e-6"), seed
             )
             model = PrivateRidge.from_release(made, target="income=>50K")
@@ -157,7 +157,7 @@ def digits(directory: Path, repetitions: int) -> list[str]:
 
 def digit_accuracy(page: dict[str, Any], budget: Budget, seed: int) -> float:
     """Accuracy of one seeded release of the page's digits."""
-    made = _seeded(page["learn"], page["schema"], budget, seed, by="digit")
+    made = seeded(page["learn"], page["schema"], budget, seed, by="digit")
     test = page["test"]
     return float(PrivateLDA.from_release(made).score(test[page["names"]], test["digit"]))
 
@@ -203,7 +203,7 @@ def breast_cancer(directory: Path, repetitions: int) -> list[str]:
         budget = Budget(epsilon=epsilon, delta="1e-5")
         fits = []
         for seed in range(repetitions):
-            made = _seeded(page["biopsies"], page["schema"], budget, seed)
+            made = seeded(page["biopsies"], page["schema"], budget, seed)
             fits.append(PrivatePCA.from_release(made, n_components=2, scaling="encoded"))
         scree = np.mean([fit.scree_[:3] for fit in fits], axis=0)
         cosines = np.mean(
@@ -217,9 +217,10 @@ def breast_cancer(directory: Path, repetitions: int) -> list[str]:
     return [*lines, f"| without privacy | | {', '.join(f'{v:.3f}' for v in values[:3])} | | | |"]
 
 
-def _seeded(
+def seeded(
     table: Any, schema: dpcov.Schema, budget: Budget, seed: int, **more: Any
 ) -> dpcov.Release:
+    """A release with random numbers that are the same at every run."""
     return dpcov.release(table, schema=schema, budget=budget, entropy=SeededEntropy(seed), **more)
 
 

@@ -12,7 +12,7 @@ those in which something shows, on exact counts of levels alone and with noise o
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from itertools import combinations
 from unittest import mock
 
@@ -59,35 +59,13 @@ def made(kind: str, seed: int) -> Table:
     return Table(f"{kind}-{seed}", frame, {"x": (0.0, 200.0)}, "x", (), labels)
 
 
-Patch = Callable[[ExitStack], None]
-
-
-def _unchanged(stack: ExitStack) -> None:
-    pass
-
-
-def _alike(stack: ExitStack) -> None:
-    stack.enter_context(mock.patch.object(encoded, "has_blocks", lambda columns: False))
-
-
-def _all_mapped(stack: ExitStack) -> None:
-    stack.enter_context(mock.patch.object(whitening, "_BETTER", np.inf))
-
-
-def _not_added_up(stack: ExitStack) -> None:
-    stack.enter_context(mock.patch.object(levels, "_adds_up", lambda *facts: False))
-
-
-def _not_within_counts(stack: ExitStack) -> None:
-    stack.enter_context(mock.patch.object(levels, "within_counts", lambda found, *facts: found))
-
-
-WAYS: dict[str, Patch] = {
-    "as released": _unchanged,
-    "blocks not shrunk": _alike,
-    "levels in the map": _all_mapped,
-    "not added up": _not_added_up,
-    "no limits of counts": _not_within_counts,
+_replaced = mock.patch.object
+WAYS: dict[str, AbstractContextManager[object]] = {
+    "as released": nullcontext(),
+    "blocks not shrunk": _replaced(encoded, "has_blocks", lambda columns: False),
+    "levels in the map": _replaced(whitening, "_BETTER", np.inf),
+    "not added up": _replaced(levels, "_adds_up", lambda *facts: False),
+    "no limits of counts": _replaced(levels, "within_counts", lambda found, *facts: found),
 }
 
 
@@ -95,9 +73,8 @@ def errors(table: Table, epsilon: float, repetitions: int) -> dict[str, float]:
     """Mean error of a correlation in every way, and that of zeros."""
     truth = Correlations(table)
     found = {"nothing": truth.errors(np.eye(len(truth.values)))["rms"]}
-    for name, patch in WAYS.items():
-        with ExitStack() as stack:
-            patch(stack)
+    for name, way in WAYS.items():
+        with way:
             each = []
             for seed in range(repetitions):
                 release = table.release(epsilon, seed, neighbors="add-remove-one")

@@ -49,21 +49,16 @@ class Score:
     covered: float
 
 
-@dataclass(frozen=True, eq=False)
 class Correlations:
     """Correlations of a table, against which estimates are held."""
 
-    table: Table
-
-    def __post_init__(self) -> None:
-        values = self.table.encoded.corr().to_numpy()
+    def __init__(self, table: Table) -> None:
+        self.values = values = table.encoded.corr().to_numpy()
         first, second = np.triu_indices(len(values), 1)
-        sources = np.array(self.table.sources)
+        sources = np.array(table.sources)
         # Pairs of levels of one column exclude each other, which nobody needs to be told.
-        apart = (sources[first] != sources[second]) & np.isfinite(values[first, second])
-        facts = {"values": values, "apart": apart, "pairs": (first[apart], second[apart])}
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
+        self.apart = (sources[first] != sources[second]) & np.isfinite(values[first, second])
+        self.pairs = first[self.apart], second[self.apart]
 
     def errors(self, estimate: Array) -> dict[str, float]:
         """How far an estimate is off; an undefined correlation counts as zero."""
@@ -76,27 +71,17 @@ class Correlations:
         }
 
 
-@dataclass(frozen=True, eq=False)
 class Truth:
     """What the table says, computed once."""
 
-    table: Table
-
-    def __post_init__(self) -> None:
-        frame = self.table.encoded
-        features = self.table.features
-        correlations = Correlations(self.table)
-        values, root = np.linalg.eigh(correlations.values)
+    def __init__(self, table: Table) -> None:
+        self.table, self.features, self.correlations = table, table.features, Correlations(table)
+        frame = table.encoded
+        values, root = np.linalg.eigh(self.correlations.values)
         kept = values > 1e-8 * values[-1]
-        facts = {
-            "correlations": correlations,
-            "whitening": (root[:, kept] / np.sqrt(values[kept])).T / frame.std(ddof=0).to_numpy(),
-            "features": features,
-        }
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
-        numbers = None if self.table.categories else self._least_squares(frame[features])
-        object.__setattr__(self, "coefficients", numbers)
+        self.whitening = (root[:, kept] / np.sqrt(values[kept])).T / frame.std(ddof=0).to_numpy()
+        numbers = not table.categories
+        self.coefficients = self._least_squares(frame[self.features]) if numbers else None
 
     def _least_squares(self, features: pd.DataFrame) -> tuple[Array, Array]:
         x = np.column_stack([np.ones(len(features)), features])
@@ -115,26 +100,25 @@ class Truth:
         except ReleaseError:
             covariance = np.zeros((len(self.whitening), len(self.whitening)))
         d = len(covariance)
-        terms = {"target": self.table.target, "features": self.features}
-        model = PrivateRidge.from_release(release, **terms)
         wrong = np.full(1, np.nan)
         if self.coefficients is not None:
             truth, standard_error = self.coefficients
-            wrong = (model.coef_ - truth) / standard_error
+            wrong = (self._model(release).coef_ - truth) / standard_error
         found, inside, finite, width = self._intervals(release)
+        other, rows = held_out
+        predicted = self._model(other).predict(rows[self.features])
         return Score(
             **self.correlations.errors(release.correlation_matrix()),
             whitened=float(np.linalg.norm(covariance - np.eye(d)) / np.sqrt(d)),
             coefficient=float(np.sqrt(np.mean(wrong**2))),
-            r2=self._r2(*held_out),
+            r2=r2(rows[self.table.target].to_numpy(), predicted),
             finite=finite,
             width=width,
             covered=inside / found,
         )
 
-    def _r2(self, release: Release, rows: pd.DataFrame) -> float:
-        model = PrivateRidge.from_release(release, target=self.table.target, features=self.features)
-        return r2(rows[self.table.target].to_numpy(), model.predict(rows[self.features]))
+    def _model(self, release: Release) -> PrivateRidge:
+        return PrivateRidge.from_release(release, target=self.table.target, features=self.features)
 
     def _intervals(self, release: Release) -> tuple[int, int, float, float]:
         lines, truth = correlation_intervals(release, sampling=False), self.correlations

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.papers.published import published_adaptive
 from benchmarks.papers.ridge import ridge_weights
 from benchmarks.papers.tables import Data
-from dpcov import Budget, SeededEntropy
+from dpcov import Budget
 from dpcov.noise.continuous import exponentials, normals
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.nuclear import nuclear_noise
@@ -92,9 +92,3 @@ BASELINES: dict[str, Callable[..., Array]] = {
     "output perturbation": output_perturbation,
 }
 """Called with (data, budget, entropy, **options)."""
-
-
-def run_baseline(
-    name: str, data: Data, budget: Budget, seed: int, options: dict[str, float]
-) -> Array:
-    return BASELINES[name](data, budget, SeededEntropy(seed), **options)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.papers import extras
-from benchmarks.papers.baselines import BASELINES, run_baseline
+from benchmarks.papers.baselines import BASELINES
 from benchmarks.papers.draws import draw
 from benchmarks.papers.figure import Contender
 from benchmarks.papers.sources import fingerprint
@@ -56,10 +56,7 @@ def version(contender: Contender) -> str:
 def estimate(contender: Contender, data: Data, budget: Budget, seed: int) -> Array:
     """Run a contender once; raises a dpcov error where it cannot honor the budget."""
     options: dict[str, Any] = dict(contender.options)
-    if contender.mechanism in BASELINES:
-        return run_baseline(contender.mechanism, data, budget, seed, options)
-    if contender.mechanism in extras.METHODS:
-        return extras.run_method(contender.mechanism, data, budget, seed, options)
-    return draw(
-        contender.mechanism, options, data, budget, SeededEntropy(seed), post=contender.post
-    )
+    entropy, own = SeededEntropy(seed), BASELINES | extras.METHODS
+    if contender.mechanism in own:
+        return own[contender.mechanism](data, budget, entropy, **options)
+    return draw(contender.mechanism, options, data, budget, entropy, post=contender.post)

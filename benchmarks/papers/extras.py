@@ -14,7 +14,7 @@ from scipy.linalg import null_space
 from benchmarks.papers.figure import Table
 from benchmarks.papers.synthetic import synthetic_rows
 from benchmarks.papers.tables import Data
-from dpcov import Budget, SeededEntropy
+from dpcov import Budget
 from dpcov.noise.continuous import exponentials, normals, uniforms
 from dpcov.noise.eigenvectors import envelope_width, sample_eigenvectors
 from dpcov.noise.entropy import Entropy
@@ -99,10 +99,6 @@ def _epsilon(budget: Budget) -> float:
 
 METHODS: dict[str, Callable[..., Array]] = {"low rank": low_rank, "proposals": proposals}
 """Called with (data, budget, entropy, **options)."""
-
-
-def run_method(name: str, data: Data, budget: Budget, seed: int, options: dict[str, int]) -> Array:
-    return METHODS[name](data, budget, SeededEntropy(seed), **options)
 
 
 def best_low_rank(estimate: Array, data: Data, k: float) -> float:

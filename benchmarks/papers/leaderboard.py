@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.papers.figure import (
-    Contender,
     Effort,
     Figure,
     FigureResult,
@@ -55,7 +54,8 @@ def leaderboard(effort: Effort) -> Figure:
     boards = {"full": SMALL | LARGE, "quick": SMALL | LARGE, "test": dict(list(SMALL.items())[:3])}[
         effort
     ]
-    contenders = [_contender(name, effort) for name in (*names(), "auto")]
+    slow = {} if effort == "full" else SLOW
+    contenders = [contender(name, name, largest_d=slow.get(name)) for name in (*names(), "auto")]
     panels = tuple(
         Panel(
             key=name,
@@ -72,10 +72,6 @@ def leaderboard(effort: Effort) -> Figure:
         panels=panels,
         repetitions={"full": 20, "quick": 2, "test": 2}[effort],
     )
-
-
-def _contender(name: str, effort: Effort) -> Contender:
-    return contender(name, name, largest_d=None if effort == "full" else SLOW.get(name))
 
 
 def _points(boards: dict[str, Table], budget: Budget) -> tuple[Point, ...]:

@@ -1,6 +1,6 @@
 """Run figures: from declarations to measured curves, through the store."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -40,22 +40,14 @@ class Study:
     def _possible(self, figure: Figure) -> list[Wanted]:
         """What a figure wants of contenders that exist."""
         absent = {
-            line.contender: reason
+            (panel.key, line.label): reason
             for panel in figure.panels
             for line in panel.lines
             if (reason := missing(line.contender))
         }
         self.skipped[figure.name] = dict.fromkeys(absent.values())
-        lines = {
-            (panel.key, line.label): line.contender
-            for panel in figure.panels
-            for line in panel.lines
-        }
-        return [
-            value
-            for value in wanted(figure, self.seed)
-            if lines[value.panel, value.curve] not in absent
-        ]
+        every = wanted(figure, self.seed)
+        return [value for value in every if (value.panel, value.curve) not in absent]
 
     def pending(self, large: float = inf) -> list[Wanted]:
         """Values that are not in the store yet; of large tables no more than these repetitions."""
@@ -63,12 +55,9 @@ class Study:
             value
             for values in self.values.values()
             for value in values
-            if self._unknown(value)
+            if self.store.find(value.trial, value.metric) is None
             and (value.trial.repetition < large or not is_large(value.trial.table))
         ]
-
-    def _unknown(self, value: Wanted) -> bool:
-        return self.store.find(value.trial, value.metric) is None
 
     def run(
         self, *, jobs: int, pending: list[Wanted], advance: Advance = lambda count: None
@@ -84,9 +73,6 @@ class Study:
             advance(len(outcomes))
 
         run_groups(groups(pending), directory=self.directory, jobs=jobs, report=report)
-        self._note(pending, reasons)
-
-    def _note(self, pending: Iterable[Wanted], reasons: dict[object, str]) -> None:
         for value in pending:
             if value.trial in reasons:
                 self.skipped[value.figure][reasons[value.trial]] = None

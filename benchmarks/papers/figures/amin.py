@@ -1,6 +1,8 @@
 """Amin et al. (2019): figure 1 and the regression of appendix C."""
 
-from benchmarks.papers.claims import all_of, beats, below_measured
+from dataclasses import replace
+
+from benchmarks.papers.claims import EVERYWHERE, all_of, beats, below_measured
 from benchmarks.papers.figure import (
     Check,
     Claim,
@@ -8,7 +10,6 @@ from benchmarks.papers.figure import (
     Effort,
     Figure,
     FigureResult,
-    Line,
     Panel,
     Point,
     Verdict,
@@ -123,9 +124,7 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
             text="AD outperforms L and KT everywhere, but for wine at epsilon = 0.01",
             source="4",
             check=all_of(
-                beats(
-                    f"{name} a", "AD", other, **({"within": FROM_TENTH} if name == "wine" else {})
-                )
+                beats(f"{name} a", "AD", other, within=FROM_TENTH if name == "wine" else EVERYWHERE)
                 for name in names
                 for other in ("L", "KT")
             ),
@@ -137,13 +136,8 @@ def _claims(effort: Effort) -> tuple[Claim, ...]:
                 f"from epsilon = 0.1)",
                 source="4",
                 check=all_of(
-                    beats(
-                        f"{name} b",
-                        "AD",
-                        *found,
-                        **({"within": FROM_TENTH} if name == "wine" else {}),
-                    )
-                    for name in names
+                    beats(f"{n} b", "AD", *found, within=FROM_TENTH if n == "wine" else EVERYWHERE)
+                    for n in names
                 ),
                 why=LARGE_EPSILON,
             )
@@ -294,21 +288,9 @@ def _weights_panel(name: str, points: tuple[Point, ...]) -> Panel:
 
 def _bound_panel(name: str, points: tuple[Point, ...]) -> Panel:
     drawn = []
-    for made in (AD, AUTO):
-        ours = made is AUTO
-        for label, metric in (
-            (made.label, "ridge weights"),
-            (f"Lemma 1, {made.label}", "ridge bound"),
-        ):
-            drawn.append(
-                Line(
-                    label=label,
-                    contender=made,
-                    points=points,
-                    metric=f"{metric}:{ALPHA}",
-                    ours=ours,
-                )
-            )
+    for before, metric in (("", "ridge weights"), ("Lemma 1, ", "ridge bound")):
+        both = lines((AD, AUTO), points, metric=f"{metric}:{ALPHA}")
+        drawn += [replace(line, label=before + line.label) for line in both]
     return Panel(
         key=f"{name} bound",
         title=f"{name}: Lemma 1",

@@ -1,8 +1,6 @@
 """Dong, Liang, Yi (2022), figure 1: worst-case bounds from their formulas, and errors from
 draws."""
 
-from math import sqrt
-
 from benchmarks.papers.claims import all_of, below_bound, crossing_grows
 from benchmarks.papers.figure import (
     Bound,
@@ -23,8 +21,8 @@ from benchmarks.papers.figures.dong_shared import (
     unit_points,
     zcdp_contenders,
 )
+from benchmarks.papers.figures.dong_text import Shells, gauss_noise, separate_noise
 from dpcov import Budget
-from dpcov.mechanisms.blocks.tail_bounds import eta, nu, omega
 
 BETA = 1e-6
 """Failure probability of the bounds: so small that no draw should exceed one."""
@@ -35,19 +33,18 @@ WIDER = (1000, 2000, 4000, 8000)
 
 def gaussian_bound(point: Point) -> float:
     """Lemma 7: omega(d, beta) / (sqrt(rho) n)."""
-    d, n, rho = _numbers(point)
-    return omega(d, BETA) / (sqrt(rho) * n)
+    return gauss_noise(*_setting(point))
 
 
 def separate_bound(point: Point) -> float:
     """Theorem 1 for rows of norm 1, whose trace is 1."""
-    d, n, rho = _numbers(point)
-    turned = 2**1.25 / (rho**0.25 * sqrt(n)) * sqrt(nu(d, BETA / 2))
-    return turned + sqrt(2 / rho) / n * eta(d, BETA / 2)
+    return separate_noise(*_setting(point))
 
 
-def _numbers(point: Point) -> tuple[int, int, float]:
-    return int(point.table["d"] or 0), int(point.table["n"] or 0), float(point.budget.rho or 0)
+def _setting(point: Point) -> tuple[Shells, float, float, float, float]:
+    """Rows of norm 1, columns, no clip, and the budget."""
+    n, d = float(point.table["n"] or 0), float(point.table["d"] or 0)
+    return ((n, 1.0),), d, 1.0, float(point.budget.rho or 0), BETA
 
 
 def dong1(effort: Effort) -> Figure:
