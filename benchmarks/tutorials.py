@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 import dpcov
 from benchmarks.data import MissingTable, data_directory, file_of
+from benchmarks.measured import table as markdown
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateLDA, PrivatePCA, PrivateRidge
 
@@ -70,15 +71,12 @@ def need_adult(directory: Path) -> Path:
     return file_of(directory, "adult.csv.gz").parent
 
 
-def adult(directory: Path, repetitions: int) -> list[str]:
+def adult(directory: Path, repetitions: int) -> list[list[str]]:
     """R² on people who were not released, and the coefficients' error, for three targets."""
     page = names_of("adult.md", data=need_adult(directory))
     learn, test, encoded = page["learn"], page["test"], page["encoded"]
     rows, new = encoded(learn), encoded(test)
-    lines = [
-        "| ε | target | R² | lowest | without privacy | coefficient error |",
-        "| --- " * 6 + "|",
-    ]
+    lines = [["ε", "target", "R²", "lowest", "without privacy", "coefficient error"]]
     for epsilon in ADULT_EPSILONS:
         budget = Budget(epsilon=epsilon, delta="1e-6")
         made = [seeded(learn, page["schema"], budget, seed) for seed in range(repetitions)]
@@ -94,10 +92,9 @@ def adult(directory: Path, repetitions: int) -> list[str]:
                 [(model.coef_ - exact.coef_) * spread for model in models], axis=1
             )
             relative = error / np.linalg.norm(exact.coef_ * spread)
-            lines.append(
-                f"| {epsilon} | {target} | {np.mean(scores):.3f} | {np.min(scores):.3f} | "
-                f"{exact.score(new[features], new[target]):.3f} | {np.mean(relative):.2f} |"
-            )
+            found = np.mean(scores), np.min(scores), exact.score(new[features], new[target])
+            cells = (f"{score:.3f}" for score in found)
+            lines.append([epsilon, target, *cells, f"{np.mean(relative):.2f}"])
     return lines
 
 
@@ -114,14 +111,11 @@ def exact_ridge(page: dict[str, Any], model: PrivateRidge, target: str) -> Array
     return np.asarray(weights * scale[-1] / scale[:-1])
 
 
-def adult_intervals(directory: Path, repetitions: int) -> list[str]:
+def adult_intervals(directory: Path, repetitions: int) -> list[list[str]]:
     """How many 95 % intervals for income hold the coefficient of the released table, with and
     without the noise."""
     page = names_of("adult.md", data=need_adult(directory))
-    lines = [
-        "| ε | intervals that hold | naive ones | typical width, naive = 1 |",
-        "| --- " * 4 + "|",
-    ]
+    lines = [["ε", "intervals that hold", "naive ones", "typical width, naive = 1"]]
     for epsilon in ADULT_EPSILONS:
         found = []
         for seed in range(repetitions):
@@ -137,22 +131,22 @@ def adult_intervals(directory: Path, repetitions: int) -> list[str]:
             wider = (table.upper - table.lower)[1:] / (2 * naive)
             found.append((np.mean(holds), np.mean(naive_holds), np.median(wider)))
         holds, naive_holds, wider = np.mean(found, axis=0)
-        lines.append(f"| {epsilon} | {holds:.0%} | {naive_holds:.0%} | {wider:.1f} |")
+        lines.append([epsilon, f"{holds:.0%}", f"{naive_holds:.0%}", f"{wider:.1f}"])
     return lines
 
 
-def digits(directory: Path, repetitions: int) -> list[str]:
+def digits(directory: Path, repetitions: int) -> list[list[str]]:
     """Share of held-out images that are recognized."""
     page = names_of("digits.md")
-    lines = ["| ε | correct | lowest |", "| --- " * 3 + "|"]
+    lines = [["ε", "correct", "lowest"]]
     for epsilon in DIGITS_EPSILONS:
         found = [
             digit_accuracy(page, Budget(epsilon=epsilon, delta="1e-5"), seed)
             for seed in range(repetitions)
         ]
-        lines.append(f"| {epsilon} | {np.mean(found):.2f} | {np.min(found):.2f} |")
+        lines.append([epsilon, f"{np.mean(found):.2f}", f"{np.min(found):.2f}"])
     exact = page["exact"].score(page["test"][page["names"]], page["test"]["digit"])
-    return [*lines, f"| without privacy | {exact:.2f} | |"]
+    return [*lines, ["without privacy", f"{exact:.2f}", ""]]
 
 
 def digit_accuracy(page: dict[str, Any], budget: Budget, seed: int) -> float:
@@ -162,11 +156,11 @@ def digit_accuracy(page: dict[str, Any], budget: Budget, seed: int) -> float:
     return float(PrivateLDA.from_release(made).score(test[page["names"]], test["digit"]))
 
 
-def mnist(directory: Path, repetitions: int) -> list[str]:
+def mnist(directory: Path, repetitions: int) -> list[list[str]]:
     """The same with the first 50,000 of MNIST's training images and the other 10,000 to test on."""
     with np.load(file_of(directory, "mnist_train.npz")) as archive:
         images, labels = archive["X"].reshape(-1, 28, 28) * (16 / 255), archive["y"]
-    lines = ["| pixels | ε | correct | without privacy |", "| --- " * 4 + "|"]
+    lines = [["pixels", "ε", "correct", "without privacy"]]
     for side in (4, 7):
         page = names_of("digits.md")
         page["SIDE"], page["names"][:] = (
@@ -187,18 +181,15 @@ def mnist(directory: Path, repetitions: int) -> list[str]:
         for epsilon in MNIST_EPSILONS:
             budget = Budget(epsilon=epsilon, delta="1e-6")
             found = np.mean([digit_accuracy(page, budget, seed) for seed in range(repetitions)])
-            lines.append(f"| {side} × {side} | {epsilon} | {found:.2f} | {best:.2f} |")
+            lines.append([f"{side} × {side}", epsilon, f"{found:.2f}", f"{best:.2f}"])
     return lines
 
 
-def breast_cancer(directory: Path, repetitions: int) -> list[str]:
+def breast_cancer(directory: Path, repetitions: int) -> list[list[str]]:
     """How many components stand out of the noise, and how well they point."""
     page = names_of("breast-cancer.md")
     values, vectors = page["values"][::-1], page["vectors"][:, ::-1]
-    lines = [
-        "| ε | noise edge | variances | above the edge | cosine of first | of second |",
-        "| --- " * 6 + "|",
-    ]
+    lines = [["ε", "noise edge", "variances", "above the edge", "cosine of first", "of second"]]
     for epsilon in BIOPSY_EPSILONS:
         budget = Budget(epsilon=epsilon, delta="1e-5")
         fits = []
@@ -209,12 +200,11 @@ def breast_cancer(directory: Path, repetitions: int) -> list[str]:
         cosines = np.mean(
             [np.abs(np.sum(fit.components_ * vectors[:, :2].T, axis=1)) for fit in fits], axis=0
         )
-        lines.append(
-            f"| {epsilon} | {fits[0].noise_edge_:.3f} | {', '.join(f'{v:.3f}' for v in scree)} | "
-            f"{np.mean([fit.n_above_noise_ for fit in fits]):.1f} | {cosines[0]:.2f} | "
-            f"{cosines[1]:.2f} |"
-        )
-    return [*lines, f"| without privacy | | {', '.join(f'{v:.3f}' for v in values[:3])} | | | |"]
+        above = np.mean([fit.n_above_noise_ for fit in fits])
+        cells = f"{fits[0].noise_edge_:.3f}", ", ".join(f"{v:.3f}" for v in scree), f"{above:.1f}"
+        lines.append([epsilon, *cells, *(f"{cosine:.2f}" for cosine in cosines)])
+    exact = ", ".join(f"{v:.3f}" for v in values[:3])
+    return [*lines, ["without privacy", "", exact, "", "", ""]]
 
 
 def seeded(
@@ -224,7 +214,7 @@ def seeded(
     return dpcov.release(table, schema=schema, budget=budget, entropy=SeededEntropy(seed), **more)
 
 
-TABLES: dict[str, Callable[[Path, int], list[str]]] = {
+TABLES: dict[str, Callable[[Path, int], list[list[str]]]] = {
     "adult": adult,
     "adult-intervals": adult_intervals,
     "digits": digits,
@@ -246,7 +236,7 @@ def main() -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NoiseWarning)
-                print("\n".join(TABLES[name](data_directory(chosen.data), chosen.repetitions)))
+                print(markdown(TABLES[name](data_directory(chosen.data), chosen.repetitions)))
         except MissingTable as missing:
             print(f"left out: {missing}")
 

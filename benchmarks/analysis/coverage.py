@@ -14,10 +14,9 @@ from files written by ``--out``, so that populations can be measured one at a ti
 """
 
 import argparse
-import csv
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -297,15 +296,7 @@ def _width(row: Row) -> str:
 
 
 def _saved(path: Path) -> Iterator[Row]:
-    kinds = {"int": int, "float": float, "str": str}
-    with path.open(newline="") as file:
-        for line in csv.DictReader(file):
-            yield Row(
-                **{
-                    f.name: kinds[getattr(f.type, "__name__", str(f.type))](line[f.name])
-                    for f in fields(Row)
-                }
-            )
+    return (Row(**line) for line in pd.read_csv(path).to_dict("records"))
 
 
 def main() -> None:

@@ -1,13 +1,13 @@
 """How much the automatic penalty loses against the best one of its path, by several rules.
 
-Run: python -m benchmarks.analysis.penalty [--data DIR] [--out FILE] [--repetitions N]
+Run: python -m benchmarks.analysis.penalty [--data DIR] [--repetitions N]
+     | python -m benchmarks.measured --store analysis-penalty.csv
 
 The best penalty is that with the largest R² on the fifth of the rows that nobody saw.  R² is cut at
 -1, and predictions are those of `PrivateRidge.predict`.
 """
 
 import argparse
-import csv
 import itertools
 import warnings
 from pathlib import Path
@@ -19,6 +19,7 @@ from benchmarks.analyst.__main__ import tables
 from benchmarks.analyst.contest import Case
 from benchmarks.analyst.measure import Array, r2
 from benchmarks.data import data_directory
+from benchmarks.measured import table as markdown
 from dpcov.analysis import PrivateRidge
 from dpcov.published.estimate.entry_noise import DEVIATIONS
 
@@ -49,7 +50,6 @@ def along_the_path(case: Case, release: dpcov.Release) -> tuple[Array, dict[str,
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--repetitions", type=int, default=3)
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
@@ -72,10 +72,7 @@ def main(arguments: list[str] | None = None) -> None:
     for rule, values in lost.items():
         near = 100 * np.mean(np.array(values) <= NEAR)
         lines.append((rule, f"{np.mean(values):.3f}", f"{near:.0f}"))
-    print(*lines, sep="\n")
-    if options.out is not None:
-        with options.out.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows(lines)
+    print(markdown(lines))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Ridge regression from one release against models that each pay for themselves.
 
-Run: python -m benchmarks.analysis.ridge [--data DIR] [--out FILE]
-     [--repetitions N] [--diffprivlib PYTHON]
+Run: python -m benchmarks.analysis.ridge [--data DIR] [--repetitions N] [--diffprivlib PYTHON]
 
 For 1, 2, 5 and 10 models trained on the same people, the total budget is always epsilon = 1, delta
 = 1e-6. The release is made once for all of them. Output perturbation draws Gaussian noise for every
@@ -23,7 +22,6 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +29,7 @@ from numpy.typing import NDArray
 import dpcov
 from benchmarks.analysis.tasks import Task, adult
 from benchmarks.data import MissingTable, data_directory
-from benchmarks.measured import write_csv
+from benchmarks.measured import table
 from benchmarks.papers.baselines import output_perturbation
 from benchmarks.papers.ridge import ridge_weights
 from benchmarks.papers.tables import Data
@@ -238,24 +236,11 @@ def compare(
             yield diffprivlib(goals, float(budget.epsilon), number, min(3, repetitions), python)
 
 
-def table(scores: list[Score]) -> str:
-    """Plain text."""
-    lines = [f"{'method':<22}{'models':>8}{'R² test':>10}{'coef. error':>14}  note"]
-    for score in scores:
-        models = "any" if score.models == 0 else str(score.models)
-        lines.append(
-            f"{score.method:<22}{models:>8}{score.r2:>10.3f}{score.coefficient_error:>14.3g}  "
-            f"{score.note}"
-        )
-    return "\n".join(lines)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.analysis.ridge", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--data", type=Path, help="directory of the public tables")
-    parser.add_argument("--out", type=Path, help="CSV file for the results")
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--diffprivlib", metavar="PYTHON", help="interpreter that has diffprivlib")
     arguments = parser.parse_args()
@@ -264,14 +249,13 @@ def main() -> None:
     except MissingTable as missing:
         print(f"skipped: {missing}", file=sys.stderr)
         return
-    scores: list[Any] = list(
-        compare(task, repetitions=arguments.repetitions, python=arguments.diffprivlib)
-    )
-    print(table(scores))
+    lines = [["method", "models", "R²", "coefficient error", "note"]]
+    for score in compare(task, repetitions=arguments.repetitions, python=arguments.diffprivlib):
+        numbers = f"{score.r2:.3f}", f"{score.coefficient_error:.3g}"
+        lines.append([score.method, str(score.models or "any"), *numbers, score.note])
+    print(table(lines))
     if arguments.diffprivlib is None:
         print("diffprivlib skipped: name an interpreter that has it with --diffprivlib")
-    if arguments.out is not None:
-        write_csv(arguments.out, [vars(score) for score in scores])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """What a comparison leaves behind: CSV files, a figure, one self-contained page, and a table for
 the terminal."""
 
-import csv
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from rich.table import Table
 
+from benchmarks.measured import write_csv
 from benchmarks.papers.page import page
 from benchmarks.papers.plot import MARKERS, PALETTE, save, styled
 from benchmarks.peers.catalog import OURS
@@ -76,8 +76,8 @@ class Comparison:
 
 def write(found: Comparison, directory: Path) -> None:
     """Write ``errors.csv``, ``laws.csv``, ``peers.svg`` and ``.png`` and ``index.html``."""
-    _write_csv(directory / "errors.csv", Measured, found.measured)
-    _write_csv(directory / "laws.csv", Checked, found.checked)
+    write_csv(directory / "errors.csv", [vars(row) for row in found.measured])
+    write_csv(directory / "laws.csv", [vars(row) for row in found.checked])
     svg = save(_draw(found.measured), directory / "peers")
     (directory / "index.html").write_text(_page(found, svg), encoding="utf-8")
 
@@ -110,14 +110,6 @@ def law_table(checked: Sequence[Checked]) -> Table:
 
 def _cell(row: Measured) -> str:
     return "no result" if row.refused else f"{row.error:.3g} / {row.seconds:.2g}"
-
-
-def _write_csv(path: Path, kind: type, rows: Sequence[object]) -> None:
-    names = [field.name for field in fields(kind)]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        writer.writerows([getattr(row, name) for name in names] for row in rows)
 
 
 def _draw(measured: Sequence[Measured]) -> Canvas:

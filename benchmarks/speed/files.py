@@ -31,7 +31,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 import dpcov
-from benchmarks.measured import store, table
+from benchmarks.measured import store
+from benchmarks.measured import table as markdown
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.data.gather import table_moments
 from dpcov.data.layout import FileLayout
@@ -212,7 +213,7 @@ def main() -> None:
         shape = arguments.rows, arguments.features, arguments.rounds
         found = compare_formats(*shape)
         store("files.csv", found)
-        print(table(found))
+        print(markdown(found))
         return
     ratios = ["speed / float64", "CPU: speed / float64", "speed / bare"]
     lines = [["rows", "what", "seconds", "CPU s", *ratios]]
@@ -228,7 +229,7 @@ def main() -> None:
             peak = peak_megabytes(path, list(schema_of(arguments.features).columns))
             lines.append([f"{n_rows:,}", "peak MiB", f"{peak:.0f}", "", "", "", ""])
             path.unlink()
-    print(f"Parquet to exact moments; target {TARGET} x the speed of decoding\n\n{table(lines)}")
+    print(f"Parquet to exact moments; target {TARGET} x the speed of decoding\n\n{markdown(lines)}")
 
 
 if __name__ == "__main__":
