@@ -10,42 +10,37 @@ import argparse
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
+from benchmarks.measured import table
 from benchmarks.peers.catalog import PEERS
 from benchmarks.peers.compare import compare
 from benchmarks.peers.environment import Unavailable, prepare
-from benchmarks.peers.report import HEADINGS, error_table, law_table, write
-
-WIDTH = 180
-"""Of the tables where output goes to a file."""
+from benchmarks.peers.report import HEADINGS, errors, laws, write
 
 
 def main(arguments: list[str] | None = None) -> None:
     chosen = _parse(arguments)
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
     chosen.out.mkdir(parents=True, exist_ok=True)
     pythons: dict[str, Path | Unavailable] = {}
     for peer in PEERS:
         if chosen.only and peer.requirements and peer.name not in chosen.only:
             pythons[peer.name] = Unavailable(reason="not asked for")
         else:
-            console.print(f"environment: {peer.name}", style="dim")
+            print(f"environment: {peer.name}", flush=True)
             pythons[peer.name] = (
                 Path(sys.executable)
                 if peer.requirements is None
                 else prepare(peer.name, peer.requirements, chosen.venvs or chosen.out / "venvs")
             )
     found = compare(
-        pythons, chosen.out / "exchange", quick=chosen.quick, seed=chosen.seed, say=console.print
+        pythons, chosen.out / "exchange", quick=chosen.quick, seed=chosen.seed, say=print
     )
     write(found, chosen.out)
     for kind in HEADINGS:
-        console.print(error_table(found.measured, kind))
-    console.print(law_table(found.checked))
+        print(f"\n{HEADINGS[kind]} / processor seconds\n\n{table(errors(found.measured, kind))}")
+    print(f"\nSamplers against the laws they claim\n\n{table(laws(found.checked))}\n")
     for name, reason in found.skipped.items():
-        console.print(f"{name}: {reason}; skipped", style="dim", markup=False)
-    console.print(f"Written to {chosen.out}")
+        print(f"{name}: {reason}; skipped")
+    print(f"Written to {chosen.out}")
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

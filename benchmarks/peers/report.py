@@ -1,5 +1,5 @@
-"""What a comparison leaves behind: CSV files, a figure, one self-contained page, and a table for
-the terminal."""
+"""What a comparison leaves behind: CSV files, a figure, one self-contained page, and tables for the
+terminal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from rich.table import Table
 
 from benchmarks.measured import write_csv
 from benchmarks.papers.page import page
@@ -82,30 +81,26 @@ def write(found: Comparison, directory: Path) -> None:
     (directory / "index.html").write_text(_page(found, svg), encoding="utf-8")
 
 
-def error_table(measured: Sequence[Measured], kind: str) -> Table:
-    """Methods by tables: error, and processor seconds per release."""
+def errors(measured: Sequence[Measured], kind: str) -> list[list[str]]:
+    """Methods by tables: error, and processor seconds per release; then what they say."""
     rows = [row for row in measured if row.kind == kind]
     names = list(dict.fromkeys(row.table for row in rows))
-    table = Table(title=f"{HEADINGS[kind]} / processor seconds", title_justify="left")
-    table.add_column("method", no_wrap=True)
-    for name in names:
-        table.add_column(name, justify="right")
+    lines = [["method", *names, "promise, and what it says itself"]]
     for method in dict.fromkeys(row.method for row in rows):
         mine = {row.table: row for row in rows if row.method == method}
-        table.add_row(method, *(_cell(mine[name]) if name in mine else "" for name in names))
-    return table
+        said = filter(None, (row.refused or row.note for row in mine.values()))
+        notes = dict.fromkeys((next(iter(mine.values())).promise, *said))
+        cells = (_cell(mine[name]) if name in mine else "–" for name in names)
+        lines.append([method, *cells, "; ".join(notes)])
+    return lines
 
 
-def law_table(checked: Sequence[Checked]) -> Table:
+def laws(checked: Sequence[Checked]) -> list[list[str]]:
     """Samplers with claimed and measured mean and the verdict."""
-    table = Table(title="Samplers against the laws they claim", title_justify="left")
-    for name in ("sampler", "statistic", "claimed", "measured", "samples", "p", "verdict"):
-        table.add_column(
-            name, justify="left" if name in ("sampler", "statistic", "verdict") else "right"
-        )
-    for row in checked:
-        table.add_row(row.sampler, row.statistic, *row.numbers, row.verdict)
-    return table
+    head = ["sampler", "claims", "statistic", "claimed", "measured", "samples", "p", "verdict"]
+    return [head] + [
+        [row.sampler, row.law, row.statistic, *row.numbers, row.verdict] for row in checked
+    ]
 
 
 def _cell(row: Measured) -> str:
@@ -172,38 +167,20 @@ def _page(found: Comparison, svg: str) -> str:
         "the zero matrix has relative error 1. Nobody's randomness is seeded.</p>",
         f"<p>Left out:</p><ul>{skipped}</ul>" if skipped else "",
         f'<div class="figure">{svg}</div>',
-        *(_kind(found.measured, kind) for kind in kinds),
+        *(
+            f"<h2>{escape(HEADINGS[kind])} / processor seconds</h2>"
+            + _html_table(*errors(found.measured, kind))
+            for kind in kinds
+        ),
         "<h2>Do the samplers follow the laws that they claim?</h2>",
         f"<p>Kolmogorov-Smirnov tests; a correct sampler is accused with probability "
         f"{ALPHA:g}.</p>",
-        _html_table(
-            ("sampler", "claims", "statistic", "claimed", "measured", "samples", "p", "verdict"),
-            [
-                (row.sampler, row.law, row.statistic, *row.numbers, row.verdict)
-                for row in found.checked
-            ],
-        ),
+        _html_table(*laws(found.checked)),
     ]
     return page("Other libraries", "\n".join(body))
 
 
-def _kind(measured: Sequence[Measured], kind: str) -> str:
-    rows = [row for row in measured if row.kind == kind]
-    names = list(dict.fromkeys(row.table for row in rows))
-    lines = []
-    for method in dict.fromkeys(row.method for row in rows):
-        mine = {row.table: row for row in rows if row.method == method}
-        notes = dict.fromkeys(
-            row.refused or row.note for row in mine.values() if row.refused or row.note
-        )
-        cells = [_cell(mine[name]) if name in mine else "–" for name in names]
-        lines.append((method, *cells, "; ".join([next(iter(mine.values())).promise, *notes])))
-    return f"<h2>{escape(HEADINGS[kind])} / processor seconds</h2>" + _html_table(
-        ("method", *names, "promise, and what it says itself"), lines
-    )
-
-
-def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _html_table(heads: Sequence[str], *rows: Sequence[str]) -> str:
     top = "".join(f"<th>{escape(head)}</th>" for head in heads)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows

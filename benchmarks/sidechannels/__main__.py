@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 import dpcov
+from benchmarks.measured import table
 from benchmarks.sidechannels.tables import REFERENCE, SCHEMA, variants, write
 
 # Imported before the forks, so that no run pays for them.
@@ -86,8 +85,8 @@ def measure(n_rows: int, rounds: int) -> dict[str, dict[str, list[Run]]]:
     Path("schema.toml").write_text(SCHEMA)
     dpcov.data.vault.write_key("key")
     tables = variants(n_rows)
-    for place, (_, table) in enumerate(tables.values()):
-        write(table, Path(f"t{place:02}"))
+    for place, (_, made) in enumerate(tables.values()):
+        write(made, Path(f"t{place:02}"))
     found: dict[str, dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
     turns = [(command, place, name) for command in COMMANDS for place, name in enumerate(tables)]
     for _ in track(range(rounds), description="Rounds"):
@@ -151,20 +150,10 @@ def main() -> None:
             found = measure(given.rows, given.rounds)
         finally:
             os.chdir(before)
+    heads = ("table", "CPU ms", "difference", "visible", "peak MiB, difference")
     for command, runs in found.items():
-        heads = (
-            "table",
-            "CPU ms",
-            "difference",
-            "visible",
-            "peak MiB, difference",
-            "output bytes",
-            "screen bytes",
-        )
-        table = Table(*heads, title=f"{command}, {given.rows:,} rows")
-        for row in rows(runs):
-            table.add_row(*row)
-        Console(width=130).print(table)
+        lines = [(*heads, "output bytes", "screen bytes"), *rows(runs)]
+        print(f"\n{command}, {given.rows:,} rows\n\n{table(lines)}")
 
 
 def _warm() -> None:
