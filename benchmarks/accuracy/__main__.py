@@ -1,4 +1,4 @@
-"""Error of ``auto`` against the best of its rivals: tables, CSV files and figures.
+"""Error of ``auto`` against the best of its rivals: tables and CSV files.
 
 Run: python -m benchmarks.accuracy [zcdp|pure|sparse|robustness] [--quick]
      [--data DIR] [--out DIR] [--only PATTERN ...]
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import get_args
 
-from benchmarks.accuracy import contestants, figures, populations, report
+from benchmarks.accuracy import contestants, populations, report
 from benchmarks.accuracy.job import Job, run
 from benchmarks.accuracy.measure import Measurement
 from benchmarks.accuracy.populations import Population
@@ -96,9 +96,6 @@ def _write(out: Path, part: str, measured: list[Measurement], limit: float) -> N
     text = "\n".join([report.table(found, limit), *report.remarks(measured)])
     (out / f"{part}.txt").write_text(f"{text}\n")
     print(text)
-    figures.draw_ratios(out / f"{part}.svg", found, f"benchmarks.accuracy {part}", limit)
-    for group in figures.swept(measured):
-        figures.draw_curves(out / f"{part}-{group.replace(' ', '-')}.svg", measured, group)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.accuracy import coupled, figures, report
+from benchmarks.accuracy import coupled, report
 from benchmarks.accuracy.measure import Measurement
 from benchmarks.accuracy.report import points, ratio_error
 from benchmarks.papers.results import standard_error
@@ -90,20 +90,6 @@ def test_a_ratio_above_the_limit_within_the_noise_is_marked_as_such():
     assert not point.significantly_above(1.0)
     assert "above 1, within the noise" in report.table([point], 1.0)
     assert replace(point, uncertainty=0.01).significantly_above(1.0)
-
-
-def test_curves_and_ratios_are_drawn_in_both_formats(tmp_path):
-    pytest.importorskip("matplotlib")
-    measured = [
-        replace(measurement(name, [error], role=role, group="Amin 1"), budget=f"epsilon={epsilon}")
-        for name, role in (("auto", "ours"), ("a", "rival"), ("G-3", "reference"))
-        for epsilon, error in ((0.1, 1.0), (1.0, 0.5))
-    ]
-    assert figures.swept([*measured, measurement("a", [1.0])]) == ["Amin 1"]
-    figures.draw_curves(tmp_path / "curves.svg", measured, "Amin 1")
-    figures.draw_ratios(tmp_path / "ratios.svg", points(measured), "title", 1.0)
-    for name in ("curves.svg", "curves.png", "ratios.svg", "ratios.png"):
-        assert (tmp_path / name).stat().st_size > 1000
 
 
 ROWS = np.random.default_rng(0).normal(size=(400, 2)) / 8
