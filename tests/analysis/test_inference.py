@@ -31,6 +31,7 @@ from dpcov.analysis.problems import InputError, UnknownNoiseError
 from dpcov.errors import ReleaseError
 from tests.analysis.conftest import N_ROWS
 from tests.analysis.conftest import released as made_release
+from tests.releases import released as released_within
 from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples
 
 SMALL = dpcov.Schema(
@@ -232,13 +233,7 @@ def test_nearly_collinear_features_have_finite_intervals_where_the_noise_tells_t
         rows = rng.normal(size=(8_000, 10))
         rows[:, 2] = rows[:, 0] + rows[:, 1] + 0.2 * rng.normal(size=len(rows))
         rows[:, 9] = 0.2 * rows[:, :9].sum(axis=1) + rng.normal(size=len(rows))
-        columns = {f"x{place}": dpcov.Numeric(lower=-50, upper=50) for place in range(10)}
-        made = dpcov.release(
-            rows,
-            schema=dpcov.Schema(columns=columns, missing="never"),
-            budget=dpcov.Budget(epsilon="1", delta="1e-6"),
-            entropy=dpcov.SeededEntropy(seed),
-        )
+        made = released_within(rows, -50, 50, seed)
         table = coefficient_intervals(made, "x9", sampling=False)
         X = np.column_stack([np.ones(len(rows)), rows[:, :9]])
         truth = np.linalg.lstsq(X, rows[:, 9], rcond=None)[0]
@@ -458,22 +453,15 @@ def test_an_unsure_factor_reaches_farther_away_from_zero(estimate):
     "budget", [dpcov.Budget(rho="1e-4"), dpcov.Budget(epsilon=0.1, delta="1e-6")], ids=str
 )
 def test_eigenvalues_that_noise_drowns_lie_in_wide_intervals(budget):
-    number, missed = dpcov.Numeric(lower=-4, upper=4, missing="never"), 0
+    missed = 0
     for seed in range(8):
         rng = np.random.default_rng(seed)
         rows = 0.6 * rng.normal(size=(100, 4)) + 0.8 * rng.normal(size=(100, 1))
-        frame = pd.DataFrame(rows, columns=list("abcd"))
-        release = dpcov.release(
-            frame,
-            schema=dpcov.Schema(columns=dict.fromkeys(frame, number)),
-            budget=budget,
-            geometry="schema",
-            accept_large_delta=True,
-            entropy=dpcov.SeededEntropy(seed),
-        )
+        terms = {"budget": budget, "geometry": "schema", "accept_large_delta": True}
+        release = released_within(rows, -4, 4, seed, **terms)
         found = eigenvalue_intervals(release, n_eigenvalues=4)
         assert ((found.lower <= found.estimate) & (found.estimate <= found.upper)).all()
         assert (found.upper - found.lower > 1).all()
-        true = np.linalg.eigvalsh(frame.cov())[::-1]
+        true = np.linalg.eigvalsh(np.cov(rows.T))[::-1]
         missed += int(np.sum((true < found.lower) | (true > found.upper)))
     assert missed <= 2

@@ -16,6 +16,7 @@ from dpcov.analysis import (
 )
 from dpcov.analysis.intervals.moments import _thinning
 from dpcov.analysis.intervals.of_release import moment_law
+from tests.releases import released as released_within
 
 R = np.array([[1.0, 0.6, 0.3], [0.6, 1.0, 0.5], [0.3, 0.5, 1.0]])
 NAMES, MEANS = ["x0", "x1", "x2"], np.array([0.0, 1.0, 7.0])
@@ -227,15 +228,10 @@ def test_variances_over_fewer_rows_are_those_of_some_rows():
 def test_a_moment_that_noise_leaves_nothing_of_is_finite():
     rows = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 3)), columns=list("abc"))
     rows.loc[:75, "a"] = np.nan
-    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-4, upper=4) for name in rows})
+    budget = dpcov.Budget(epsilon=0.05, delta="1e-6")
+    terms = {"budget": budget, "missing": "indicator", "accept_large_delta": True}
     for seed in range(8):
-        found = dpcov.release(
-            rows,
-            schema=schema,
-            budget=dpcov.Budget(epsilon=0.05, delta="1e-6"),
-            accept_large_delta=True,
-            entropy=dpcov.SeededEntropy(seed),
-        )
+        found = released_within(rows, -4, 4, seed, **terms)
         assert np.isfinite(found.present_moment()).all()
 
 
@@ -247,12 +243,9 @@ def test_a_column_that_is_hardly_ever_there_leaves_others_alone(share, post):
     rows = pd.DataFrame(rng.normal(size=(5_000, 5)), columns=[*"abcde"])
     rows["b"] = 0.8 * rows["a"] + 0.6 * rows["b"]
     rows.loc[rng.uniform(size=len(rows)) < share, "e"] = np.nan
-    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-20, upper=30) for name in rows})
+    terms = {"budget": dpcov.Budget(rho="0.05"), "missing": "indicator"}
     for seed in range(6):
-        entropy = dpcov.SeededEntropy(seed)
-        release = dpcov.release(
-            rows, schema=schema, budget=dpcov.Budget(rho="0.05"), entropy=entropy
-        )
+        release = released_within(rows, -20, 30, seed, **terms)
         errors.append(release.correlation(post=post).loc["a", "b"] - rows["a"].corr(rows["b"]))
     assert np.sqrt(np.mean(np.square(errors))) < 0.03
 

@@ -17,6 +17,7 @@ from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.project import project_psd
 from tests.analysis.conftest import SCHEMA, released
+from tests.releases import released as released_within
 
 # Of age, the three sectors, the constant, and member; the first sector is the reference.
 HALF_RANGES, CARE = np.array([25.0, 1.0, 1.0, 1.0, 5.0, 0.5]), 1
@@ -348,14 +349,8 @@ def wide_rows(n_rows, seed, columns=60, factors=6):
 def lost_by_the_penalty(seed):
     """R² of new rows that the automatic penalty, and the smallest, have less than the best one."""
     rows, new = wide_rows(1_500, seed), wide_rows(4_000, 99)
-    columns = {name: dpcov.Numeric(lower=-30, upper=30) for name in rows}
-    release = dpcov.release(
-        rows,
-        schema=dpcov.Schema(columns=columns, missing="never"),
-        budget=dpcov.Budget(epsilon=2, delta="1e-6"),
-        neighbors="add-remove-one",
-        entropy=SeededEntropy(seed),
-    )
+    budget = dpcov.Budget(epsilon=2, delta="1e-6")
+    release = released_within(rows, -30, 30, seed, budget=budget, neighbors="add-remove-one")
     terms = {"target": "x0", "features": list(rows)[1:]}
 
     def score(**alpha):
@@ -379,9 +374,7 @@ def called_like_arrays():
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(2, 5000))
     frame = pd.DataFrame({"x1": first, "x2": second, "y": first + 0.1 * rng.normal(size=5000)})
-    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-5, upper=5) for name in frame})
-    budget = dpcov.Budget(epsilon=1, delta="1e-6")
-    return frame, dpcov.release(frame, schema=schema, budget=budget, entropy=SeededEntropy(0))
+    return frame, released_within(frame, -5, 5, missing="indicator")
 
 
 def test_columns_that_are_called_as_those_of_arrays_are_found_by_name():
@@ -431,12 +424,9 @@ def test_a_feature_that_is_nearly_written_is_proposed(made):
 @pytest.mark.parametrize("geometry", ["schema", "private"])
 def test_a_public_number_of_rows_is_not_hidden_by_noise(geometry):
     rows = pd.DataFrame(np.random.default_rng(0).normal(size=(600, 12)), columns=[*"abcdefghijkl"])
-    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-4, upper=5) for name in rows})
-    budget = dpcov.Budget(rho="0.002")
+    terms = {"budget": dpcov.Budget(rho="0.002"), "missing": "indicator", "geometry": geometry}
     for seed in range(5):
-        found = dpcov.release(
-            rows, schema=schema, budget=budget, geometry=geometry, entropy=SeededEntropy(seed)
-        )
+        found = released_within(rows, -4, 5, seed, **terms)
         assert found.present_moment()[0, 0] == pytest.approx(1.0, rel=1e-9)
         assert np.isfinite(PrivateRidge.from_release(found, target="a").coef_).all()
 
@@ -447,13 +437,8 @@ def test_noise_does_not_make_the_reference_come_and_go():
     kind, group = rng.choice([*"abc"], n, p=[0.5, 0.3, 0.2]), rng.choice([*"st"], n, p=[0.92, 0.08])
     frame = pd.DataFrame({"x": rng.normal(size=n), "kind": kind, "group": group})
     frame["y"] = frame["x"] + 2 * (frame["kind"] == "c") + rng.normal(size=n)
-    columns = {name: dpcov.Numeric(lower=-10, upper=12) for name in "xy"}
-    columns["kind"] = dpcov.Categorical(categories=("a", "b", "c"))
-    columns["group"] = dpcov.Categorical(categories=("s", "t"))
-    schema = dpcov.Schema(columns=columns, missing="never")
-    budget = dpcov.Budget(epsilon=1, delta="1e-6")
+    frame = frame[["x", "y", "kind", "group"]]
     for seed in range(20):
-        entropy = dpcov.SeededEntropy(seed)
-        made = dpcov.release(frame, schema=schema, budget=budget, by="group", entropy=entropy)
+        made = released_within(frame, -10, 12, seed, by="group")
         model = PrivateRidge().from_release(made.group("t"), target="y")
         assert model.reference_levels_ == ("kind=a",)

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import dpcov
-from benchmarks.analyst.measure import Truth
+from benchmarks.analyst.measure import Correlations
+from benchmarks.analyst.measure import held as held_by
 from benchmarks.analyst.scaled_down import errors, generated
 from benchmarks.analyst.tables import made
 from benchmarks.measured import results
@@ -20,20 +21,15 @@ from dpcov.analysis import (
 )
 from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error, error_at
+from tests.releases import released
 
 SPECTRA = {"few": (4.0, 1.0), "strong": (8.0, 2.0, 1.0, 1.0, 0.5), "even": (1.0,) * 12}
 
 
 def law_of(covariance, longest, lost):
     """The law of a release with this covariance of scaled rows, so far as what they lost goes."""
-    names = [f"x{place}" for place in range(len(covariance))]
-    rows = np.random.default_rng(0).normal(size=(500, len(names)))
-    columns = {name: dpcov.Numeric(lower=-5, upper=5) for name in names}
-    schema = dpcov.Schema(columns=columns, missing="never")
-    frame = pd.DataFrame(rows, columns=names)
-    release = dpcov.release(
-        frame, schema=schema, budget=Budget(rho=1), geometry="schema", entropy=SeededEntropy(0)
-    )
+    rows = np.random.default_rng(0).normal(size=(500, len(covariance)))
+    release = released(rows, -5, 5, budget=Budget(rho=1), geometry="schema")
     moment = np.eye(len(covariance) + 1)
     moment[1:, 1:] = covariance
     return replace(moment_law(release), moment=moment, lost=lost, longest=longest)
@@ -63,26 +59,16 @@ def test_normal_rows_lose_no_more_along_components_than_is_counted(name, quantil
 def test_intervals_of_a_population_do_not_depend_on_how_wide_bounds_are():
     """Rows that are scaled down have no values as far out as wide bounds allow."""
     table = made(4)
-    truth, widths, eigenvalues = Truth(table), {}, {}
+    truth, widths, eigenvalues = Correlations(table), {}, {}
     largest = float(np.linalg.eigvalsh(np.cov(table.encoded.to_numpy().T))[-1])
     for wide in (1.0, 1000.0):
         held = []
         for seed in range(3):
             rows = table.frame.sample(6000, replace=True, random_state=seed)
-            release = dpcov.release(
-                rows.reset_index(drop=True),
-                schema=table.schema(wide),
-                budget=Budget(epsilon=4, delta="1e-6"),
-                entropy=SeededEntropy(seed),
-            )
-            found, values = correlation_intervals(release), truth.correlations.values
-            lower, upper = (
-                found.lower[truth.correlations.apart],
-                found.upper[truth.correlations.apart],
-            )
-            values = values[truth.correlations.pairs]
-            held.append(np.mean((lower <= values) & (values <= upper)))
-            widths.setdefault(wide, []).append(np.median(upper - lower))
+            release = table.of(rows.reset_index(drop=True)).release(4, seed, wide)
+            found = correlation_intervals(release)
+            held.append(held_by(found, truth.values[truth.pairs], truth.apart))
+            widths.setdefault(wide, []).append(np.median((found.upper - found.lower)[truth.apart]))
             first = eigenvalue_intervals(release, n_eigenvalues=1)
             eigenvalues.setdefault(wide, []).append(first.lower[0] <= largest <= first.upper[0])
         assert np.mean(held) > 0.93
@@ -157,14 +143,7 @@ def factor_rows(seed):
 
 
 def release_of_factor(seed):
-    frame = pd.DataFrame(factor_rows(seed), columns=[f"x{place}" for place in range(12)])
-    columns = {name: dpcov.Numeric(lower=-50, upper=50) for name in frame}
-    return dpcov.release(
-        frame,
-        schema=dpcov.Schema(columns=columns, missing="never"),
-        budget=Budget(epsilon="1", delta="1e-6"),
-        entropy=SeededEntropy(seed),
-    )
+    return released(factor_rows(seed), -50, 50, seed)
 
 
 def test_a_strong_component_of_few_rows_is_told_of_and_intervals_hold():
@@ -211,18 +190,10 @@ def test_intervals_tell_something_where_much_is_lost_and_hold():
     widths, inside, losses = [], [], []
     for seed in (400, 402, 403):
         table = made(seed, 10_000, 12)
-        truth = Truth(table).correlations
-        release = dpcov.release(
-            table.frame,
-            schema=table.schema(1.0),
-            budget=Budget(epsilon="0.5", delta="1e-6"),
-            entropy=SeededEntropy(seed),
-        )
+        truth, release = Correlations(table), table.release(0.5, seed)
         lines = correlation_intervals(release, sampling=False)
-        lower, upper = lines.lower[truth.apart], lines.upper[truth.apart]
-        values = truth.values[truth.pairs]
-        inside += list((lower <= values) & (values <= upper))
-        widths += list(upper - lower)
+        inside.append(held_by(lines, truth.values[truth.pairs], truth.apart))
+        widths += list((lines.upper - lines.lower)[truth.apart])
         losses.append(release.statistics.lost)
     assert np.mean(losses) > 0.3
     assert np.median(widths) < 0.6
@@ -236,14 +207,7 @@ def test_eigenvalues_of_correlations_do_not_feel_the_common_factor():
     inside, losses = [], []
     for seed in range(4):
         rows = rng.normal(size=(8_000, 2)) @ loadings + rng.normal(size=(8_000, 15))
-        frame = pd.DataFrame(rows, columns=[f"x{place}" for place in range(15)])
-        columns = {name: dpcov.Numeric(lower=-40, upper=40) for name in frame}
-        release = dpcov.release(
-            frame,
-            schema=dpcov.Schema(columns=columns, missing="never"),
-            budget=Budget(epsilon="0.5", delta="1e-6"),
-            entropy=SeededEntropy(seed),
-        )
+        release = released(rows, -40, 40, seed, budget=Budget(epsilon="0.5", delta="1e-6"))
         losses.append(release.statistics.lost)
         lines = eigenvalue_intervals(release, scaling="correlation", sampling=False)
         truth = np.linalg.eigvalsh(np.corrcoef(rows.T))[::-1][:3]
@@ -299,16 +263,10 @@ def test_the_spread_of_yes_or_no_is_as_sure_as_its_mean():
 
 def test_an_eigenvalue_of_a_column_that_nothing_relates_is_not_surer_than_its_error():
     rng = np.random.default_rng(0)
-    schema = dpcov.Schema(columns=dict.fromkeys("abc", dpcov.Numeric(lower=-5, upper=5)))
     for seed in range(4):
         rows = rng.normal(size=(5000, 3))
         rows[:, 1] = 0.6 * rows[:, 0] + 0.8 * rows[:, 1]
-        release = dpcov.release(
-            pd.DataFrame(rows, columns=list("abc")),
-            schema=schema,
-            budget=Budget(epsilon=1, delta="1e-6"),
-            entropy=SeededEntropy(seed),
-        )
+        release = released(rows, -5, 5, seed, missing="indicator")
         found = eigenvalue_intervals(release, n_eigenvalues=3, scaling="correlation")
         assert (found.upper - found.lower >= 2 * found.std_error).all()
         assert found.lower[1] <= 1.0 <= found.upper[1]

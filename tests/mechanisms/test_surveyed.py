@@ -27,6 +27,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.guarantee import PureDP
+from tests.releases import released as released_within
 
 RNG = np.random.default_rng(7)
 N = 20_000
@@ -196,19 +197,6 @@ def test_all_engines_find_the_same_geometry(tmp_path):
         assert other.second_moment().tolist() == made.second_moment().tolist()
 
 
-def test_groups_share_one_geometry():
-    made = release(by="region", budget=Budget(rho=1))
-    assert made.group("n").mean_vector()[0] == pytest.approx(170, abs=3)
-
-
-def test_one_charge_for_the_whole(tmp_path):
-    ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
-    ledger.create("people", Budget(epsilon=2, delta="1e-5"), "replace-one")
-    release(ledger=ledger, dataset="people")
-    (entry,) = ledger.entries("people")
-    assert str(entry.spend.promise) == "(1, 1e-6)-DP"
-
-
 def test_a_known_geometry_costs_nothing(tmp_path):
     known = Geometry(columns={"height": Scale(center=170, scale=9)})
     known.save(tmp_path / "geometry.toml")
@@ -371,10 +359,8 @@ def test_lengths_in_a_public_geometry_and_losses_are_paid(budget, monkeypatch):
 @pytest.mark.parametrize("bound", [None, np.sqrt(2.0), 9.0])
 def test_where_no_row_can_be_long_nothing_is_lost(bound):
     """Public, by the bounds: noise on losses that are zero would be given back."""
-    rows = pd.DataFrame({"x": RNG.uniform(size=N)})
-    unit = dpcov.Schema(columns={"x": dpcov.Numeric(lower=0, upper=1)}, missing="never")
-    given = {"schema": unit, "budget": BUDGET, "entropy": SeededEntropy(1)}
-    made = dpcov.release(rows, geometry=Geometry(columns={}, norm_bound=bound), **given)
+    rows = RNG.uniform(size=(N, 1))
+    made = released_within(rows, 0, 1, 1, geometry=Geometry(columns={}, norm_bound=bound))
     assert made.statistics.losses is None and made.statistics.lost == 0
 
 
@@ -383,16 +369,7 @@ def test_few_rows_of_many_columns_show_how_they_go_together():
     rng, count = np.random.default_rng(3), 60
     rows = rng.normal(size=(2_000, 3)) @ rng.normal(size=(3, count))
     rows += 0.7 * rng.normal(size=rows.shape) + rng.normal(scale=5, size=count)
-    names = [f"x{place}" for place in range(count)]
-    made = dpcov.release(
-        rows,
-        schema=dpcov.Schema(
-            missing="never", columns=dict.fromkeys(names, dpcov.Numeric(lower=-20, upper=20))
-        ),
-        budget=Budget(epsilon=1, delta="1e-6"),
-        neighbors="add-remove-one",
-        entropy=SeededEntropy(4),
-    )
+    made = released_within(rows, -20, 20, 4, neighbors="add-remove-one")
     truth, pairs = np.corrcoef(rows.T), np.triu_indices(count, 1)
     error = (made.correlation_matrix() - truth)[pairs]
     assert np.linalg.norm(error) < 0.7 * np.linalg.norm(truth[pairs])
@@ -403,15 +380,11 @@ def test_few_rows_of_many_columns_show_how_they_go_together():
 )
 def test_a_survey_pays_for_few_rows(budget):
     rng, count = np.random.default_rng(4), 6
-    names, errors = [f"x{place}" for place in range(count)], {"private": [], "schema": []}
-    bounds = dpcov.Schema(
-        missing="never", columns=dict.fromkeys(names, dpcov.Numeric(lower=-30, upper=30))
-    )
+    errors = {"private": [], "schema": []}
     for seed in range(8):
         rows = rng.normal(size=(1_600, 2)) @ rng.normal(size=(2, count))
         rows += rng.normal(size=rows.shape) + rng.normal(size=count)
-        given = {"schema": bounds, "budget": budget, "entropy": SeededEntropy(seed)}
         for geometry, found in errors.items():
-            made = dpcov.release(rows, geometry=geometry, **given)
+            made = released_within(rows, -30, 30, seed, budget=budget, geometry=geometry)
             found.append(np.linalg.norm(made.correlation_matrix() - np.corrcoef(rows.T)))
     assert np.mean(errors["private"]) < 0.7 * np.mean(errors["schema"])

@@ -1,10 +1,9 @@
 """The linear map of a geometry: what it does to rows, and as a public file."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 import pytest
 
 import dpcov
@@ -13,6 +12,7 @@ from dpcov.data.linear import LinearMap
 from dpcov.errors import ReleaseError, SchemaError
 from dpcov.mechanisms.whitening import whitening_map
 from dpcov.noise.entropy import SeededEntropy
+from tests.releases import released as released_within
 
 N, D = 4_000, 5
 RNG = np.random.default_rng(2)
@@ -73,19 +73,10 @@ def test_means_that_noise_drowns_one_by_one_are_taken_out():
     """30 means of 3 units each, beside noise of 3: together they are 30 times as long as one."""
     rng, count = np.random.default_rng(1), 30
     rows = 3.0 + rng.normal(size=(3_000, count))
-    names = [f"x{place}" for place in range(count)]
-    wide = dpcov.Numeric(lower=-20, upper=20)
-    made = dpcov.release(
-        rows,
-        schema=dpcov.Schema(missing="never", columns=dict.fromkeys(names, wide)),
-        budget=dpcov.Budget(rho="0.001"),
-        neighbors="add-remove-one",
-        mechanism="gaussian",
-        geometry=Geometry(
-            columns=dict.fromkeys(names, Scale(center=0.0, scale=1.0)), norm_bound=18.0
-        ),
-        entropy=SeededEntropy(1),
-    )
+    units = {f"x{place}": Scale(center=0.0, scale=1.0) for place in range(count)}
+    terms = {"budget": dpcov.Budget(rho="0.001"), "neighbors": "add-remove-one"}
+    terms |= {"mechanism": "gaussian", "geometry": Geometry(columns=units, norm_bound=18.0)}
+    made = released_within(rows, -20, 20, 1, **terms)
     facts = made.manifest
     law = facts.norm_bound**2 * made.unit.off_diagonal_variance**0.5
     assert law > 1.0, "a single mean is drowned"
@@ -100,15 +91,8 @@ def test_an_indicator_is_centered_where_it_is_more_than_noise():
     """So what is complete stays zero in all rows."""
     rows = ROWS.copy()
     rows[: N // 4, 0] = np.nan
-    schema = dpcov.Schema(columns=SCHEMA.columns)
-    made = dpcov.release(
-        rows,
-        schema=schema,
-        budget=dpcov.Budget(rho="10"),
-        geometry=UNITS,
-        mechanism="gaussian",
-        entropy=SeededEntropy(1),
-    )
+    terms = {"budget": dpcov.Budget(rho="10"), "geometry": UNITS, "mechanism": "gaussian"}
+    made = released_within(rows, -20, 20, 1, missing="indicator", **terms)
     facts = made.manifest
     columns = [column.kind for column in facts.columns[1:]]
     linear = whitening_map(made.statistics, facts.columns, facts.norm_bound, facts.n_rows)
@@ -176,6 +160,9 @@ def test_a_release_with_another_map_is_not_read(numbers):
         dpcov.Release(made.manifest, arrays)
 
 
+AMPLE = dpcov.Budget(epsilon=4, delta="1e-6")
+
+
 @pytest.mark.parametrize("related", [True, False])
 def test_levels_are_mapped_where_that_leaves_less_noise(related):
     """Questions with three answers that one thing decides, or that have nothing in common."""
@@ -185,18 +172,8 @@ def test_levels_are_mapped_where_that_leaves_less_noise(related):
     score = 0.1 * own + shared[:, None] if related else own
     answers = np.array(["no", "so", "yes"])[np.digitize(score, [-0.5, 0.5])]
     numbers = own[:, :2] + shared[:, None]
-    schema = dpcov.Schema(
-        missing="never",
-        columns=dict.fromkeys(names, dpcov.Categorical(categories=("no", "so", "yes")))
-        | dict.fromkeys(("x", "y"), dpcov.Numeric(lower=-20, upper=20)),
-    )
     table = dict(zip((*names, "x", "y"), (*answers.T, *numbers.T), strict=True))
-    made = dpcov.release(
-        pa.table(table),
-        schema=schema,
-        budget=dpcov.Budget(epsilon=4, delta=Fraction(1, 10**6)),
-        entropy=SeededEntropy(0),
-    )
+    made = released_within(pd.DataFrame(table), -20, 20, budget=AMPLE)
     map_ = np.linalg.inv(made.frame.back)[1:, 1:]
     levels = np.array([column.kind == "category" for column in made.encoded_features])
     mixed = np.abs(map_ - np.diag(np.diagonal(map_)))
@@ -212,14 +189,7 @@ def test_levels_are_around_the_shares_that_the_survey_found(n_numbers):
     answers = np.array(["no", "so", "yes"])[rng.choice(3, (n, 4), p=shares)]
     numbers = {f"x{place}": rng.normal(3.0, 1.0, n) for place in range(n_numbers)}
     asked = {f"q{place}": each for place, each in enumerate(answers.T)}
-    columns = dict.fromkeys(asked, dpcov.Categorical(categories=("no", "so", "yes")))
-    columns |= dict.fromkeys(numbers, dpcov.Numeric(lower=-20, upper=20))
-    made = dpcov.release(
-        pa.table(asked | numbers),
-        schema=dpcov.Schema(missing="never", columns=columns),
-        budget=dpcov.Budget(epsilon=4, delta=Fraction(1, 10**6)),
-        entropy=SeededEntropy(0),
-    )
+    made = released_within(pd.DataFrame(asked | numbers), -20, 20, budget=AMPLE)
     has_first = any("takes correlations out" in note for note in made.statistics.notes)
     assert has_first == (n_numbers == 2)
     levels = np.flatnonzero([column.kind == "category" for column in made.encoded_features])

@@ -19,6 +19,7 @@ from dpcov.published.diagnosis import (
 )
 from dpcov.published.summary import told_by_doctor
 from tests.published.mistakes import MISTAKES, TABLES, Mistake, released
+from tests.releases import released as released_within
 from tests.report.examples import grouped, make, plain
 
 IDS = [f"{mistake.table}-{mistake.column}" for mistake in MISTAKES]
@@ -114,17 +115,10 @@ def skewed(rng):
 @pytest.mark.parametrize(("rows", "means", "spreads"), [(symmetric, 0.9, 0.9), (skewed, 0.9, 0.8)])
 def test_widths_count_what_scaling_rows_down_takes(rows, means, spreads):
     """Widths of the noise alone hold 1 and 0.28 of the first, 0.68 and 0.21 of the second."""
-    names, held = [f"x{k}" for k in range(6)], []
-    columns = dict.fromkeys(names, dpcov.Numeric(lower=-100, upper=100))
-    schema = dpcov.Schema(missing="never", columns=columns)
+    held = []
     for seed in range(12):
         made = rows(np.random.default_rng(seed))
-        found = dpcov.release(
-            pa.table(dict(zip(names, made.T, strict=True))),
-            schema=schema,
-            budget=dpcov.Budget(epsilon=1, delta="1e-6"),
-            entropy=dpcov.SeededEntropy(seed),
-        ).diagnose()
+        found = released_within(made, -100, 100, seed).diagnose()
         told = [(c.mean, c.mean_noise, c.spread, c.spread_noise) for c in found.columns]
         mean, mean_noise, spread, spread_noise = np.transpose(told)
         held.append(

@@ -9,6 +9,7 @@ import pytest
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.numbers import group_numbers
+from tests.releases import released
 from tests.report.examples import demo, grouped, make, plain, unhelpful, wide
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -67,14 +68,8 @@ def test_axes_may_be_given():
 
 def test_a_release_that_noise_hides_says_so():
     rows = np.random.default_rng(0).normal(size=(3, 2))
-    columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1")}
-    made = dpcov.release(
-        rows,
-        schema=dpcov.Schema(columns=columns),
-        budget=dpcov.Budget(rho="0.0001"),
-        neighbors="add-remove-one",
-        entropy=dpcov.SeededEntropy(4),
-    )
+    terms = {"budget": dpcov.Budget(rho="0.0001"), "neighbors": "add-remove-one"}
+    made = released(rows, -1, 1, 4, missing="indicator", **terms)
     with pytest.raises(ReleaseError, match=r"(?i)more rows"):
         made.plot()
 

@@ -6,6 +6,7 @@ import dpcov
 from dpcov.analysis import PrivateRidge
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import UsageError
+from tests.releases import released as released_within
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -22,14 +23,17 @@ def regions(differ, count=20, rows=200, seed=0):
     return frame.assign(region=[f"r{g:02d}" for g in range(count) for _ in range(rows)])
 
 
-def released(frame, seed=0, rho="0.1", missing="never", **terms):
-    columns = {name: dpcov.Numeric(lower=-20, upper=20) for name in NAMES}
-    labels = tuple(sorted(frame["region"].unique()))
-    columns |= {"region": dpcov.Categorical(categories=labels)}
-    schema = dpcov.Schema(columns=columns, missing=missing)
-    entropy = dpcov.SeededEntropy(seed)
-    budget = dpcov.Budget(rho=rho)
-    return dpcov.release(frame, schema=schema, budget=budget, by="region", entropy=entropy, **terms)
+def released(frame, seed=0, rho="0.1", **terms):
+    terms = {"budget": dpcov.Budget(rho=rho), "by": "region"} | terms
+    return released_within(frame, -20, 20, seed, **terms)
+
+
+def truth_of_alike():
+    """Correlations of the population that regions which are alike were drawn from."""
+    common = np.random.default_rng(0).normal(size=(4, 2))
+    covariance = common @ common.T + np.eye(4)
+    deviations = np.sqrt(np.diagonal(covariance))
+    return covariance / np.outer(deviations, deviations)
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +59,7 @@ def scores(frame, release, truth=None):
 
 
 def test_small_groups_gain_and_intervals_hold(made):
-    # Regions that are alike, against the population that they were drawn from.
-    common = np.random.default_rng(0).normal(size=(4, 2))
-    covariance = common @ common.T + np.eye(4)
-    deviations = np.sqrt(np.diagonal(covariance))
-    truth = covariance / np.outer(deviations, deviations)
-    alone, together, held = scores(*made, truth)
+    alone, together, held = scores(*made, truth_of_alike())
     assert together < 0.5**2 * alone
     assert held > 0.85
 
@@ -119,11 +118,7 @@ def test_what_cannot_be_pooled_is_refused(made):
 
 
 def test_groups_of_combined_releases_are_pooled(made):
-    frame, _ = made
-    common = np.random.default_rng(0).normal(size=(4, 2))
-    covariance = common @ common.T + np.eye(4)
-    spreads = np.sqrt(np.diagonal(covariance))
-    truth, errors = covariance / np.outer(spreads, spreads), []
+    frame, truth, errors = made[0], truth_of_alike(), []
     for seed in range(0, 10, 2):
         one, other = (released(frame, seed=seed + more, rho="0.03") for more in (0, 1))
         both = one.combine(other)
@@ -194,16 +189,10 @@ def test_groups_of_which_noise_leaves_nothing_can_be_read():
     z = rng.normal(size=1000)
     frame = pd.DataFrame({"x": z, "y": z + rng.normal(size=1000), "k": np.full(1000, 2.5)})
     frame["g"] = rng.choice(list("abc"), 1000, p=[0.6, 0.3, 0.1])
-    number = dpcov.Numeric(lower=-4, upper=4)
-    columns = dict.fromkeys("xyk", number) | {"g": dpcov.Categorical(categories=tuple("abc"))}
+    budget = dpcov.Budget(epsilon=0.1, delta="1e-6")
     for seed in range(6):
-        release = dpcov.release(
-            frame,
-            schema=dpcov.Schema(columns=columns),
-            by="g",
-            budget=dpcov.Budget(epsilon=0.1, delta="1e-6"),
-            entropy=dpcov.SeededEntropy(seed),
-        )
+        terms = {"budget": budget, "by": "g", "missing": "indicator"}
+        release = released_within(frame, -4, 4, seed, **terms)
         assert np.isfinite(release.pooled.covariances).all()
         for name in "abc":
             assert np.isfinite(release.group(name, pooled=True).covariance_matrix()).all()
@@ -242,12 +231,10 @@ def test_a_group_of_a_few_rows_is_not_taken_for_what_is_left_of_it():
     rows = rng.normal(size=(count, 2)) @ rng.normal(size=(2, p)) + rng.normal(size=(count, p))
     frame = pd.DataFrame(rows, columns=[f"x{i}" for i in range(p)])
     frame["k"] = np.repeat([*sizes], [*sizes.values()])
-    columns = {name: dpcov.Numeric(lower=-40, upper=60) for name in frame if name != "k"}
-    columns["k"] = dpcov.Categorical(categories=tuple(sizes))
-    terms = {"schema": dpcov.Schema(columns=columns), "budget": dpcov.Budget(rho="0.02")}
+    terms = {"budget": dpcov.Budget(rho="0.02"), "by": "k", "missing": "indicator"}
     truth, pairs, errors = np.corrcoef(rows.T), np.triu_indices(p, 1), []
     for seed in range(8):
-        made = dpcov.release(frame, by="k", entropy=dpcov.SeededEntropy(seed), **terms).pooled
+        made = released_within(frame, -40, 60, seed, **terms).pooled
         errors.append(np.abs(made.correlations[2] - truth)[pairs].max())
     assert max(errors) < 0.3
 
@@ -262,12 +249,8 @@ def test_standard_deviations_count_what_scaling_rows_down_took():
     frame = pd.DataFrame(drawn(20_000), columns=NAMES)
     frame["region"] = rng.choice(names, len(frame), p=[0.6, 0.35, *[0.0125] * 4])
     truth, held = drawn(1_000_000), []
-    columns = {name: dpcov.Numeric(lower=0, upper=1000) for name in NAMES}
-    columns["region"] = dpcov.Categorical(categories=tuple(names))
-    terms = {"schema": dpcov.Schema(columns=columns, missing="never"), "by": "region"}
-    terms["budget"] = dpcov.Budget(epsilon=1, delta="1e-6")
     for seed in range(5):
-        made = dpcov.release(frame, entropy=dpcov.SeededEntropy(seed), **terms).pooled
+        made = released_within(frame, 0, 1000, seed, by="region").pooled
         # Without the group of unlisted values.
         variances, stds = (
             np.diagonal(each, axis1=1, axis2=2)[:-1]
@@ -284,14 +267,6 @@ def test_variances_of_yes_or_no_are_those_of_their_means():
     rng, n = np.random.default_rng(1), 4000
     frame = pd.DataFrame({"x": rng.normal(size=n), "region": rng.choice(["r", "s"], n)})
     frame["yes"] = frame["x"] + rng.normal(size=n) > 0
-    columns = {"x": dpcov.Numeric(lower=-9, upper=9), "yes": dpcov.Boolean()}
-    columns["region"] = dpcov.Categorical(categories=("r", "s"))
-    made = dpcov.release(
-        frame,
-        schema=dpcov.Schema(columns=columns, missing="never"),
-        budget=dpcov.Budget(epsilon=1, delta="1e-6"),
-        by="region",
-        entropy=dpcov.SeededEntropy(0),
-    ).pooled
+    made = released_within(frame[["x", "yes", "region"]], -9, 9, by="region").pooled
     shares = made.means[:2, 1]
     np.testing.assert_allclose(made.covariances[:2, 1, 1], shares * (1 - shares), rtol=1e-6)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import dpcov
+from benchmarks.analyst.spreads import without_losses as as_made_before
 from dpcov import SeededEntropy
 from dpcov.analysis import PrivateRidge, correlation_intervals, mean_intervals, variance_intervals
 from dpcov.errors import ReleaseError
@@ -43,19 +44,6 @@ def released(table, seed=0, budget=None, **more):
     budget = budget or dpcov.Budget(epsilon=2, delta="1e-6")
     terms = {"schema": schema(), "budget": budget, "entropy": SeededEntropy(seed)}
     return dpcov.release(table, **terms | more)
-
-
-def as_made_before(release):
-    """The same release without what columns lost."""
-    statistics = release.manifest.statistics
-
-    manifest = msgspec.structs.replace(
-        release.manifest,
-        statistics=msgspec.structs.replace(statistics, losses=None),
-        members={k: v for k, v in release.manifest.members.items() if k != "losses"},
-    )
-    arrays = {k: v for k, v in release.statistics.arrays.items() if k != "losses"}
-    return Release(manifest, arrays)
 
 
 def deviation_errors(release, table):
