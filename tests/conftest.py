@@ -10,6 +10,7 @@ import os
 # those of the other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.services.postgres import (
@@ -20,6 +21,22 @@ from tests.services.postgres import (
 )
 
 __all__ = ["durable_postgres", "module_database", "postgres_database", "postgres_url"]
+
+
+@pytest.fixture
+def counts_drawn(monkeypatch):
+    """What noise on counts is drawn for: a cost, how many numbers, and whether rows are disjoint."""
+    from dpcov.mechanisms.blocks.counts import CountNoise
+
+    drawn, plain = [], CountNoise.draw
+
+    def draw(self, size, entropy, *, disjoint=False):
+        drawn.append((self.cost, size, disjoint))
+        return plain(self, size, entropy, disjoint=disjoint)
+
+    monkeypatch.setattr(CountNoise, "draw", draw)
+    return drawn
+
 
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("any machine", settings.get_profile("search"), derandomize=True)

@@ -127,20 +127,13 @@ def test_made_up_rows_resemble_the_table():
     assert errors[0] < errors[1] and found.seconds > 0
 
 
-def test_the_page_on_geometry_says_what_was_measured():
-    text = geometry_page.PAGE.read_text(encoding="utf-8")
-    lines = pd.read_csv(geometry_page.LINES)
-    assert page.filled(text, geometry_page.blocks(lines)) == text
+@pytest.mark.parametrize(("writer", "error"), [(geometry_page, "rms"), (several, "now")])
+def test_a_page_says_what_was_measured(writer, error):
+    text, lines = writer.PAGE.read_text(encoding="utf-8"), pd.read_csv(writer.LINES)
+    assert page.filled(text, writer.blocks(lines)) == text
     # A better release would change the page.
-    better = lines.assign(rms=lines["rms"] * (1 - 0.5 * (lines["geometry"] == "private")))
-    assert page.filled(text, geometry_page.blocks(better)) != text
-
-
-def test_the_page_on_several_releases_says_what_was_measured():
-    text = several.PAGE.read_text(encoding="utf-8")
-    lines = pd.read_csv(several.LINES)
-    assert page.filled(text, several.blocks(lines)) == text
-    assert page.filled(text, several.blocks(lines.assign(now=lines["now"] / 2))) != text
+    better = lines.assign(**{error: lines[error] / 2})
+    assert page.filled(text, writer.blocks(better)) != text
 
 
 def test_the_page_says_what_was_measured():

@@ -39,31 +39,31 @@ def problem(k=1, neighbors="replace-one", n_rows=N):
     return Problem(n_features=3, neighbors=neighbors, n_rows=n_rows, rows_per_person=k)
 
 
-def found(column, seed=0, cost=None, others=9):
-    """Center and scale of one column among others of the same kind."""
-    columns = [column] + [NORMAL / 8] * others
+def first(columns, seed=0, cost=None, anchor=0.0):
+    """Center and scale of the first of some numbers."""
     cost = cost or ZCDP(rho=Fraction("0.003"))
-    names = [SurveyColumn(str(place)) for place in range(1 + others)]
-    return survey(asked(columns), names, cost, problem(), SeededEntropy(seed))[0][0]
+    names = [SurveyColumn("0", anchor=anchor)]
+    names += [SurveyColumn(str(place)) for place in range(1, len(columns))]
+    few = problem(n_rows=len(columns[0]))
+    return survey(asked(columns), names, cost, few, SeededEntropy(seed))[0][0]
+
+
+def found(column, seed=0, cost=None, others=9, anchor=0.0):
+    """The same of one column among normal ones."""
+    return first([column] + [NORMAL / 8] * others, seed, cost, anchor)
 
 
 @pytest.fixture
-def spent(monkeypatch):
+def spent(counts_drawn, monkeypatch):
     """Every cost that noise was drawn for, with the size of the draw."""
-    drawn, plain = [], CountNoise.draw
-
-    def draw(self, size, entropy, *, disjoint=False):
-        drawn.append((self.cost, size, disjoint))
-        return plain(self, size, entropy, disjoint=disjoint)
 
     def choice(costs, rate, entropy):
         # One row moves a cost by one: a factor of two for costs that move in both directions.
-        drawn.append((PureDP(epsilon=rate), 1, False))
+        counts_drawn.append((PureDP(epsilon=rate), 1, False))
         return exponential_choice(costs, rate, entropy)
 
-    monkeypatch.setattr(CountNoise, "draw", draw)
     monkeypatch.setattr(survey_at_once, "exponential_choice", choice)
-    return drawn
+    return counts_drawn
 
 
 CONSTANT, LEVELS = np.full(N, 0.3), RNG.integers(0, 4, N).astype(float)
@@ -397,12 +397,8 @@ def test_a_narrow_column_far_from_zero_is_found_in_pure_epsilon(epsilon):
     n, random = 30_000, np.random.default_rng(2)
     narrow = -0.2 + 0.005 * random.normal(size=n)
     columns = [narrow, *random.uniform(-1, 1, (4, n))]
-    names = [SurveyColumn("seconds", anchor=-1.0)]
-    names += [SurveyColumn(str(place)) for place in range(4)]
-    asked_of = Problem(n_features=6, neighbors="replace-one", n_rows=n)
-    cost = PureDP(epsilon=Fraction(epsilon, 5))
     for seed in range(20):
-        spread = survey(asked(columns), names, cost, asked_of, SeededEntropy(seed))[0][0]
+        spread = first(columns, seed, PureDP(epsilon=Fraction(epsilon, 5)), anchor=-1.0)
         assert 0.0025 < spread.scale < 0.02
 
 
@@ -412,11 +408,8 @@ def test_the_finer_cells_of_a_narrow_column_hold_it_wherever_its_middle_was_draw
     n, random = 20_000, np.random.default_rng(3)
     latitude = (40.75 + 0.044 * random.normal(size=n)) / 90
     columns = [latitude, *random.normal(size=(5, n)) / 8]
-    names = [SurveyColumn(str(place)) for place in range(6)]
-    asked_of = Problem(n_features=7, neighbors="replace-one", n_rows=n)
-    cost = PureDP(epsilon=Fraction(epsilon, 5) * Fraction(4, 5))
     for seed in range(10):
-        spread = survey(asked(columns), names, cost, asked_of, SeededEntropy(seed))[0][0]
+        spread = first(columns, seed, PureDP(epsilon=Fraction(4 * epsilon, 25)))
         assert 0.5 < spread.scale / latitude.std() < 4
         assert abs(spread.center - latitude.mean()) < 2 * latitude.std()
 
@@ -434,12 +427,9 @@ def test_coordinates_keep_a_fine_scale():
     """Rows that the finer cells saw were counted as rows at the bounds before."""
     n, random = 50_000, np.random.default_rng(4)
     longitude = (-93.27 + 0.024 * random.normal(size=n)) / 100
-    names = [SurveyColumn("longitude"), *(SurveyColumn(str(place)) for place in range(3))]
     columns = [longitude, *random.uniform(-1, 1, (3, n))]
-    asked_of = Problem(n_features=5, neighbors="replace-one", n_rows=n)
-    cost = ZCDP(rho=Fraction("0.0004"))
     for seed in range(30):
-        spread = survey(asked(columns), names, cost, asked_of, SeededEntropy(seed))[0][0]
+        spread = first(columns, seed, ZCDP(rho=Fraction("0.0004")))
         assert 0.0001 < spread.scale < 0.001
 
 
@@ -578,13 +568,8 @@ def test_a_yes_or_no_number_of_few_rows_is_no_column_of_one_value(share):
     columns = list(rng.normal(size=(size, n)) / 8)
     # Zeros lie in the smallest shell, and ones some thirty shells farther out.
     columns[0] = np.where(rng.random(n) < share, 0.5, 0.0)
-    names = [SurveyColumn(str(place)) for place in range(size)]
     for rho in ("0.02", "0.05"):
-        cost, few = ZCDP(rho=Fraction(rho)), problem(n_rows=n)
-        scales = [
-            survey(asked(columns), names, cost, few, SeededEntropy(seed))[0][0].scale
-            for seed in range(20)
-        ]
+        scales = [first(columns, seed, ZCDP(rho=Fraction(rho))).scale for seed in range(20)]
         assert min(scales) > columns[0].std() / 2
 
 
@@ -593,13 +578,8 @@ def yes_or_no(share):
     return np.where(np.arange(N) % 100 < 100 * share, 1.0, -1.0)
 
 
-def scales(column, anchor, cost, seeds, others=12):
-    columns = [column] + [NORMAL / 8] * others
-    names = [SurveyColumn("first", anchor=anchor), *(SurveyColumn(str(o)) for o in range(others))]
-    return [
-        survey(asked(columns), names, cost, problem(), SeededEntropy(seed))[0][0].scale
-        for seed in range(seeds)
-    ]
+def scales(column, anchor, cost, seeds):
+    return [found(column, seed, cost, 12, anchor).scale for seed in range(seeds)]
 
 
 @pytest.mark.parametrize("share", [0.94, 0.06])
@@ -714,13 +694,9 @@ def test_a_narrow_column_far_from_zero_has_its_own_scale_in_pure_epsilon(spacing
     years = 2000 + np.floor(rng.random(N) * 16 / spacing) * spacing
     column = (years - 2000) / (100 * wide)
     columns = [column] + [rng.normal(size=N) / 8 / wide for _ in range(7)]
-    # Zero is where numbers may lie close together.
-    names = [
-        SurveyColumn(str(place), anchor=-20 / wide if place == 0 else 0.0) for place in range(8)
-    ]
     for seed in range(10):
-        cost = PureDP(epsilon=Fraction(1, 2))
-        spread = survey(asked(columns), names, cost, problem(), SeededEntropy(seed))[0][0]
+        # Zero is where numbers may lie close together.
+        spread = first(columns, seed, PureDP(epsilon=Fraction(1, 2)), anchor=-20 / wide)
         assert 0.7 < spread.scale / column.std() < 2.5
         assert abs(spread.center - column.mean()) < 2 * column.std()
 
@@ -754,11 +730,7 @@ def test_few_rows_that_share_a_value_hardly_ever_make_a_scale_far_too_small(shar
     rng, n, size = np.random.default_rng(1), 1500, 6
     columns = list(rng.normal(size=(size, n)) / 8)
     columns[0] = np.where(rng.random(n) < share, 0.0, columns[0])
-    few, cost = problem(n_rows=n), PureDP(epsilon=Fraction(2, 5))
-    names = [SurveyColumn(str(place)) for place in range(size)]
-    scales = [
-        survey(asked(columns), names, cost, few, SeededEntropy(seed))[0][0].scale
-        for seed in range(60)
-    ]
+    cost = PureDP(epsilon=Fraction(2, 5))
+    scales = [first(columns, seed, cost).scale for seed in range(60)]
     # Without a cost for smaller radii up to 15 of 60 are below a thousandth.
     assert sum(scale < 0.05 * columns[0].std() for scale in scales) <= 5

@@ -16,7 +16,6 @@ from dpcov.data.vault import Key
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.in_geometry import InGeometry
 from dpcov.mechanisms.separate import Separate
 from dpcov.mechanisms.stratified import Stratified
@@ -309,16 +308,10 @@ def test_the_geometry_of_an_earlier_release_serves_elsewhere(tmp_path):
         release(geometry=tmp_path / "plain.dpcov")
 
 
-def test_columns_and_lengths_together_cost_what_the_survey_may(monkeypatch):
+def test_columns_and_lengths_together_cost_what_the_survey_may(counts_drawn):
     """Seen at the noise itself: what a release draws for its counts adds up to a tenth at most."""
-    drawn, plain = [], CountNoise.draw
-
-    def draw(self, size, entropy, *, disjoint=False):
-        drawn.append(self.cost.rho)
-        return plain(self, size, entropy, disjoint=disjoint)
-
-    monkeypatch.setattr(CountNoise, "draw", draw)
     release(budget=Budget(rho="0.5"), wide=1000.0)
+    drawn = [cost.rho for cost, *_ in counts_drawn]
     assert drawn.pop() == LOSSES / 2
     assert SHARE / 4 < sum(drawn) <= SHARE / 2
     # The survey saw the columns, so that no look at lengths comes before the first matrix.
@@ -328,24 +321,18 @@ def test_columns_and_lengths_together_cost_what_the_survey_may(monkeypatch):
 @pytest.mark.parametrize(
     "budget", [Budget(epsilon=1), Budget(rho="0.5"), Budget(epsilon=1, delta="1e-6")], ids=str
 )
-def test_lengths_in_a_public_geometry_and_losses_are_paid(budget, monkeypatch):
+def test_lengths_in_a_public_geometry_and_losses_are_paid(budget, counts_drawn, monkeypatch):
     """Seen at the noise itself: all that is drawn for counts is taken off what the matrix costs."""
-    drawn, plain, made = [], CountNoise.draw, []
-    calibrate = InGeometry.calibrate
-
-    def draw(self, size, entropy, *, disjoint=False):
-        drawn.append(self.cost)
-        return plain(self, size, entropy, disjoint=disjoint)
+    calibrate, made = InGeometry.calibrate, []
 
     def calibrated_once(self, problem, budget):
         made.append(calibrate(self, problem, budget))
         return made[-1]
 
-    monkeypatch.setattr(CountNoise, "draw", draw)
     monkeypatch.setattr(InGeometry, "calibrate", calibrated_once)
     release(geometry=Geometry(columns={"height": Scale(center=170, scale=9)}), budget=budget)
     parts = made[-1]
-    assert drawn == [parts.survey, parts.losses]
+    assert [cost for cost, *_ in counts_drawn] == [parts.survey, parts.losses]
     amount = (lambda cost: cost.epsilon) if budget.delta is None and budget.epsilon else None
     amount = amount or (lambda cost: cost.rho)
     whole = amount(one_gaussian(budget.promise))

@@ -159,16 +159,10 @@ def test_the_whole_budget_is_the_surveys(budget):
         assert float(made.survey.rho * 2 * made.noise_multiplier**2) == pytest.approx(1, rel=1e-9)
 
 
-def test_columns_and_lengths_together_cost_the_budget(monkeypatch):
+def test_columns_and_lengths_together_cost_the_budget(counts_drawn):
     """Seen at the noise itself."""
-    drawn, plain = [], CountNoise.draw
-
-    def draw(self, size, entropy, *, disjoint=False):
-        drawn.append(self.cost.rho)
-        return plain(self, size, entropy, disjoint=disjoint)
-
-    monkeypatch.setattr(CountNoise, "draw", draw)
     survey(budget=Budget(rho="0.5"))
+    drawn = [cost.rho for cost, *_ in counts_drawn]
     assert Fraction(1, 4) < sum(drawn) <= Fraction(1, 2)
     assert LENGTHS / 2 in drawn
 
