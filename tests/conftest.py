@@ -25,7 +25,7 @@ __all__ = ["durable_postgres", "module_database", "postgres_database", "postgres
 
 @pytest.fixture
 def counts_drawn(monkeypatch):
-    """What noise on counts is drawn for: a cost, how many numbers, and whether rows are disjoint."""
+    """What noise on counts is drawn for: a cost, how many numbers, whether cells are disjoint."""
     from dpcov.mechanisms.blocks.counts import CountNoise
 
     drawn, plain = [], CountNoise.draw

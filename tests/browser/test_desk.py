@@ -9,7 +9,7 @@ import pytest
 
 from dpcov import Release
 from dpcov.desk.work import STEPS
-from tests.desk.conftest import start
+from tests.desk.conftest import running_in
 from tests.docs.test_blocks import patients
 
 PATIENCE = 120
@@ -68,10 +68,8 @@ def running(tmp_path_factory):
     pyarrow.csv.write_csv(patients(2000, 0), folder / "patients.csv")
     wide = pa.table({f"item {place}": [0.5] for place in range(1000)})
     pyarrow.csv.write_csv(wide, folder / "wide.csv")
-    server, thread, running = start(folder)
-    yield running
-    server.should_exit = True
-    thread.join(20)
+    with running_in(folder) as running:
+        yield running
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from benchmarks import measured
 from benchmarks.data import MissingTable, data_directory
 from dpcov import Release
 from tests.browser.test_desk import Person
-from tests.desk.conftest import start
+from tests.desk.conftest import running_in
 
 KEY, POINT, THINK = 0.28, 1.3, 1.35
 AT_THE_DESK = ("pip install 'dpcov[desk]'", "dpcov desk")
@@ -101,10 +101,8 @@ def table(name, folder):
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    server, thread, running = start(tmp_path_factory.mktemp("desk"))
-    yield running
-    server.should_exit = True
-    thread.join(20)
+    with running_in(tmp_path_factory.mktemp("desk")) as running:
+        yield running
 
 
 def finish(person, rows):

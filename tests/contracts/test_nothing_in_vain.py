@@ -12,9 +12,9 @@ import pytest
 import dpcov
 from dpcov.errors import DpcovError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.privacy.ledger.sqlite import LedgerFile
 from dpcov.privacy.options import Between
 from tests.contracts.test_mechanisms import BUDGETS, CASES
+from tests.privacy.spends import with_pragma
 
 X = np.random.default_rng(0).normal(size=(60, 3)) / 4
 SCHEMA = {name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1", "x2")}
@@ -86,14 +86,7 @@ def in_vain(values, release, ledger, tmp_path):
 @pytest.fixture
 def ledger_for(tmp_path, monkeypatch):
     """A ledger that does not wait for the disk."""
-    connect = LedgerFile._connect
-
-    def unsynced(self):
-        connection = connect(self)
-        connection.execute("PRAGMA synchronous = OFF")
-        return connection
-
-    monkeypatch.setattr(LedgerFile, "_connect", unsynced)
+    with_pragma(monkeypatch, "synchronous = OFF")
 
     def make(kind, neighbors):
         ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")

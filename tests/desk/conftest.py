@@ -3,6 +3,7 @@
 import http.client
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
@@ -52,7 +53,9 @@ class Running:
         )
 
 
-def start(folder):
+@contextmanager
+def running_in(folder):
+    """A desk that listens as long as somebody asks it."""
     serve = pytest.importorskip("dpcov.desk.serve")
     listening = serve.listen(0)
     port = listening.getsockname()[1]
@@ -61,14 +64,14 @@ def start(folder):
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    return server, thread, Running(folder, port)
+    yield Running(folder, port)
+    server.should_exit = True
+    thread.join(20)
 
 
 @pytest.fixture
 def desk(tmp_path):
     """A desk in a folder with one table."""
     pyarrow.csv.write_csv(patients(2000, 0), tmp_path / "patients.csv")
-    server, thread, running = start(tmp_path)
-    yield running
-    server.should_exit = True
-    thread.join(20)
+    with running_in(tmp_path) as running:
+        yield running

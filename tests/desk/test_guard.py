@@ -6,8 +6,10 @@ import socket
 import pytest
 
 
-def opened(desk):
-    _, headers, _ = desk.post("/open", data="patients.csv", schema="")
+def opened(desk, data="patients.csv", **more):
+    """Where the work on a file is."""
+    status, headers, text = desk.post("/open", data=data, **more)
+    assert status == 303, text
     return headers["location"].removesuffix("/columns").removeprefix(desk.base)
 
 

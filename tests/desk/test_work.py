@@ -48,6 +48,13 @@ def until_done(desk, work):
         time.sleep(0.05)
 
 
+def released(desk, work):
+    """The page at the end of a release, or of one that was refused."""
+    assert send(desk, work, "begin", "release")[0] == 303
+    until_done(desk, work)
+    return desk.ask(f"{work}/release")[2]
+
+
 @pytest.fixture
 def ready(desk):
     """A table for which everything is decided."""
@@ -72,9 +79,7 @@ def test_nothing_is_written_before_the_release(desk, ready):
 
 
 def test_a_release_writes_what_its_commands_would_write(desk, ready, tmp_path_factory):
-    assert send(desk, ready, "begin", "release")[0] == 303
-    until_done(desk, ready)
-    page = desk.ask(f"{ready}/release")[2]
+    page = released(desk, ready)
     made = dpcov.Release.load(desk.folder / "patients.dpcov")
     assert made.fingerprint in page and "columns can be used" in page
     assert made.manifest.spent.dataset == "people"
@@ -195,9 +200,7 @@ def test_a_release_whose_name_another_program_took_meanwhile_is_shown(desk, read
         return words(self, count)
 
     monkeypatch.setattr(SystemEntropy, "words", meanwhile)
-    assert send(desk, ready, "begin", "release")[0] == 303
-    until_done(desk, ready)
-    page = desk.ask(f"{ready}/release")[2]
+    page = released(desk, ready)
     made = dpcov.Release.load(desk.folder / "patients-2.dpcov")
     assert made.fingerprint in page and "patients-2.dpcov" in page
     assert made.fingerprint in desk.ask(f"{ready}/files/report")[2]
@@ -207,17 +210,14 @@ def test_a_release_whose_name_another_program_took_meanwhile_is_shown(desk, read
 def test_what_a_refused_attempt_wrote_is_not_in_the_way_of_the_next(desk, ready):
     who = {"neighbors": "replace-one", "rows_per_person": "1", "title": "", "by": ""}
     assert send(desk, ready, "people", rows="7", **who)[0] == 303
-    assert send(desk, ready, "begin", "release")[0] == 303
-    until_done(desk, ready)
-    assert "It was not released" in desk.ask(f"{ready}/release")[2]
+    assert "It was not released" in released(desk, ready)
     assert send(desk, ready, "people", rows="2000", **who)[0] == 303
     written = (desk.folder / "patients.toml").read_text()
     (desk.folder / "patients.toml").write_text("mine")
     status, _, text = send(desk, ready, "begin", "release")
     assert status == 422 and "patients.toml exists" in text
     (desk.folder / "patients.toml").write_text(written)
-    assert send(desk, ready, "begin", "release")[0] == 303
-    until_done(desk, ready)
+    released(desk, ready)
     assert dpcov.Release.load(desk.folder / "patients.dpcov").n_rows == 2000
 
 
@@ -225,9 +225,7 @@ def test_an_overdrawn_account_is_refused_like_on_the_command_line(desk, ready):
     Ledger(str(desk.folder / "ledger.sqlite")).create(
         "people", dpcov.Budget(epsilon="0.5", delta="1e-5"), "replace-one"
     )
-    assert send(desk, ready, "begin", "release")[0] == 303
-    until_done(desk, ready)
-    assert "It was not released" in desk.ask(f"{ready}/release")[2]
+    assert "It was not released" in released(desk, ready)
     assert not (desk.folder / "patients.dpcov").exists()
 
 
@@ -251,9 +249,7 @@ def test_what_an_attempt_said_is_gone_with_another_account(desk, ready):
     # The total of an account that exists is fixed.
     assert send(desk, ready, "account", total_epsilon="9", total_delta="", **spent)[0] == 303
     assert "ledger create" not in desk.ask(f"{ready}/account")[2]
-    send(desk, ready, "begin", "release")
-    until_done(desk, ready)
-    assert "It was not released" in desk.ask(f"{ready}/release")[2]
+    assert "It was not released" in released(desk, ready)
     other = {"ledger": "other.sqlite", "dataset": "people"}
     assert send(desk, ready, "account", total_epsilon="4", total_delta="1e-5", **other)[0] == 303
     assert "It was not released" not in desk.ask(f"{ready}/release")[2]
@@ -265,19 +261,13 @@ def test_no_value_of_a_row_is_on_any_page(desk, ready):
     (desk.folder / "secret.csv").write_text(
         "\n".join([rows[0], *rows[1:50], f"{sentinel},1,1,1,x,y"])
     )
-    _, headers, _ = desk.post("/open", data="secret.csv", schema="")
-    work = headers["location"].removesuffix("/columns").removeprefix(desk.base)
+    work = opened(desk, "secret.csv")
     send(desk, work, "columns", **TYPED)
-    send(
-        desk, work, "account", ledger="l.sqlite", dataset="s", total_epsilon="1", total_delta="1e-6"
-    )
-    send(desk, work, "begin", "release")
-    until_done(desk, work)
-    pages = [
-        desk.ask(f"{work}/{step}")[2]
-        for step in ("columns", "people", "budget", "account", "release")
-    ]
-    assert "It was not released" in pages[-1]
+    account = {"ledger": "l.sqlite", "dataset": "s", "total_delta": "1e-6"}
+    send(desk, work, "account", total_epsilon="1", **account)
+    pages = [released(desk, work)]
+    assert "It was not released" in pages[0]
+    pages += [desk.ask(f"{work}/{step}")[2] for step in ("columns", "people", "budget", "account")]
     assert not any(sentinel in page for page in pages)
 
 
@@ -308,8 +298,7 @@ def test_groups_and_public_rows_are_those_of_the_commands(desk, ready):
     text = desk.ask(f"{ready}/budget")[2]
     assert "--table patients.csv" in text and "suspicion about one person" in text
     assert "--rows 2000 --by ward" in desk.ask(f"{ready}/release")[2]
-    assert send(desk, ready, "begin", "release")[0] == 303
-    until_done(desk, ready)
+    released(desk, ready)
     made = dpcov.Release.load(desk.folder / "patients.dpcov")
     assert made.group_names[:2] == ("north", "south")
 
@@ -321,9 +310,7 @@ def test_a_european_file_is_opened_by_its_layout_and_a_codebook(desk):
     book["fields"][0]["constraints"] = {"minimum": 0, "maximum": 10}
     (desk.folder / "book.json").write_text(json.dumps(book))
     layout = {"delimiter": ";", "decimal": ",", "encoding": "latin-1"}
-    status, headers, text = desk.post("/open", data="west.csv", schema="book.json", **layout)
-    assert status == 303, text
-    work = headers["location"].removesuffix("/columns").removeprefix(desk.base)
+    work = opened(desk, "west.csv", schema="book.json", **layout)
     page = desk.ask(f"{work}/columns")[2]
     assert "größe" in page and "A code" in page and 'value="10"' in page
     said = "--codebook book.json --decimal , --delimiter ';' --encoding latin-1"
@@ -357,24 +344,14 @@ def test_a_semicolon_and_a_decimal_comma_are_said_on_the_page(desk):
     # What was typed stays, and the place to say it is open.
     assert status == 422 and 'value="european.csv"' in text and "<details open>" in text
     assert "Here it is said under" in text
-    status, headers, _ = desk.post("/open", data="european.csv", delimiter=";", decimal=",")
-    assert status == 303
-    work = headers["location"].removesuffix("/columns").removeprefix(desk.base)
+    work = opened(desk, "european.csv", delimiter=";", decimal=",")
     numbers = {f"{place}.{what}": text for place in range(2) for what, text in
                (("type", "numeric"), ("lower", "0"), ("upper", "250"))}  # fmt: skip
     assert send(desk, work, "columns", **numbers)[0] == 303
-    send(
-        desk,
-        work,
-        "account",
-        ledger="l.sqlite",
-        dataset="s",
-        total_epsilon="20",
-        total_delta="1e-5",
-    )
+    account = {"ledger": "l.sqlite", "dataset": "s", "total_delta": "1e-5"}
+    send(desk, work, "account", total_epsilon="20", **account)
     assert send(desk, work, "budget", chosen="15", delta="1e-6")[0] == 303
-    send(desk, work, "begin", "release")
-    until_done(desk, work)
+    released(desk, work)
     made = dpcov.Release.load(desk.folder / "european.dpcov")
     assert made.mean_vector()[0] == pytest.approx(175, abs=8)
 
@@ -404,8 +381,7 @@ def test_what_is_no_ledger_is_refused_and_the_page_stays(desk, ready):
 def test_a_script_has_the_name_of_its_table_in_any_letters(desk, ready):
     rows = (desk.folder / "patients.csv").read_bytes()
     (desk.folder / '表 "1".csv').write_bytes(rows)
-    _, headers, _ = desk.post("/open", data='表 "1".csv', schema="")
-    work = headers["location"].removesuffix("/columns").removeprefix(desk.base)
+    work = opened(desk, '表 "1".csv')
     status, headers, _ = desk.ask(f"{work}/files/script")
     assert status == 200
     assert "filename*=UTF-8''%E8%A1%A8" in headers["content-disposition"]

@@ -1,9 +1,10 @@
-"""Releases that tests of the ledger share."""
+"""What tests of the ledger share: releases, and files with a setting."""
 
 from fractions import Fraction
 
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.ledger.spend import Spend
+from dpcov.privacy.ledger.sqlite import LedgerFile
 
 ONE, THIRD, TENTH = Fraction(1), Fraction(1, 3), Fraction(1, 10)
 MILLIONTH = Fraction(1, 10**6)
@@ -28,3 +29,15 @@ def gaussian(multiplier, epsilon=1, delta=MILLIONTH):
 
 
 SPEND = zcdp(TENTH)
+
+
+def with_pragma(monkeypatch, pragma):
+    """Let every connection to a ledger file begin with a setting."""
+    connect = LedgerFile._connect
+
+    def asked(store):
+        connection = connect(store)
+        connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    monkeypatch.setattr(LedgerFile, "_connect", asked)

@@ -11,11 +11,10 @@ import pytest
 from dpcov.errors import LedgerError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.ledger import records
-from dpcov.privacy.ledger import sqlite as ledger_file
 from dpcov.privacy.ledger.ledger import Ledger
 from tests.privacy.ledger import faulty_disk
 from tests.privacy.ledger.faulty_disk import Operation, die, in_child, install, power_cuts
-from tests.privacy.spends import RELATION, SPEND, TENTH
+from tests.privacy.spends import RELATION, SPEND, TENTH, with_pragma
 
 STEPS = ["reserved", "drawn", "committed"]
 
@@ -212,14 +211,7 @@ def test_a_power_cut_at_any_moment_forgets_nothing(path, tmp_path, seeds, states
 
 
 def test_the_power_cuts_would_find_a_ledger_that_does_not_sync(path, tmp_path, monkeypatch):
-    connect = ledger_file.LedgerFile._connect
-
-    def careless(store):
-        connection = connect(store)
-        connection.execute("PRAGMA synchronous = OFF")
-        return connection
-
-    monkeypatch.setattr(ledger_file.LedgerFile, "_connect", careless)
+    with_pragma(monkeypatch, "synchronous = OFF")
     _, forgotten = replay_power_cuts(path, tmp_path, range(1))
     assert forgotten > 0
 

@@ -12,11 +12,10 @@ from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP
 from dpcov.privacy.ledger import records
-from dpcov.privacy.ledger import sqlite as ledger_file
 from dpcov.privacy.ledger import store as ledger_store
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.ledger.postgres import LedgerServer
-from tests.privacy.spends import MILLIONTH, ONE, RELATION, THIRD, pure, zcdp
+from tests.privacy.spends import MILLIONTH, ONE, RELATION, THIRD, pure, with_pragma, zcdp
 
 LONGEST_TEXT = 1000
 SMALL = {"spend": zcdp("0.01"), "neighbors": RELATION}
@@ -228,14 +227,7 @@ PRAGMAS = {"query_only = ON": "Make its file and folder writable", "max_page_cou
 
 @pytest.mark.parametrize(("pragma", "message"), PRAGMAS.items())
 def test_a_file_that_cannot_grow_or_change_spends_nothing(ledger, monkeypatch, pragma, message):
-    connect = ledger_file.LedgerFile._connect
-
-    def limited(store):
-        connection = connect(store)
-        connection.execute(f"PRAGMA {pragma}")
-        return connection
-
-    monkeypatch.setattr(ledger_file.LedgerFile, "_connect", limited)
+    with_pragma(monkeypatch, pragma)
     with pytest.raises(LedgerError, match=message):
         for _ in range(100):
             ledger.reserve("patients", zcdp("1e-9"), RELATION, note="x" * LONGEST_TEXT)
