@@ -17,7 +17,7 @@ import argparse
 import warnings
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
-from math import ceil, floor, log10
+from math import ceil, floor
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from scipy.stats import gmean
 from benchmarks.analyst.__main__ import exact
 from benchmarks.analyst.measure import Correlations, held
 from benchmarks.analyst.tables import Table, in_words
+from benchmarks.data import round_up
 from benchmarks.measured import table as markdown
 from dpcov.analysis import correlation_intervals
 from dpcov.data.geometry import Geometry
@@ -59,16 +60,9 @@ def typed(values: pd.Series) -> tuple[float, float]:
     if lower > 1000 and upper < 3000:
         return min(1900.0, 100.0 * floor(lower / 100)), max(2100.0, 100.0 * ceil(upper / 100))
     if lower >= 0:
-        return 0.0, _round_up(upper)
-    most = max(_round_up(upper), _round_up(-lower))
+        return 0.0, round_up(upper) if upper > 0 else 0.0
+    most = round_up(max(upper, -lower))
     return -most, most
-
-
-def _round_up(value: float) -> float:
-    if value <= 0:
-        return 0.0
-    power = 10.0 ** floor(log10(value))
-    return next(each * power for each in (1, 2, 5, 10) if each * power >= value)
 
 
 def usable(frame: pd.DataFrame, levels: bool) -> tuple[pd.DataFrame, dict] | None:

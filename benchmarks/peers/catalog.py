@@ -71,8 +71,8 @@ class Sampler:
     call: str
     label: str
     law: Callable[[], Law]
-    size: int
-    quick_size: int
+    size: int = 100_000
+    quick_size: int = 20_000
     arguments: Mapping[str, Any] = field(default_factory=dict)
     suspect: Callable[[], Law] | None = None
 
@@ -214,8 +214,6 @@ SAMPLERS = (
         peer=OURS,
         call="sample_binghams",
         label="dpcov sample_binghams",
-        size=100_000,
-        quick_size=20_000,
         arguments={"concentration": CONCENTRATION},
         **_CIRCLE,
     ),
@@ -223,8 +221,6 @@ SAMPLERS = (
         peer=OURS,
         call="gaussian, off the diagonal",
         label="dpcov gaussian, off the diagonal",
-        size=100_000,
-        quick_size=20_000,
         arguments={"rho": 0.5, "d": 50},
         law=lambda: laws.gaussian(sqrt(2) * sqrt(0.5)),
     ),
@@ -250,8 +246,6 @@ SAMPLERS = (
         peer="diffprivlib",
         call="Laplace",
         label="diffprivlib Laplace",
-        size=100_000,
-        quick_size=20_000,
         arguments={"scale": 2.0},
         law=lambda: laws.laplace(2.0),
     ),
@@ -259,8 +253,6 @@ SAMPLERS = (
         peer="diffprivlib",
         call="LaplaceBoundedDomain",
         label="diffprivlib LaplaceBoundedDomain",
-        size=100_000,
-        quick_size=20_000,
         arguments={"epsilon": 1.0, "sensitivity": 2.0, "value": 0.5},
         law=lambda: laws.bounded_laplace(1.0, 2.0, 0.5),
     ),
@@ -268,8 +260,6 @@ SAMPLERS = (
         peer="diffprivlib",
         call="GaussianAnalytic",
         label="diffprivlib GaussianAnalytic",
-        size=100_000,
-        quick_size=20_000,
         arguments={"epsilon": 1.0, "delta": 1e-6},
         law=lambda: laws.gaussian(float(gaussian_noise_multiplier(Fraction(1), Fraction("1e-6")))),
     ),
@@ -286,8 +276,6 @@ SAMPLERS = (
         peer="opendp",
         call="make_laplace",
         label="OpenDP make_laplace",
-        size=100_000,
-        quick_size=20_000,
         arguments={"scale": 2.0},
         law=lambda: laws.laplace(2.0),
     ),
@@ -295,8 +283,6 @@ SAMPLERS = (
         peer="opendp",
         call="make_gaussian",
         label="OpenDP make_gaussian",
-        size=100_000,
-        quick_size=20_000,
         arguments={"scale": 2.0},
         law=lambda: laws.gaussian(2.0),
     ),

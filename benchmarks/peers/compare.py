@@ -113,19 +113,13 @@ def measure(method: Method, case: Case, answer: Answer) -> Measured:
 def verdict(sampler: Sampler, answer: Answer) -> Checked:
     """Judge what a sampler answered."""
     law = sampler.law()
+    asked = {"sampler": sampler.label, "peer": sampler.peer, "law": law.text}
     if answer.refused:
-        return Checked(
-            sampler=sampler.label,
-            peer=sampler.peer,
-            law=law.text,
-            verdict=f"not checked: {answer.refused}",
-        )
+        return Checked(**asked, verdict=f"not checked: {answer.refused}")
     found = judge(answer.values[0], law, sampler.suspect() if sampler.suspect else None)
     broken = f"BREAKS ITS LAW{f': follows {found.instead}' if found.instead else ''}"
     return Checked(
-        sampler=sampler.label,
-        peer=sampler.peer,
-        law=law.text,
+        **asked,
         statistic=law.mean_of[0],
         claimed=found.claimed,
         measured=found.measured,

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 
+from benchmarks.papers.synthetic import synthetic_rows
 from benchmarks.speed.timing import interleaved
 from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
@@ -27,15 +28,6 @@ LIMITS_IN_EIGENDECOMPOSITIONS = {
 }
 LIMITS_IN_SECONDS = {("eigenvectors", 200): 1.0, ("eigenvectors", 400): 6.0}
 BUDGETS = (Budget(rho="0.1"), Budget(epsilon=1), Budget(epsilon=1, delta="1e-6"))
-
-
-def synthetic(n_features):
-    """Rows in the unit ball with a slowly falling spectrum, drawn as in the papers."""
-    generator = np.random.default_rng(0)
-    rows = generator.standard_normal((N_ROWS, n_features)) @ generator.uniform(
-        size=(n_features, n_features)
-    )
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def supported(mechanism, problem):
@@ -78,7 +70,7 @@ def verdict(name, size, taken, unit):
 
 def main(sizes):
     for size in sizes:
-        rows, gathered = synthetic(size), {}
+        rows, gathered = synthetic_rows(N_ROWS, size, 1, np.random.default_rng(0)), {}
         print(f"\nd = {size}")
         for kind in MECHANISMS:
             if size > LARGEST.get(kind.name, size):

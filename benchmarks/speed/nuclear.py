@@ -7,6 +7,7 @@ Sizes are those at one epsilon under replace-one.
 
 import sys
 import time
+from functools import partial
 from typing import get_args
 
 import numpy as np
@@ -91,8 +92,11 @@ def times():
     print("   d  law       first draw  next draw (CPU seconds, matrix included)")
     for dimension in TIMED:
         entropy = SeededEntropy(dimension)
-        samplers = {law: law_sampler(dimension, law, entropy) for law in get_args(SymmetricLaw)}
-        samplers["paper"] = lambda d=dimension, e=entropy: nuclear_noise(d, SCALE, e)
+        given = dimension, SCALE, entropy
+        samplers = {
+            law: partial(symmetric_nuclear_noise, *given, law) for law in get_args(SymmetricLaw)
+        }
+        samplers["paper"] = partial(nuclear_noise, *given)
         for law, draw in samplers.items():
             if law == "gauge" and dimension > min(100, LARGEST_GAUGE_DIMENSION):
                 continue
@@ -100,10 +104,6 @@ def times():
             print(
                 f"{dimension:4}  {law:8}  {seconds(draw):10.3f}  {seconds(draw):9.3f}", flush=True
             )
-
-
-def law_sampler(dimension, law, entropy):
-    return lambda: symmetric_nuclear_noise(dimension, SCALE, entropy, law)
 
 
 def releases():

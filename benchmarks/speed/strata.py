@@ -15,6 +15,7 @@ import numpy as np
 
 import dpcov
 from benchmarks.measured import table
+from benchmarks.papers.synthetic import synthetic_rows
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.published.release import Release
 
@@ -23,14 +24,10 @@ BUDGET = dpcov.Budget(rho="0.5")
 
 
 def rows_of(n_rows: int, n_features: int, shells: int) -> np.ndarray:
-    """Unit rows with one large component, shortened by powers of two."""
+    """Unit rows of the papers, shortened by powers of two."""
     generator = np.random.default_rng(shells)
-    rows = generator.standard_normal((n_rows, n_features)) @ generator.uniform(
-        size=(n_features, n_features)
-    )
-    radii = 0.9 * 2.0 ** -generator.integers(0, shells, size=n_rows)
-    rows *= (radii / np.linalg.norm(rows, axis=1))[:, None]
-    return rows
+    rows = synthetic_rows(n_rows, n_features, 1, generator)
+    return rows * (0.9 * 2.0 ** -generator.integers(0, shells, size=(n_rows, 1)))
 
 
 def released(rows: np.ndarray, mechanism: str) -> Release:

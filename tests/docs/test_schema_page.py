@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.measured import table
 from dpcov import Schema
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.schema.reference import sections
@@ -23,19 +24,10 @@ HEADINGS = {
 def table_of(part):
     """A part of the page as the code has it: paste it where it is missing."""
     rows = [
-        f"| `{name}` | {meaning} | `{example}` |"
+        (f"`{name}`", meaning, f"`{example}`")
         for name, (meaning, example) in sections()[part].items()
     ]
-    return "\n".join(
-        [
-            f"### {HEADINGS[part]}",
-            "",
-            "| field | meaning | example |",
-            "| --- | --- | --- |",
-            *rows,
-            "",
-        ]
-    )
+    return f"### {HEADINGS[part]}\n\n{table([('field', 'meaning', 'example'), *rows])}\n"
 
 
 @pytest.mark.parametrize("part", HEADINGS)
