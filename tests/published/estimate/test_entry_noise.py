@@ -27,10 +27,15 @@ MEANS = np.array([0.5, -0.3, 0.1])
 COVARIANCE = np.array([[0.3, 0.1, -0.05], [0.1, 0.2, 0.08], [-0.05, 0.08, 0.25]])
 INTERCEPT = 0.4
 STD = 2e-5
+PLAIN = np.eye(4)[1:]
+MAPPED = np.array([[0.2, 1.5, 0.4, 0.0], [-0.3, 0.5, 0.8, 0.3], [0.1, 0.0, -0.6, 1.2]])
 
 
-def noisy_estimates(count, intercept_is_noisy, trace_is_merged=False):
-    """Errors of means, deviations and correlations from isotropically noisy second moments."""
+def noisy_estimates(count, intercept_is_noisy, trace_is_merged=False, features=PLAIN):
+    """Errors of means, deviations and correlations from isotropically noisy second moments.
+
+    Features and the intercept are so many times those that noise was added to.
+    """
     rng = np.random.default_rng(0)
     row = np.r_[1.0, MEANS]
     moment = np.outer(row, row)
@@ -41,10 +46,13 @@ def noisy_estimates(count, intercept_is_noisy, trace_is_merged=False):
     if trace_is_merged:
         excess = rng.normal(size=count) * STD - np.trace(drawn, axis1=1, axis2=2)
         drawn += excess[:, None, None] / 5 * np.eye(4)
-    noisy = INTERCEPT * moment + drawn
-    divisor = noisy[:, 0, 0] if intercept_is_noisy else np.full(count, INTERCEPT)
-    means = noisy[:, 0, 1:] / divisor[:, None]
-    covariance = noisy[:, 1:, 1:] / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
+    if not intercept_is_noisy:
+        drawn[:, 0, 0] = 0.0
+    back = np.vstack([np.eye(1, 4), features])
+    noisy = INTERCEPT * moment + back @ drawn @ back.T
+    divisor = noisy[:, :1, 0]
+    means = noisy[:, 0, 1:] / divisor
+    covariance = noisy[:, 1:, 1:] / divisor[:, :, None] - means[:, :, None] * means[:, None, :]
     deviations = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     correlation = covariance / deviations[:, :, None] / deviations[:, None, :]
     exact = np.sqrt(np.diagonal(COVARIANCE))
@@ -62,52 +70,33 @@ def law(intercept_is_noisy, trace_is_merged=False, factor=1.0):
     )
 
 
+def assert_spreads(errors, stated_law):
+    """Errors have the spreads that the law states; those of correlations."""
+    of_means = mean_noise(MEANS, stated_law)
+    of_deviations = deviation_noise(MEANS, np.diagonal(COVARIANCE), stated_law)
+    stated = correlation_noise(MEANS, COVARIANCE, stated_law)
+    for k, (i, j) in enumerate(((0, 1), (0, 2), (1, 2))):
+        assert_mean_square(errors[0][:, k], of_means[k] ** 2)
+        assert_mean_square(errors[1][:, k], of_deviations[k] ** 2)
+        assert_mean_square(errors[2][:, i, j], stated[i, j] ** 2)
+    return stated
+
+
 @pytest.mark.parametrize("trace_is_merged", [False, True])
 @pytest.mark.parametrize("intercept_is_noisy", [False, True])
 def test_the_closed_form_is_the_spread_of_noisy_estimates(intercept_is_noisy, trace_is_merged):
     errors = noisy_estimates(mean_square_samples(), intercept_is_noisy, trace_is_merged)
-    stated_law = law(intercept_is_noisy, trace_is_merged)
-    stated = correlation_noise(MEANS, COVARIANCE, stated_law)
-    of_deviations = deviation_noise(MEANS, np.diagonal(COVARIANCE), stated_law)
-    for k, (i, j) in enumerate(((0, 1), (0, 2), (1, 2))):
-        assert_mean_square(errors[0][:, k], mean_noise(MEANS, stated_law)[k] ** 2)
-        assert_mean_square(errors[1][:, k], of_deviations[k] ** 2)
-        assert_mean_square(errors[2][:, i, j], stated[i, j] ** 2)
-
-
-FEATURES = np.array([[0.2, 1.5, 0.4, 0.0], [-0.3, 0.5, 0.8, 0.3], [0.1, 0.0, -0.6, 1.2]])
+    assert_spreads(errors, law(intercept_is_noisy, trace_is_merged))
 
 
 @pytest.mark.parametrize("intercept_is_noisy", [False, True])
 def test_the_closed_form_holds_where_rows_were_mapped(intercept_is_noisy):
-    """Encoded rows are ``back`` times those that noise was added to."""
-    back = np.vstack([np.eye(1, 4), FEATURES])
-    count, rng = mean_square_samples(), np.random.default_rng(0)
-    row = np.r_[1.0, MEANS]
-    moment = np.outer(row, row)
-    moment[1:, 1:] += COVARIANCE
-    drawn = rng.normal(size=(count, 4, 4)) * STD
-    drawn = (drawn + drawn.transpose(0, 2, 1)) / 2
-    if not intercept_is_noisy:
-        drawn[:, 0, 0] = 0.0
-    noisy = INTERCEPT * moment + back @ drawn @ back.T
-    divisor = noisy[:, :1, 0]
-    means = noisy[:, 0, 1:] / divisor
-    covariance = noisy[:, 1:, 1:] / divisor[:, :, None] - means[:, :, None] * means[:, None, :]
-    deviations = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-    correlation = covariance / deviations[:, :, None] / deviations[:, None, :]
-    exact = np.sqrt(np.diagonal(COVARIANCE))
-    stated_law = replace(law(intercept_is_noisy), features=FEATURES)
-    of_deviations = deviation_noise(MEANS, np.diagonal(COVARIANCE), stated_law)
-    of_correlations = correlation_noise(MEANS, COVARIANCE, stated_law)
-    for k, (i, j) in enumerate(((0, 1), (0, 2), (1, 2))):
-        truth = COVARIANCE[i, j] / exact[i] / exact[j]
-        assert_mean_square(means[:, k] - MEANS[k], mean_noise(MEANS, stated_law)[k] ** 2)
-        assert_mean_square(deviations[:, k] - exact[k], of_deviations[k] ** 2)
-        assert_mean_square(correlation[:, i, j] - truth, of_correlations[i, j] ** 2)
+    errors = noisy_estimates(mean_square_samples(), intercept_is_noisy, features=MAPPED)
+    stated_law = replace(law(intercept_is_noisy), features=MAPPED)
+    stated = assert_spreads(errors, stated_law)
     # Some features alone have the law that they have among all.
     some = correlation_noise(MEANS[1:], COVARIANCE[1:, 1:], stated_law.on(np.array([1, 2])))
-    assert some[0, 1] == pytest.approx(of_correlations[1, 2])
+    assert some[0, 1] == pytest.approx(stated[1, 2])
 
 
 def test_correlations_count_what_their_own_columns_lost():

@@ -103,7 +103,6 @@ def test_slopes_of_every_estimate_are_its_derivatives(name, dimension, mean_vari
     assert stated[1:] == pytest.approx(measured[1:], rel=1e-3, abs=1e-3)
 
 
-# A normal number exceeds 6.11 with probability 1e-9; a variance 30 % too low gives about 8.
 def test_sums_over_pairs_across_block_borders():
     generator = np.random.default_rng(6)
     values, heights = np.sort(generator.normal(size=300)), generator.normal(size=(300, 2))
