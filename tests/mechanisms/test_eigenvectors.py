@@ -7,7 +7,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, eigenvalues
-from dpcov.mechanisms.blocks.additive_noise import eigenvalues as value_sensitivity
 from dpcov.mechanisms.eigenvectors import Eigenvectors, adaptive_shares, direction_exponent
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
@@ -56,7 +55,7 @@ def test_sensitivities(common, before, after):
     # Two rows of one person; the example attains the score's interval (2k) and nothing more.
     for relation, changed in (("replace-one", after), ("add-remove-one", np.zeros((2, 3)))):
         first, second = (common.T @ common + rows.T @ rows for rows in (before, changed))
-        sensitivity = value_sensitivity(problem(3, relation, 2))
+        sensitivity = eigenvalues(problem(3, relation, 2))
         l1, squared = float(sensitivity.l1), float(sensitivity.l2_squared)
         change = np.linalg.eigvalsh(first) - np.linalg.eigvalsh(second)
         assert np.abs(change).sum() <= l1 + 1e-12
@@ -133,15 +132,11 @@ def test_adaptive_exponents_follow_noisy_values_and_their_margin(monkeypatch, bu
     sampler, _ = chosen_parts(monkeypatch, noise=-0.5)
     drawn(Eigenvectors(), ROWS, budget)
     log = math.log(2 * 3 / 0.05)
-    if law == "laplace":
-        scale, margin, power = 1.0, log, 0.5
-        exponents = [2.0 / 2]
-    else:
-        scale, margin, power = 1.0, math.sqrt(2 * log), 2 / 3
-        exponents = [math.sqrt(8 * 1.0) / 2]
-    weights = (VALUES[:2] - 0.5 * scale + margin) ** power
+    # The scale of the noise on values is 1 under either law.
+    margin, power = (log, 1 / 2) if law == "laplace" else (math.sqrt(2 * log), 2 / 3)
+    weights = (VALUES[:2] - 0.5 + margin) ** power
     shares = weights / weights.sum()
-    expected = exponents[0] * (shares if law == "laplace" else np.sqrt(shares))
+    expected = shares if law == "laplace" else math.sqrt(8) / 2 * np.sqrt(shares)
     assert sampler.asked[0][1] == pytest.approx(expected, rel=1e-9)
 
 

@@ -36,10 +36,9 @@ def forms():
     encodings = ("utf-8", "utf-16-le", "utf-16-be")
     found = [text.encode(encoding) for text in texts for encoding in encodings]
     encoded = (INSIDE - (UPPER + LOWER) / 2) / ((UPPER - LOWER) / 2)
-    lattice = [encoded * 2**20 / np.sqrt(5)]
     for number in (INSIDE, OUTSIDE, float(WHOLE), encoded, encoded / np.sqrt(5)):
         found += [struct.pack(order + "d", number) for order in "<>"]
-    for whole in (WHOLE, *map(int, lattice)):
+    for whole in (WHOLE, int(encoded * 2**20 / np.sqrt(5))):
         found += [struct.pack(order + "q", whole) for order in "<>"]
     # Two of a column's values: four bytes alone turn up among random ones.
     found += [struct.pack(order + "2i", WHOLE, WHOLE) for order in "<>"]
@@ -50,7 +49,7 @@ FORMS = forms()
 
 
 def told(content):
-    """The forms that occur in some bytes, also where they are compressed as a whole."""
+    """The forms that occur in some bytes as they are; what is compressed hides them."""
     return [form for form in FORMS if form in content]
 
 
@@ -251,20 +250,18 @@ def server(postgres_database):
 
 
 def test_nothing_of_the_rows_is_left_by_a_query_to_a_server(room, server):
-    drivers = (server,)
-    for number, url in enumerate(drivers):
-        data = ("--sql", "SELECT * FROM t", "--db", url)
-        assert room.run(*release(data, f"{number}.dpcov")).exit_code == 0
-        assert room.run("schema", "draft", *data, "-o", f"{number}.toml").exit_code == 0
-        for failing in (
-            "SELECT age, far, id, sex::integer AS sex FROM t",
-            f"SELECT age / (id - {WHOLE}) AS age, far, id, sex FROM t",
-            f"SELECT {TEXT} FROM t",
-            "SELECT age, far, id, ARRAY[sex] AS sex FROM t",
-        ):
-            data = ("--sql", failing, "--db", url)
-            assert room.run(*release(data, "failed.dpcov")).exit_code != 0
-            room.run("schema", "draft", *data)
+    data = ("--sql", "SELECT * FROM t", "--db", server)
+    assert room.run(*release(data)).exit_code == 0
+    assert room.run("schema", "draft", *data, "-o", "draft.toml").exit_code == 0
+    for failing in (
+        "SELECT age, far, id, sex::integer AS sex FROM t",
+        f"SELECT age / (id - {WHOLE}) AS age, far, id, sex FROM t",
+        f"SELECT {TEXT} FROM t",
+        "SELECT age, far, id, ARRAY[sex] AS sex FROM t",
+    ):
+        data = ("--sql", failing, "--db", server)
+        assert room.run(*release(data, "failed.dpcov")).exit_code != 0
+        room.run("schema", "draft", *data)
 
 
 def test_nothing_of_the_rows_is_left_where_the_end_fails(room, monkeypatch):
