@@ -5,6 +5,9 @@ takes, and the same ones every time.  ``pytest --hypothesis-profile=search`` dra
 """
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 # Before numpy is loaded, and for the processes that run the tests: threads of one would wait for
 # those of the other.
@@ -21,6 +24,22 @@ from tests.services.postgres import (
 )
 
 __all__ = ["durable_postgres", "module_database", "postgres_database", "postgres_url"]
+
+
+@pytest.fixture
+def unprivileged(tmp_path):
+    """A folder for a user whom permissions bind, also where tests run as root."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    os.seteuid(65534)
+    try:
+        yield folder
+    finally:
+        os.seteuid(0)
+        shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -15,23 +13,6 @@ from dpcov.errors import MovedError, ReleaseError
 from dpcov.files import ReservedFile, write_file
 
 ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
-NOBODY = 65534
-
-
-@pytest.fixture
-def unprivileged(tmp_path):
-    """A folder for a user whom permissions bind, also where tests run as root."""
-    if not ROOT:
-        yield tmp_path
-        return
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o777)
-    os.seteuid(NOBODY)
-    try:
-        yield folder
-    finally:
-        os.seteuid(0)
-        shutil.rmtree(folder)
 
 
 def fails_with(number):

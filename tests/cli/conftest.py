@@ -1,6 +1,4 @@
 import os
-import shutil
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -98,22 +96,13 @@ def desk(tmp_path):
 
 
 @pytest.fixture
-def shared_desk(tmp_path):
+def shared_desk(tmp_path, request):
     """A desk for a user whom file permissions bind, also where tests run as root."""
     if not hasattr(os, "geteuid"):
         pytest.skip("permissions of this system work differently")
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o777)
-    root = os.geteuid() == 0
     # All is imported now, in success and in refusal: that user may not read where packages are.
-    first = Desk(tmp_path)
+    (tmp_path / "first").mkdir()
+    first = Desk(tmp_path / "first")
     assert first.release().exit_code == 0
     assert first.release().exit_code != 0
-    if root:
-        os.seteuid(65534)
-    try:
-        yield Desk(folder)
-    finally:
-        if root:
-            os.seteuid(0)
-        shutil.rmtree(folder)
+    return Desk(request.getfixturevalue("unprivileged"))
