@@ -15,6 +15,7 @@ from dpcov.published.file import MANIFEST_NAME, encode_manifest
 from dpcov.published.manifest import Manifest
 from dpcov.published.release import Release
 from dpcov.published.summary import told_by_doctor
+from tests.fuzz.mutate import unzipped, zipped
 
 SCHEMA = dpcov.Schema(
     columns={
@@ -58,21 +59,13 @@ def write(path, members, comment=None, **options):
     """Write a release file by hand, with a comment that fits its manifest unless it is given."""
     digest = hashlib.sha256(dict(members).get(MANIFEST_NAME, b"")).hexdigest()
     comment = f"dpcov-release-1 sha256:{digest}" if comment is None else comment
-    with zipfile.ZipFile(path, "w", **options) as archive:
-        for name, content in members:
-            archive.writestr(name, content)
-        archive.comment = comment.encode()
+    path.write_bytes(zipped(members, comment.encode(), **options))
     return path
-
-
-def members_of(made):
-    with zipfile.ZipFile(io.BytesIO(made.to_bytes())) as archive:
-        return [(info.filename, archive.read(info)) for info in archive.infolist()]
 
 
 def with_manifest(made, tmp_path, change):
     """Save a release whose manifest text was changed by somebody who knows the format."""
-    members = dict(members_of(made))
+    members = dict(unzipped(made.to_bytes()))
     record = json.loads(members[MANIFEST_NAME])
     change(record)
     members[MANIFEST_NAME] = json.dumps(record).encode()
@@ -155,7 +148,7 @@ def test_every_truncation_is_refused(made, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_other_members_than_those_of_the_manifest_are_refused(made, tmp_path):
-    members = members_of(made)
+    members = unzipped(made.to_bytes())
     extra = [[*members, (name, b"x")] for name in ("extra.npy", "extra.txt", "../outside.npy")]
     bare = [member for member in members if member[0] != MANIFEST_NAME]
     for wrong in (*extra, [*members, members[0]], members[1:], bare):
@@ -164,7 +157,7 @@ def test_other_members_than_those_of_the_manifest_are_refused(made, tmp_path):
 
 
 def test_a_compressed_bomb_is_refused_before_it_grows(made, tmp_path):
-    bomb = dict(members_of(made)) | {"sscp.npy": bytes(10**8)}
+    bomb = dict(unzipped(made.to_bytes())) | {"sscp.npy": bytes(10**8)}
     path = write(tmp_path / "bomb.dpcov", bomb.items(), compression=zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 10**6
     refused(path, "repacked")
@@ -179,7 +172,7 @@ def huge_header(shape):
 
 def with_array(made, tmp_path, content, shape):
     """Replace the matrix by a .npy file and fit every checksum to it."""
-    members = dict(members_of(made))
+    members = dict(unzipped(made.to_bytes()))
     record = json.loads(members[MANIFEST_NAME])
     record["members"]["sscp"] |= {"sha256": hashlib.sha256(content).hexdigest(), "shape": shape}
     members |= {"sscp.npy": content, MANIFEST_NAME: json.dumps(record).encode()}
@@ -268,14 +261,14 @@ def test_a_manifest_that_does_not_fit_is_refused(made, tmp_path, place):
     "text", [b"[" * 10**5, b'{"columns":' + b"[" * 10**5, b"", b"null", b"{}", b"\xff\xfe"]
 )
 def test_a_manifest_that_is_no_record_is_refused(made, tmp_path, text):
-    members = dict(members_of(made)) | {MANIFEST_NAME: text}
+    members = dict(unzipped(made.to_bytes())) | {MANIFEST_NAME: text}
     refused(write(tmp_path / "nested.dpcov", members.items()))
 
 
 def test_a_manifest_that_its_comment_does_not_name_is_refused(made, tmp_path):
+    members = dict(unzipped(made.to_bytes()))
     for comment in ("", "dpcov-release-1 sha256:" + "0" * 64):
-        refused(write(tmp_path / "comment.dpcov", members_of(made), comment=comment), "altered")
-    members = dict(members_of(made))
+        refused(write(tmp_path / "comment.dpcov", members.items(), comment=comment), "altered")
     members["sscp.npy"] = members["sscp.npy"][:-1] + b"x"
     refused(write(tmp_path / "changed.dpcov", members.items()), "altered")
 
