@@ -254,6 +254,12 @@ def duckdb_file(rows, folder):
     return dpcov.Query("SELECT n, c FROM t", db=f"duckdb:///{path}")
 
 
+@door("declared")
+def duckdb_files_of_parquet(rows, folder):
+    place = dask_files_of_parquet(rows, folder)
+    return dpcov.Query(f"SELECT n, c FROM '{place}/*.parquet'", db="duckdb://")
+
+
 @door("lines")
 def duckdb_csv(lines, folder):
     columns = "{'n': 'DOUBLE', 'c': 'VARCHAR'}"

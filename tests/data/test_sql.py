@@ -6,6 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from unittest import mock
 
 import duckdb
 import numpy as np
@@ -355,6 +356,41 @@ def test_folders_that_duckdb_would_type_together_are_refused(tmp_path):
         connection.execute(f"CREATE VIEW v AS SELECT * FROM read_parquet({files})")
     with pytest.raises(DataError, match="a view or a macro names"):
         open_source(Query("SELECT * FROM v", db=f"duckdb:///{tmp_path / 'v.duckdb'}"))
+
+
+def test_parquet_files_that_duckdb_would_read_as_the_first_of_them_are_refused(tmp_path):
+    # Writers of frames give whole numbers another type as soon as one is missing.
+    later = pa.table({"crp": [1.7, 0.4]})
+    pa.parquet.write_table(later, tmp_path / "2.parquet")
+    first, second = (tmp_path / f"{month}.parquet" for month in "12")
+    together = [
+        f"'{tmp_path}/*.parquet'",
+        f"read_parquet(['{first}', '{second}'])",
+        f"read_parquet('{tmp_path}/*.parquet', union_by_name=true)",
+    ]
+    for cells, alike in (([3, 4], False), ([3.0, None], True)):
+        pa.parquet.write_table(pa.table({"crp": cells}), first)
+        for files in together:
+            asked = Query(f"SELECT crp FROM {files}", db="duckdb://")
+            if alike:
+                blocks = open_source(asked).blocks(10, wanted={"crp": "number"})
+                cells = pa.Table.from_batches(blocks).column("crp").drop_null()
+                assert sorted(cells.to_pylist()) == [0.4, 1.7, 3.0]
+            else:
+                with pytest.raises(DataError, match="'crp' does not have the same type"):
+                    open_source(asked)
+    pa.parquet.write_table(pa.table({"crp": [3, 4]}), first)
+    # Two tables of a query have types of their own.
+    joined = f"SELECT x.crp FROM '{first}' x JOIN '{second}' y ON x.crp > y.crp"
+    assert open_source(Query(joined, db="duckdb://")).columns == ("crp",)
+
+
+def test_parquet_files_of_another_machine_are_not_read_together():
+    # DuckDB plans nothing of files that it cannot open.
+    connection = mock.Mock()
+    connection.execute.return_value.fetchall.return_value = [(None, '[{"name": "READ_PARQUET"}]')]
+    with pytest.raises(DataError, match="cannot be compared"):
+        refuse_guesses(connection, "SELECT a FROM read_parquet(['s3://x/1', 's3://x/2'])")
 
 
 def test_sqlite_cells_of_mixed_types_mean_what_they_mean_in_csv(tmp_path):

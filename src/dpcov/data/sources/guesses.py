@@ -2,15 +2,21 @@
 
 Contract: a query passes only if every type comes from a catalog, a Parquet footer or the statement
 itself.  Readers of CSV and JSON guess types and delimiters from rows and drop blank lines whatever
-they are told, scans of pandas frames look at objects, and folders of Parquet type ``key=value`` by
-all names: one row would change others.  Readers that are not known are refused.
+they are told, scans of pandas frames look at objects, folders of Parquet type ``key=value`` by
+all names, and several Parquet files have the types of the first, which many writers take from its
+rows: one row would change others.  Readers that are not known are refused.
 """
 
 import json
 import re
 from collections.abc import Iterator
 from glob import glob
+from itertools import chain
+from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
 
 from dpcov.errors import DataError
 
@@ -34,6 +40,14 @@ _IN_FOLDERS = (
     "DuckDB would guess the type of the values in folder names (key=value) from all folders. "
     "Make a table with declared types of these files first."
 )
+_DIFFERING = (
+    "Column '{column}' does not have the same type in all Parquet files of the query, and DuckDB "
+    "would read all as the first. Write the files with one schema."
+)
+_UNSEEN_FILES = (
+    "The query reads several Parquet files of another machine, whose types cannot be compared. "
+    "Make a table with declared types of them first."
+)
 _HIDDEN_FILES = (
     "The query reads Parquet files that a view or a macro names. "
     "Name them in the query itself, with read_parquet(...)."
@@ -46,16 +60,21 @@ def refuse_guesses(connection: Any, statement: str) -> None:
     connection.execute("PRAGMA disable_optimizer")
     ((_, plan),) = connection.execute(f"EXPLAIN (FORMAT JSON) {statement}").fetchall()
     connection.execute("PRAGMA enable_optimizer")
-    readers = {name for root in json.loads(plan) for name in _readers(root)}
-    if unknown := readers - _TYPED:
+    readers = [name for root in json.loads(plan) for name in _readers(root)]
+    if unknown := set(readers) - _TYPED:
         raise DataError(_GUESSED.format(readers=", ".join(sorted(unknown))))
-    if not readers & _PARQUET:
+    of_parquet = [name for name in readers if name in _PARQUET]
+    if not of_parquet:
         return
     texts = [one or other for one, other in _TEXTS.findall(statement)]
-    if not any(_files(text) or "://" in text for text in texts):
+    named = [found for text in texts if (found := [text] if "://" in text else _files(text))]
+    if not named:
         raise DataError(_HIDDEN_FILES)
     if any(map(_in_folders, texts)):
         raise DataError(_IN_FOLDERS)
+    # A list of names is read at once, as the files of one pattern are.
+    for files in named if len(named) == len(of_parquet) else [[*chain(*named)]]:
+        _refuse_differing(files)
 
 
 def _readers(node: dict[str, Any]) -> Iterator[str]:
@@ -64,6 +83,23 @@ def _readers(node: dict[str, Any]) -> Iterator[str]:
         yield node["name"].strip()
     for part in parts or ():
         yield from _readers(part)
+
+
+def _refuse_differing(files: list[str]) -> None:
+    # Raise a `DataError` if files that are read together give a column different types.
+    types: dict[str, tuple[str, str]] = {}
+    for path in dict.fromkeys(files) if len(files) > 1 else ():
+        if "://" in path:
+            raise DataError(_UNSEEN_FILES)
+        try:
+            columns = pa.parquet.read_metadata(path).schema
+        except (pa.ArrowException, OSError):
+            # A text that names something else, which no reader of Parquet opens.
+            continue
+        for column in map(columns.column, range(len(columns))):
+            own = column.physical_type, str(column.logical_type)
+            if types.setdefault(column.path, own) != own:
+                raise DataError(_DIFFERING.format(column=column.path))
 
 
 def _in_folders(text: str) -> bool:
@@ -75,4 +111,4 @@ def _in_folders(text: str) -> bool:
 
 def _files(text: str) -> list[str]:
     # DuckDB's patterns are those of the module; Path.glob takes no absolute ones.
-    return glob(text, recursive=True)  # noqa: PTH207
+    return [path for path in glob(text, recursive=True) if Path(path).is_file()]  # noqa: PTH207
