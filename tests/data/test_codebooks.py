@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -15,6 +16,10 @@ from dpcov.data.sources import open_source
 from dpcov.errors import DataError, SchemaError
 
 FILES = Path(__file__).with_name("files")
+CANNOT_BE_LISTED = (
+    "values {} mean a missing one, by the codebook, and cannot be listed; make them empty in the "
+    "data, then declare the column"
+)
 
 PACKAGE = {
     "title": "Health 2026",
@@ -194,6 +199,13 @@ DDI = """<?xml version="1.0" encoding="UTF-8"?>
     </var>
     <var ID="V3" name="town"><varFormat type="character"/></var>
     <var ID="V4" name="day"><varFormat type="numeric" category="date"/></var>
+    <var ID="V5" name="debt"><invalrng><range max="-1"/></invalrng><varFormat type="numeric"/></var>
+    <var ID="V6" name="trust">
+      <valrng><range min="0" max="10"/><range min="20" max="30"/></valrng>
+      <catgry><catValu>0</catValu><labl>none</labl></catgry>
+      <catgry><catValu>10</catValu><labl>full</labl></catgry>
+      <varFormat type="numeric"/>
+    </var>
   </dataDscr>
 </codeBook>
 """
@@ -208,7 +220,7 @@ def test_ddi(tmp_path):
             upper=99,
             unit="years",
             description="Age. How old are you?",
-            missing_codes=(999, -3, -2, -1, -9),
+            missing_codes=(999, -9, -3, -2, -1),
         ),
         "sex": dpcov.Categorical(
             categories=("1", "2"),
@@ -218,6 +230,8 @@ def test_ddi(tmp_path):
         ),
         "town": dpcov.Categorical(),
         "day": dpcov.Date(),
+        "debt": dpcov.Ignored(note=CANNOT_BE_LISTED.format("lowest to -1")),
+        "trust": dpcov.Numeric(lower=0, upper=30, description="0 = none, 10 = full"),
     }
     # Statistics of rows are not read.
     assert "61234" not in describe(None, read).dumps()
@@ -250,7 +264,9 @@ def test_the_dictionary_of_spss_and_stata():
         description="Sex of the respondent",
     )
     assert read.columns["sex"] == sex
-    age = dpcov.Numeric(description="Age in completed years", missing_codes=(-9,))
+    # Those that are labelled, then those of a declared range.
+    codes = (-9, *(code for code in range(-99, 0) if code != -9))
+    age = dpcov.Numeric(description="Age in completed years", missing_codes=codes)
     assert read.columns["age"] == age
     assert read.columns["born"] == dpcov.Date(description="Date of birth")
     assert read_codebook(FILES / "awkward.zsav").columns["sex"] == sex
@@ -289,3 +305,27 @@ def test_the_command(tmp_path):
     text = run("schema", "draft", FILES / "awkward.csv", "--codebook", path, "--delimiter", ",")
     assert "The table lacks 6 columns of the codebook" in text
     assert 'delimiter = ","' in text
+
+
+def test_ranges_that_mean_missing_hold_for_other_files_of_the_same_rows(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+    path = tmp_path / "s.sav"
+    spans = {"income": [{"lo": 97, "hi": 99}], "debt": [{"lo": -1.7e308, "hi": -1}]}
+    frame = pd.DataFrame({"income": [1.0, 97.0, 98.0], "debt": [5.0, -3.0, 0.0]})
+    pyreadstat.write_sav(frame, path, missing_ranges=spans)
+    read = read_codebook(path).columns
+    assert read["income"] == dpcov.Numeric(missing_codes=(97, 98, 99))
+    assert read["debt"] == dpcov.Ignored(note=CANNOT_BE_LISTED.format("lowest to -1"))
+    # The file itself is read with all of its ranges.
+    own = describe(open_source(path)).schema.columns
+    assert own["income"] == read["income"]
+    assert own["debt"] == dpcov.Numeric(description="lowest to -1 = missing")
+
+
+def test_a_field_without_missing_codes_does_not_take_those_of_the_table(tmp_path):
+    fields = [{"name": "a", "type": "number"}, {"name": "b", "type": "number"}]
+    fields[1]["missingValues"] = [""]
+    package = {"fields": fields, "missingValues": ["", "-99"]}
+    read = read_codebook(written(tmp_path, json.dumps(package)))
+    assert read.missing_codes == (-99,)
+    assert [read.columns[name].missing_codes for name in "ab"] == [None, ()]

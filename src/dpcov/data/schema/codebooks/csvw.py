@@ -92,7 +92,7 @@ def _field(column: dict[str, Any]) -> Field:
         lower=limits.get("minimum", limits.get("minInclusive")),
         upper=limits.get("maximum", limits.get("maxInclusive")),
         levels=dict(zip(levels, levels, strict=True)),
-        missing_codes=texts_of([null] if isinstance(null, str) else null),
+        missing_codes=texts_of([null] if isinstance(null, str) else null) or None,
         date_format=_strptime(written) if holds == "date" and isinstance(written, str) else "",
         marks={
             name: marks[key]

@@ -14,7 +14,9 @@ from xml.etree import ElementTree
 from dpcov.data.schema.codebooks.fields import (
     Field,
     Holds,
-    codes_of_span,
+    Span,
+    are_codes,
+    labels_in_words,
     number_of,
     sentence,
     texts_of,
@@ -45,43 +47,57 @@ def _field(variable: ElementTree.Element) -> Field:
     form = next(variable.iterfind("{*}varFormat"), None)
     is_text = form is not None and form.get("type") == "character"
     is_date = form is not None and form.get("category") in ("date", "time")
-    levels, missing = {}, list(_codes_of(variable))
+    invalid, levels = list(variable.iterfind("{*}invalrng")), dict[str, str]()
+    missing = [item.get("VALUE", "") for each in invalid for item in each.iterfind("{*}item")]
     for category in variable.iterfind("{*}catgry"):
         for value in texts_of(map(_text, category.iterfind("{*}catValu"))):
             levels[value] = next(map(_text, category.iterfind("{*}labl")), "")
             if category.get("missing") == "Y":
                 missing.append(value)
     lower, upper = _bounds(variable)
-    # Labels of single values of a continuous variable do not make it categorical.
-    continuous = variable.get("intrvl") == "contin"
     holds: Holds = "date" if is_date else "text" if is_text else "number"
+    spans = tuple(span for each in invalid for span in _spans(each))
+    # Labels of single values of a continuous variable, or of the ends of a scale, do not make it
+    # categorical.
+    valid = {text: label for text, label in levels.items() if text not in missing}
+    numbers = [number for text in valid if (number := number_of(text)) is not None]
+    of_numbers = holds == "number" and len(numbers) == len(valid) and not are_codes(numbers)
+    continuous, said = variable.get("intrvl") == "contin" or of_numbers, ""
+    if continuous:
+        said, levels = labels_in_words(valid), {}
     return Field(
         holds=holds,
         description=sentence(
             next(map(_text, variable.iterfind("{*}labl")), ""),
             next((_text(each) for each in variable.iterfind(".//{*}qstnLit")), ""),
+            said,
         ),
         unit=variable.get("measUnit", ""),
         lower=lower,
         upper=upper,
-        levels={} if continuous else levels,
-        missing_codes=texts_of(missing),
+        levels=levels,
+        missing_codes=texts_of(missing) or None,
+        missing_spans=spans,
     )
 
 
-def _codes_of(variable: ElementTree.Element) -> Iterator[str]:
-    for invalid in variable.iterfind("{*}invalrng"):
-        for item in invalid.iterfind("{*}item"):
-            yield item.get("VALUE", "")
-        for span in invalid.iterfind("{*}range"):
-            yield from codes_of_span(number_of(span.get("min")), number_of(span.get("max")))
+def _spans(ranges: ElementTree.Element) -> Iterator[Span]:
+    for span in ranges.iterfind("{*}range"):
+        yield number_of(span.get("min")), number_of(span.get("max"))
 
 
-def _bounds(variable: ElementTree.Element) -> tuple[str | None, str | None]:
-    for valid in variable.iterfind("{*}valrng"):
-        for span in valid.iterfind("{*}range"):
-            return span.get("min"), span.get("max")
-    return None, None
+def _bounds(variable: ElementTree.Element) -> tuple[str | float | None, str | float | None]:
+    ranges = [
+        span for valid in variable.iterfind("{*}valrng") for span in valid.iterfind("{*}range")
+    ]
+    if len(ranges) == 1:
+        # Dates, too.
+        return ranges[0].get("min"), ranges[0].get("max")
+    lowest, highest = ([number_of(span.get(end)) for span in ranges] for end in ("min", "max"))
+    lower, upper = [x for x in lowest if x is not None], [x for x in highest if x is not None]
+    if not ranges or len(lower) + len(upper) < 2 * len(ranges):
+        return None, None
+    return min(lower), max(upper)
 
 
 def _text(element: ElementTree.Element) -> str:

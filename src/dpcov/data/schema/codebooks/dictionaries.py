@@ -3,24 +3,38 @@
 Contract: reads names, labels, formats and declared missing values; no row is read.
 """
 
-from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any
 
-from dpcov.data.schema.codebooks.fields import Field, Holds, sentence, texts_of, words_of
+from dpcov.data.schema.codebooks.fields import (
+    Field,
+    Holds,
+    are_codes,
+    codes_of_span,
+    labels_in_words,
+    sentence,
+    spans_in_words,
+    texts_of,
+    words_of,
+)
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources.statistical import date_of
 
 
-def schema_of(dictionary: Any) -> Schema:
-    """Make a draft of a `pyreadstat` metadata container."""
+def schema_of(dictionary: Any, *, of_itself: bool = False) -> Schema:
+    """Make a draft of a `pyreadstat` metadata container.
+
+    ``of_itself``: the table is the same file, so that its reader knows what means a missing value.
+    """
     return Schema(
-        columns={name: _field(dictionary, name).declared() for name in dictionary.column_names},
+        columns={
+            name: _field(dictionary, name, of_itself=of_itself).declared()
+            for name in dictionary.column_names
+        },
         title=words_of(dictionary.file_label),
     )
 
 
-def _field(dictionary: Any, name: str) -> Field:
+def _field(dictionary: Any, name: str, *, of_itself: bool) -> Field:
     is_text = dictionary.readstat_variable_types[name] == "string"
     holds: Holds = "text" if is_text else "date" if date_of(dictionary, name) else "number"
     spans = [(span["lo"], span["hi"]) for span in dictionary.missing_ranges.get(name, ())]
@@ -32,19 +46,18 @@ def _field(dictionary: Any, name: str) -> Field:
     valid = {v: label for v, label in given.items() if not any(lo <= v <= hi for lo, hi in spans)}
     levels = {text: words_of(label) for v, label in valid.items() for text in texts_of([v])}
     said, label = "", words_of(dictionary.column_names_to_labels.get(name))
-    if not (is_text or _are_codes(valid)):
-        said, levels = ", ".join(f"{text} = {label}" for text, label in levels.items()), {}
+    if not (is_text or are_codes(valid)):
+        said, levels = labels_in_words(levels), {}
+    # Labelled values within a span, and the only ones of a span.
+    missing = texts_of([v for v in given if v not in valid] + [lo for lo, hi in spans if lo == hi])
+    spans = [] if is_text else [(lo, hi) for lo, hi in spans if lo < hi]
+    if of_itself and (unlisted := [span for span in spans if not codes_of_span(*span)]):
+        said = sentence(said, f"{spans_in_words(unlisted)} = missing")
+        spans = [span for span in spans if span not in unlisted]
     return Field(
         holds=holds,
         description=sentence(label, said),
         levels=levels,
-        # Other values within a span are read as missing, too.
-        missing_codes=texts_of(
-            [lo for lo, hi in spans if lo == hi] + [v for v in given if v not in valid]
-        ),
+        missing_codes=missing or None,
+        missing_spans=tuple(spans),
     )
-
-
-def _are_codes(values: Iterable[float]) -> bool:
-    # Labels of the ends of a scale, or of negative codes, do not make it categorical.
-    return any(b - a == 1 for a, b in pairwise(sorted(value for value in values if value >= 0)))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import pairwise
 from typing import Any, Literal
 
 from dpcov.data.cells import MISSING_WORDS, text_of
@@ -15,7 +16,12 @@ from dpcov.data.layout import FileLayout
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Declared, Ignored, Numeric
 
 Holds = Literal["number", "date", "boolean", "text"]
-_LONGEST_SPAN = 200
+Span = tuple[float | None, float | None]
+_LONGEST_SPAN, _LARGEST = 200, 1e300
+_UNLISTED = (
+    "values {spans} mean a missing one, by the codebook, and cannot be listed; make them empty in "
+    "the data, then declare the column"
+)
 BOUNDED = (
     "Bounds as the codebook declares them. If a program took them from the rows, replace them by "
     "what anybody may know."
@@ -33,7 +39,10 @@ class Field:
     upper: Any = None
     # Values and what they are called; the same text where there is no label.
     levels: Mapping[str, str] = field(default_factory=dict)
-    missing_codes: tuple[str, ...] = ()
+    # None: those of the table.
+    missing_codes: tuple[str, ...] | None = None
+    # Ranges of values that mean a missing one; an end may be open (None, or infinite).
+    missing_spans: tuple[Span, ...] = ()
     date_format: str = ""
     marks: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
@@ -43,12 +52,14 @@ class Field:
         words = {"description": self.description}
         if self.note:
             return Ignored(note=self.note, **words)
-        codes = codes_of(self.missing_codes)
-        more: dict[str, Any] = {**words, "missing_codes": codes or None}
+        if unlisted := [span for span in self.missing_spans if not codes_of_span(*span)]:
+            return Ignored(note=_UNLISTED.format(spans=spans_in_words(unlisted)), **words)
+        spans = [text for span in self.missing_spans for text in codes_of_span(*span)]
+        missing = tuple(dict.fromkeys([*(self.missing_codes or ()), *spans]))
+        is_said = self.missing_codes is not None or spans
+        more: dict[str, Any] = {**words, "missing_codes": codes_of(missing) if is_said else None}
         if self.levels:
-            levels = {
-                text: label for text, label in self.levels.items() if text not in self.missing_codes
-            }
+            levels = {text: label for text, label in self.levels.items() if text not in missing}
             labels = {text: label for text, label in levels.items() if label not in ("", text)}
             return Categorical(categories=tuple(levels), labels=_distinct(labels), **more)
         if self.holds == "boolean":
@@ -108,12 +119,34 @@ def codes_of(texts: Iterable[str]) -> tuple[str | int, ...]:
     return tuple(int(code) if re.fullmatch(r"-?[1-9]\d{0,14}|0", code) else code for code in codes)
 
 
-def codes_of_span(lower: object, upper: object) -> tuple[str, ...]:
-    """The whole numbers between two, where they are few; a file's own span needs no list."""
-    if not isinstance(lower, int | float) or not isinstance(upper, int | float):
+def codes_of_span(lower: float | None, upper: float | None) -> tuple[str, ...]:
+    """The whole numbers between two, or the only number, where they are few."""
+    if lower is None or upper is None or not 0 <= upper - lower <= _LONGEST_SPAN:
         return ()
-    few = 0 <= upper - lower <= _LONGEST_SPAN
-    return texts_of(range(math.ceil(lower), math.floor(upper) + 1)) if few else ()
+    return texts_of([lower] if lower == upper else range(math.ceil(lower), math.floor(upper) + 1))
+
+
+def spans_in_words(spans: Iterable[Span]) -> str:
+    """Ranges as a person would write them."""
+    return ", ".join(
+        f"{_end(lower, 'lowest')} to {_end(upper, 'highest')}" for lower, upper in spans
+    )
+
+
+def _end(value: float | None, otherwise: str) -> str:
+    # Statistical packages write the largest float for an open end.
+    return otherwise if value is None or abs(value) > _LARGEST else f"{value:.15g}"
+
+
+def are_codes(values: Iterable[float]) -> bool:
+    """Whether labelled numbers are those of categories, and not the ends of a scale."""
+    # Nor do labels of negative codes make a number categorical.
+    return any(b - a == 1 for a, b in pairwise(sorted(value for value in values if value >= 0)))
+
+
+def labels_in_words(levels: Mapping[str, str]) -> str:
+    """Labels of single values, for a description."""
+    return ", ".join(f"{text} = {label}" for text, label in levels.items() if label)
 
 
 def number_of(value: object) -> float | None:

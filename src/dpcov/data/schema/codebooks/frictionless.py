@@ -56,7 +56,7 @@ def _field(given: dict[str, Any]) -> Field:
         # Without words for true a release takes the usual ones, and refuses others.
         truths = texts_of([*given.get("trueValues", ()), *given.get("falseValues", ())])
         levels = dict(zip(truths, truths, strict=True)) if "trueValues" in given else {}
-    written = given.get("format", "default")
+    written, missing = given.get("format", "default"), given.get("missingValues")
     marks = {"decimal": given.get("decimalChar"), "thousands": given.get("groupChar")}
     return Field(
         holds=_HOLDS.get(kind, "text"),
@@ -65,7 +65,7 @@ def _field(given: dict[str, Any]) -> Field:
         lower=rules.get("minimum"),
         upper=rules.get("maximum"),
         levels=levels,
-        missing_codes=texts_of(_value(code) for code in given.get("missingValues", ())),
+        missing_codes=None if missing is None else texts_of(map(_value, missing)),
         date_format="" if written in ("default", "any") else str(written),
         marks={name: mark for name, mark in marks.items() if mark is not None},
         note=f"a {kind}, by the codebook" if kind in _OTHERS else "",
