@@ -355,11 +355,19 @@ class MomentLaw:
         spread = self.plausible - np.outer(means, means) / self.plausible[0, 0]
         more = spread * (present / np.outer(own, own) - 1.0)
         both = self.plausible + more
-        # What pairs of one column add because they are over different rows.
-        lone = np.sqrt(np.maximum(1 / own - 1.0, 0.0))[:, None]
-        apart = lone * (a[:, None] * spread + np.diag(spread @ a))
+        # Pairs of which one column is in both are over more of the same rows.
+        rarer, variances, squares = 1 / own - 1.0, np.diagonal(spread), a * a
+        half = (a[:, None] * spread + np.diag(spread @ a)) / 2 - np.diag(a * variances)
+        shared = 4 * half.T @ (rarer[:, None] * half)
+        # A square is over the rows of its column, and no product of two columns.
+        own_more = rarer * variances
+        alone = -2 * own_more * squares * (variances + own_more)
+        apart = spread**2 - np.diag(variances**2)
+        alone += rarer * (apart @ (rarer * squares))
+        crossed = np.outer(rarer * a, rarer * a) * apart
         along = more @ a
-        return np.asarray(float(a @ both @ a) * both + np.outer(along, along) + apart.T @ apart)
+        products = float(a @ both @ a) * both + np.outer(along, along)
+        return np.asarray(products + shared + np.diag(alone) + crossed)
 
     def shape(self, place: int) -> ColumnShape:
         """Shape of a column, with a variance that its bounds allow."""

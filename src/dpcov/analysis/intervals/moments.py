@@ -156,16 +156,14 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
     # Residuals of two columns after regression on the others.
     chosen, q = [0, *map(int, places + 1)], len(places) + 1
     moment = law.moment[np.ix_(chosen, chosen)] / law.count
-    # Pairs are over different rows: taken for those of the pair that has fewest.
-    present = float(law.present(np.array(chosen)).min())
-    used = present - (q - 2) * law.sampling_factor
+    used = 1 - (q - 2) * law.sampling_factor
     for a, b in itertools.combinations(range(1, q), 2):
         others = [place for place in range(q) if place not in (a, b)]
         rows, covariance = np.zeros((2, q)), np.zeros((2, 2))
         rows[0, a] = rows[1, b] = 1.0
         inner = moment[np.ix_(others, others)]
         # A regression that drowned leaves no variance, so the interval is [-1, 1].
-        if _stands_out(law, inner, others) and used > 0.5 * present:
+        if _stands_out(law, inner, others) and used > 0.5:
             rows[:, others] = -np.linalg.solve(inner, moment[np.ix_(others, [a, b])]).T
             covariance = rows @ moment @ rows.T
         columns = chosen[a], chosen[b]
@@ -176,7 +174,23 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
         )
         reach = float(np.abs(rows[0]).sum()), float(np.abs(rows[1]).sum())
         where, shapes = np.array(chosen, dtype=np.intp), (first, second)
-        yield _Pair(columns, where, rows, covariance, shapes, reach, max(used, 0.5 * present))
+        rows_used = max(used, 0.5) / _thinned(law, where, rows, covariance)
+        yield _Pair(columns, where, rows, covariance, shapes, reach, rows_used)
+
+
+def _thinned(law: MomentLaw, places: Places, rows: Array, covariance: Array) -> float:
+    """Sampling variance of T(r), relative to that of rows in which no value is missing."""
+    scales = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    if law.shares is None or not scales.all():
+        return 1.0
+    r = float(np.clip(covariance[0, 1] / scales.prod(), -1.0, 1.0))
+    combined = np.zeros((2, len(law.moment)))
+    combined[:, places] = rows / scales[:, None]
+    # T(r) is x'My up to a factor, with x'My = 0 at the correlation r of both combinations.
+    both, apart = combined[0] + combined[1], combined[0] - combined[1]
+    x, y = (sqrt(1 - r) * both + sign * sqrt(1 + r) * apart for sign in (-1, 1))
+    complete = float(x @ law.plausible @ x) * float(y @ law.plausible @ y)
+    return max(1.0, float(y @ law.thinned(x) @ y) / complete) if complete > 0 else 1.0
 
 
 def _stands_out(law: MomentLaw, moment: Array, places: list[int]) -> bool:
