@@ -1,5 +1,8 @@
 """Values that are missing neither bias what a release says nor leave its intervals too short."""
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -222,6 +225,48 @@ def test_variances_over_fewer_rows_are_those_of_some_rows():
         shares = rng.uniform(0.02, 1.0, size=3)
         thinning = _thinning(np.array([[shares[0], shares[2]], [shares[2], shares[1]]]))
         assert np.linalg.eigvalsh(thinning)[0] > -1e-9 * thinning.max()
+
+
+def test_sums_over_different_rows_vary_as_a_sum_over_all_pairs_of_products_says():
+    rng = np.random.default_rng(0)
+    root, own = rng.normal(size=(4, 4)), np.array([0.8, 1.0, 0.5, 0.7])
+    law = moment_law(released(0.0, 0, missing="never"))
+    moment = np.eye(5)
+    moment[1:, 1:] = root @ root.T
+    law = replace(law, moment=moment, shares=np.outer(own, own) + np.diag(own - own**2))
+    a, u = rng.normal(size=(2, 5)) * (np.arange(5) > 0)
+    u -= (a @ moment @ u) / (a @ moment @ a) * a
+    form, present = (np.outer(a, u) + np.outer(u, a)) / 2, np.append(1.0, own)
+
+    def share(*columns):
+        return np.prod(present[list(set(columns))])
+
+    expected = sum(
+        form[i, j]
+        * form[k, m]
+        * (moment[i, k] * moment[j, m] + moment[i, m] * moment[j, k])
+        * share(i, j, k, m)
+        / (share(i, j) * share(k, m))
+        for i, j, k, m in itertools.product(range(1, 5), repeat=4)
+    )
+    assert u @ law.thinned(a) @ u == pytest.approx(expected)
+
+
+def test_partial_correlations_of_columns_that_nearly_agree_are_over_different_rows():
+    """Rows taken for complete ones would leave a fourth of the deviation."""
+    numbers, found = dpcov.Numeric(lower=-20, upper=20), []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        x, *noise = rng.normal(size=(4, 4_000))
+        frame = pd.DataFrame({"a": x, "b": x + 0.3 * noise[0], "c": x + noise[1], "d": noise[2]})
+        frame.loc[rng.random(len(frame)) < 0.2, "a"] = np.nan
+        precision = np.linalg.inv(frame.cov())
+        found.append(-precision[0, 1] / np.sqrt(precision[0, 0] * precision[1, 1]))
+    schema = dpcov.Schema(columns=dict.fromkeys(frame, numbers), missing="indicator")
+    budget, entropy = dpcov.Budget(rho=1000), dpcov.SeededEntropy(0)
+    made = dpcov.release(frame, schema=schema, budget=budget, entropy=entropy)
+    stated = correlation_intervals(made, partial=True).sampling_std[0]
+    assert 0.8 < stated / np.std(found) < 1.8
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
