@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
 from sklearn.covariance import EmpiricalCovariance, graphical_lasso
 from sklearn.decomposition import PCA, FactorAnalysis
 
@@ -18,6 +19,8 @@ from dpcov.analysis import (
     PrivateLinearRegression,
     PrivatePCA,
 )
+from dpcov.analysis.estimators.components import _discrepancy, _uniqueness
+from dpcov.analysis.problems import InputError
 from dpcov.errors import DpcovError
 from tests.published.mistakes import MISTAKES, released
 
@@ -173,14 +176,25 @@ def test_factors_are_those_of_maximum_likelihood_on_the_rows():
     np.testing.assert_allclose(ours.transform(rows) @ turned, exact.transform(rows), atol=0.05)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_as_many_factors_as_columns_hold_all_correlations(seed):
-    rng = np.random.default_rng(seed)
-    common, strengths = rng.normal(size=(5_000, 1)), rng.uniform(0.8, 1.1, 3)
-    rows = 0.2 * (common * strengths + 0.3 * rng.normal(size=(5_000, 3)))
-    terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho=1000), "mechanism": "gaussian"}
-    model = PrivateFactorAnalysis(n_components=3, seed=1, **terms).fit(rows)
-    np.testing.assert_allclose(model.get_covariance(), np.cov(rows.T), atol=1e-3)
+@pytest.mark.parametrize(("p", "most"), [(1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (6, 3)])
+def test_more_factors_than_correlations_tell_apart_are_refused(p, most):
+    rows = np.random.default_rng(0).normal(size=(400, p))
+    schema = dpcov.Schema(
+        columns={f"c{i}": dpcov.Numeric(lower=-4, upper=4, missing="never") for i in range(p)}
+    )
+    made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=1))
+    with pytest.raises(InputError, match=f"no more than {most} can"):
+        PrivateFactorAnalysis.from_release(made, n_components=most + 1)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 8])
+def test_factors_are_the_most_likely_of_several_maxima(seed):
+    correlation = np.corrcoef(np.random.default_rng(seed).normal(size=(100, 15)).T)
+    found = _discrepancy(np.log(_uniqueness(correlation, 4)), correlation, 4)[0]
+    # One search from what the other features leave of each ends in a lower maximum.
+    start = np.log((1 - 4 / 30) / np.diagonal(np.linalg.inv(correlation)))
+    terms = {"args": (correlation, 4), "jac": True, "bounds": [(np.log(0.005), 0.0)] * 15}
+    assert found < minimize(_discrepancy, start, **terms).fun - 0.01
 
 
 @pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")

@@ -1,6 +1,7 @@
 """Give principal components of a release, with the edge of the noise marked, and factors."""
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,6 @@ from dpcov.analysis.problems import (
     warn_noise,
 )
 from dpcov.analysis.reading import Reading
-from dpcov.errors import NumericError
 from dpcov.markup import Child, listing
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigh
@@ -30,6 +30,8 @@ from dpcov.published.release import Release
 # Share of a column's variance that is its own at least: below, the likelihood may have no maximum
 # (Heywood cases).
 SMALLEST_UNIQUENESS = 0.005
+
+_RANDOM_STARTS = 4
 
 
 class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstimator):  # type: ignore[misc]
@@ -226,31 +228,24 @@ class PrivateFactorAnalysis(Projection):
 
     def _factors(self, p: int) -> int:
         k = require_count("n_components", self.n_components, 1)
-        if k > p:
-            raise InputError(f"{k} factors cannot be told from {p} features.")
+        # Beyond that loadings and uniquenesses are more numbers than correlations (Ledermann 1937).
+        most = int(p + 0.5 - sqrt(2 * p + 0.25))
+        if k > most:
+            raise InputError(
+                f"{k} factors cannot be told from {p} features: no more than {most} can."
+            )
         return k
 
     def _read(self, release: Release) -> None:
         reading = self._reading()
-        k, p = self._factors(len(reading.places)), len(reading.places)
+        k = self._factors(len(reading.places))
         encoded = reading.floored_covariance("factor analysis")
         self.noise_edge_, level = reading.noise_levels()
         strong = int(np.sum(eigh(reading.encoded_covariance).values > level))
         if strong < k:
             warn_noise(f"Only {strong} directions stand out of the noise, fewer than {k} factors.")
         correlation = correlation_of(encoded, undefined=0.0)
-        found = minimize(
-            _discrepancy,
-            np.log(np.full(p, max(SMALLEST_UNIQUENESS, 0.5 * (1 - k / (2 * p))))),
-            args=(correlation, k),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(np.log(SMALLEST_UNIQUENESS), 0.0)] * p,
-            options={"maxiter": 1000},
-        )
-        if not np.all(np.isfinite(found.x)):
-            raise NumericError("Factor analysis did not converge. Use fewer factors or features.")
-        uniqueness = np.exp(found.x)
+        uniqueness = _uniqueness(correlation, k)
         variances = np.diagonal(encoded)
         deviations = np.sqrt(np.where(variances > 0, variances, 0.0)) * reading.half_ranges
         self.mean_ = reading.mean
@@ -270,6 +265,31 @@ class PrivateFactorAnalysis(Projection):
         weighted = self.components_ * inverse
         posterior = np.eye(len(weighted)) + weighted @ self.components_.T
         return np.asarray(np.linalg.solve(posterior, weighted @ (features - self.mean_).T).T)
+
+
+def _uniqueness(correlation: Array, k: int) -> Array:
+    """The most likely uniquenesses: the best of searches from several starts, (p,)."""
+    p, smallest = len(correlation), SMALLEST_UNIQUENESS
+    values, vectors = eigh(correlation)
+    # What the other features leave of each (Jöreskog 1967), a constant, and any: real tables have
+    # several maxima, and one start in three ends in a lower one.
+    left = 1 / np.sum(vectors**2 / np.maximum(values, smallest), axis=1)
+    guesses = np.vstack([left, np.full(p, 0.5)]) * (1 - k / (2 * p))
+    starts = [*guesses, *np.random.default_rng(0).uniform(0.05, 1.0, size=(_RANDOM_STARTS, p))]
+    searches = [
+        minimize(
+            _discrepancy,
+            np.log(np.clip(start, smallest, 1.0)),
+            args=(correlation, k),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(np.log(smallest), 0.0)] * p,
+            options={"maxiter": 1000},
+        )
+        for start in starts
+    ]
+    found = min((each for each in searches if np.isfinite(each.fun)), key=lambda each: each.fun)
+    return np.exp(found.x)
 
 
 # With S the correlations and Ψ the diagonal uniquenesses, the loadings of k factors that maximize
