@@ -176,15 +176,34 @@ def test_factors_are_those_of_maximum_likelihood_on_the_rows():
     np.testing.assert_allclose(ours.transform(rows) @ turned, exact.transform(rows), atol=0.05)
 
 
-@pytest.mark.parametrize(("p", "most"), [(1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (6, 3)])
+@pytest.mark.parametrize(("p", "most"), [(2, 0), (3, 1), (4, 1), (5, 2), (6, 3)])
 def test_more_factors_than_correlations_tell_apart_are_refused(p, most):
     rows = np.random.default_rng(0).normal(size=(400, p))
     schema = dpcov.Schema(
-        columns={f"c{i}": dpcov.Numeric(lower=-4, upper=4, missing="never") for i in range(p)}
+        columns={f"x{i}": dpcov.Numeric(lower=-4, upper=4, missing="never") for i in range(p)}
     )
     made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=1))
-    with pytest.raises(InputError, match=f"no more than {most} can"):
+    with pytest.raises(InputError, match=f"no more than {most} can" if most else "three or more"):
         PrivateFactorAnalysis.from_release(made, n_components=most + 1)
+
+
+@pytest.mark.parametrize(
+    ("rows_per_person", "missing", "factor"), [(4, 0.0, 2.0), (1, 0.5, 2.0), (2, 0.5, 8**0.5)]
+)
+def test_rows_that_count_less_make_the_penalty_of_a_graph_larger(rows_per_person, missing, factor):
+    def penalty(rows_per_person, missing):
+        rng = np.random.default_rng(0)
+        rows = pd.DataFrame(rng.normal(size=(4_000, 4)), columns=list("abcd"))
+        rows = rows.mask(rng.random(rows.shape) < missing)
+        schema = dpcov.Schema(
+            columns=dict.fromkeys(rows, dpcov.Numeric(lower=-5, upper=5)),
+            rows_per_person=rows_per_person,
+            missing="indicator",
+        )
+        made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=1000))
+        return PrivateGraphicalLasso.from_release(made).alpha_
+
+    assert penalty(rows_per_person, missing) / penalty(1, 0.0) == pytest.approx(factor, rel=0.1)
 
 
 @pytest.mark.parametrize("seed", [0, 2, 8])

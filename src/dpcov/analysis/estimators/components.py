@@ -231,9 +231,8 @@ class PrivateFactorAnalysis(Projection):
         # Beyond that loadings and uniquenesses are more numbers than correlations (Ledermann 1937).
         most = int(p + 0.5 - sqrt(2 * p + 0.25))
         if k > most:
-            raise InputError(
-                f"{k} factors cannot be told from {p} features: no more than {most} can."
-            )
+            can = f"no more than {most} can" if most else "three or more are needed"
+            raise InputError(f"{k} factors cannot be told from {p} features: {can}.")
         return k
 
     def _read(self, release: Release) -> None:
@@ -289,7 +288,7 @@ def _uniqueness(correlation: Array, k: int) -> Array:
         for start in starts
     ]
     found = min((each for each in searches if np.isfinite(each.fun)), key=lambda each: each.fun)
-    return np.exp(found.x)
+    return np.asarray(np.exp(found.x))
 
 
 # With S the correlations and Ψ the diagonal uniquenesses, the loadings of k factors that maximize

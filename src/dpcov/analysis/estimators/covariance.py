@@ -17,6 +17,7 @@ from dpcov.analysis.intervals.inference import correlation_intervals, variance_i
 from dpcov.analysis.problems import UNKNOWN_PENALTY, UnknownNoiseError, require_number, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import NumericError
+from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import clear_of_pairs, hidden_variance
 from dpcov.published.linalg.symmetric import Array, correlation_of, symmetrize
 from dpcov.published.release import Release
@@ -125,6 +126,16 @@ class PrivateCorrelation(ReleaseEstimator):
         return made.loc[clearness.sort_values(ascending=False).index].reset_index(drop=True)
 
 
+def _sampling(release: Release, shares: Array | None) -> float:
+    """Sampling variance of a correlation of zero, of a usual pair of features."""
+    n = release.n_rows
+    if not np.isfinite(n):
+        return 0.0
+    off = np.ones(1) if shares is None else shares[np.triu_indices(len(shares), 1)]
+    present = float(np.median(off)) if off.size else 1.0
+    return design_of(release).effect / (n * present)
+
+
 @dataclass(eq=False, repr=False)
 class PrivateGraphicalLasso(ReleaseEstimator):
     """Sparse inverse covariance by scikit-learn's graphical lasso, on the correlation scale.
@@ -168,11 +179,11 @@ class PrivateGraphicalLasso(ReleaseEstimator):
             return require_number("alpha", self.alpha, 0.0)
         if reading.noise is None:
             raise UnknownNoiseError(UNKNOWN_PENALTY)
-        p, n = len(reading.places), reading.release.n_rows
+        p = len(reading.places)
         # A hidden column has the noise 1: its correlations can be anything.
         off = np.nan_to_num(reading.correlation_noise[np.triu_indices(p, 1)], nan=1.0)
         noise = float(np.median(off)) if off.size else 0.0
-        sampling = 1.0 / n if np.isfinite(n) else 0.0
+        sampling = _sampling(reading.release, reading.noise.shares)
         alpha = sqrt(2 * log(max(2.0, p * (p - 1) / 2)) * (min(noise, 1.0) ** 2 + sampling))
         if alpha >= 1:
             warn_noise("The noise on correlations hides all of them: no edge can be found.")
