@@ -16,6 +16,8 @@ from dpcov.errors import MovedError, ReleaseError
 
 # What file systems answer that cannot take space in advance.
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+# What SQLite keeps beside a database, and deletes.
+_BESIDE = ("-journal", "-wal", "-shm")
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
@@ -108,6 +110,23 @@ def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> 
     """Write a whole file at once, or nothing."""
     with ReservedFile(path, len(content), overwrite=overwrite) as file:
         file.write(content)
+
+
+def is_same_file(one: str | Path, other: str | Path) -> bool:
+    """Whether two names are of one file, which need not be there yet."""
+    # What cannot be looked up is said where it is opened.
+    with contextlib.suppress(OSError, ValueError):
+        return os.path.realpath(one) == os.path.realpath(other) or Path(one).samefile(other)
+    return False
+
+
+def is_of_database(path: str | Path, database: str | Path) -> bool:
+    """Whether a name is that of a database, or of a file that SQLite keeps beside it."""
+    with contextlib.suppress(OSError, ValueError):
+        real = os.path.realpath(database)
+        names = [database, *(f"{real}{end}" for end in _BESIDE)]
+        return any(is_same_file(path, each) for each in names)
+    return False
 
 
 def reason_of(error: OSError) -> str:

@@ -190,6 +190,11 @@ def test_nothing_heavy_is_imported_at_the_start(action, more):
     assert not {name.partition(".")[0] for name in loaded} & (HEAVY | more)
 
 
+QUERY = "--sql 'SELECT * FROM t' --schema s.toml --rho 0.1 --no-ledger"
+ROWS = "rows.csv --schema s.toml --rho 0.1 --no-ledger"
+PAID = "rows.csv --schema s.toml --rho 0.1 --ledger ledger.sqlite --dataset people"
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -199,6 +204,17 @@ def test_nothing_heavy_is_imported_at_the_start(action, more):
         "record a.dpcov --curator me --intended-use it -o a.dpcov",
         "combine a.dpcov b.dpcov -o b.dpcov",
         "export a.dpcov -o a.dpcov --what mean",
+        f"release {QUERY} --db sqlite:///rows.db -o rows.db",
+        f"release {QUERY} --db-env ROWS -o ./rows.db",
+        f"release {QUERY} --db duckdb:///rows.db -o rows.db",
+        f"survey {QUERY} --db sqlite:///rows.db -o rows.db",
+        "schema resolve s.toml --sql 'SELECT 1 AS a' --db sqlite:///rows.db -o rows.db",
+        "schema draft rows.csv -o rows.csv",
+        "schema draft --codebook book.json -o book.json",
+        f"release {ROWS} --geometry geo.toml -o geo.toml",
+        f"release {ROWS} --geometry a.dpcov -o a.dpcov",
+        "plan --schema s.toml --rows 50 --rho 1 --html s.toml",
+        *(f"release {PAID} -o ledger.sqlite{end}" for end in ("-journal", "-wal", "-shm")),
     ],
 )
 def test_nothing_that_a_command_reads_is_written_over(command, tmp_path, monkeypatch):
@@ -208,6 +224,9 @@ def test_nothing_that_a_command_reads_is_written_over(command, tmp_path, monkeyp
     schema = dpcov.Schema(columns={"x": column, "y": column})
     book = dpcov.Ledger("ledger.sqlite")
     book.create("people", dpcov.Budget(rho=1), "replace-one")
+    monkeypatch.setenv("ROWS", "sqlite:///rows.db")
+    for name in ("rows.db", "rows.csv", "s.toml", "geo.toml", "book.json"):
+        (tmp_path / name).write_text("never opened")
     for name in ("a.dpcov", "b.dpcov"):
         dpcov.release(
             rows,
@@ -231,6 +250,7 @@ def test_a_release_is_not_written_over_its_ledger(tmp_path):
     rows = pa.table({"x": np.linspace(-1, 1, 50)})
     schema = dpcov.Schema(columns={"x": dpcov.Numeric(lower=-1, upper=1)})
     terms = {"schema": schema, "budget": dpcov.Budget(rho=0.1), "dataset": "people"}
-    with pytest.raises(errors.UsageError, match="is the ledger"):
-        dpcov.release(rows, **terms, ledger=path, output=path, overwrite=True)
+    for output in (path, f"{path}-journal"):
+        with pytest.raises(errors.UsageError, match="is the ledger"):
+            dpcov.release(rows, **terms, ledger=path, output=output, overwrite=True)
     assert book.entries("people") == ()

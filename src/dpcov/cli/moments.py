@@ -65,7 +65,7 @@ def checkpoint(
 
     secret = options.key_from(key_file)
     _check_parts(parts)
-    options.check_output(output, schema, key_file, *parts)
+    options.check_output(output, schema, key_file, geometry, *parts)
     options.check_free(output, overwrite or resume)
     held = Checkpoint.load(output, secret) if resume and output.exists() else None
     # The same file by whatever name, and from whatever folder: its rows must not count twice.

@@ -145,10 +145,11 @@ def balance_of(release: "Release", ledger: str | None) -> "Balance | None":
 
 def check_output(output: Path, *inputs: object) -> None:
     """Refuse to write over what the command reads, also with --overwrite."""
+    from dpcov.files import is_of_database
+
     for used in inputs:
-        paths = isinstance(used, str | Path) and output.exists() and Path(used).exists()
         # The same file by whatever name: rows or a ledger would be lost.
-        if paths and output.samefile(str(used)):
+        if isinstance(used, str | Path) and is_of_database(output, used):
             raise UsageError(f"{output} is read by this command. Choose another name.")
 
 
@@ -180,6 +181,13 @@ def table_from(
     if not place:
         raise UsageError("The variable that --db-env names is not set. Set it to the database URL.")
     return Query(sql, db=place)
+
+
+def file_of(table: "str | Query | None") -> "str | Path | None":
+    """The file that a table is read from, also that of a database."""
+    from dpcov.data.sources import Query, database_file
+
+    return database_file(table) if isinstance(table, Query) else table
 
 
 @contextmanager

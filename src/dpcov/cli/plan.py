@@ -63,6 +63,8 @@ def plan(
     if releases is not None:
         tell_releases(budget, releases)
         return
+    if html is not None:
+        options.check_output(html, schema, table)
     options.check_free(html, overwrite)
     if trace and not (mechanisms and geometry == "schema"):
         raise UsageError("A trace is assumed for bounds. Add --mechanisms --geometry schema.")

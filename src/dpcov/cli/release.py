@@ -63,13 +63,14 @@ def release(
         raise UsageError("Name the file to write: -o FILE.")
     _check_account(ledger, no_ledger=no_ledger)
     # Before anything is opened: a typo must not cost the table or the ledger.
-    options.check_output(output, data, schema, ledger, key_file)
+    given = options.table_from(data, sql, db, db_env)
+    options.check_output(output, options.file_of(given), schema, ledger, key_file, geometry)
     if is_table(output):
         raise UsageError(
             f"{output} is called as a table is, and a release is none: end its name in .dpcov. "
             "Then `dpcov export` writes its matrix as a table."
         )
-    table = _table(options.table_from(data, sql, db, db_env), key_file)
+    table = _table(given, key_file)
     budget = options.budget_from(epsilon, delta, rho)
     entropy = _entropy(seed, not_private=not_private)
     with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
@@ -161,11 +162,12 @@ def survey(
     from dpcov.privacy.guarantee import check_neighbors
 
     _check_account(ledger, no_ledger=no_ledger)
-    options.check_output(output, data, schema, ledger)
+    table = options.table_from(data, sql, db, db_env)
+    options.check_output(output, options.file_of(table), schema, ledger)
     coming = (for_epsilon, for_delta, for_rho)
     with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         dpcov.survey(
-            options.table_from(data, sql, db, db_env),
+            table,
             schema=schema,
             budget=options.budget_from(epsilon, delta, rho),
             coming=None if coming == (None,) * 3 else options.budget_from(*coming),

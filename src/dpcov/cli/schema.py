@@ -62,11 +62,15 @@ def draft(
 
     sign = "\t" if delimiter == "tab" else delimiter
     layout = FileLayout.of(delimiter=sign, encoding=encoding, header=header, part=part)
+    is_named = codebook is None or (data, sql, db, db_env) != (None,) * 4
+    table = options.table_from(data, sql, db, db_env) if is_named else None
+    if output is not None:
+        options.check_output(output, options.file_of(table), codebook)
     known = None if codebook is None else read_codebook(codebook, layout)
     source = None
-    if known is None or (data, sql, db, db_env) != (None,) * 4:
+    if table is not None:
         stated = layout if known is None else layout or known.file
-        source = open_source(options.table_from(data, sql, db, db_env), stated)
+        source = open_source(table, stated)
     # Names and types only: a bound read from the rows would leak them.
     made = describe(source, known, layout, decimal)
     text = made.dumps()
@@ -96,14 +100,14 @@ def resolve(
     from dpcov.data.sources import open_source
     from dpcov.files import write_file
 
+    table = options.table_from(data, sql, db, db_env)
+    if output is not None:
+        options.check_output(output, schema, options.file_of(table))
     read = Schema.from_toml(schema)
-    resolved = read.resolve(
-        open_source(options.table_from(data, sql, db, db_env), read.file).columns
-    )
+    resolved = read.resolve(open_source(table, read.file).columns)
     if output is None:
         typer.echo(resolved.dumps(), nl=False)
         return
-    options.check_output(output, schema, data)
     write_file(output, resolved.dumps().encode(), overwrite=overwrite)
     typer.echo(f"Wrote {output}: {options.counted(len(resolved.columns), 'column')}.")
 

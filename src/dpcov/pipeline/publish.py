@@ -108,7 +108,7 @@ def publish(
     """Refuse early, ask, charge, draw, write; in this order."""
     randomness, terms = _check_entropy(entropy), maker.terms
     if account is not None and output is not None and account.ledger.is_file(output):
-        raise UsageError(f"{Path(output).name} is the ledger. Write to another file.")
+        raise UsageError(f"{Path(output).name} is the ledger's. Write to another file.")
     calibration = terms.calibrate(terms.stated_rows)
     room = maker.rehearse(calibration, account)
     spend = _spend(terms, calibration)

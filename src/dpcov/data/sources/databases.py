@@ -348,6 +348,14 @@ def _only_reading(action: int, first: str | None, second: str | None, *where: ob
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
+def database_file(query: Query) -> Path | None:
+    """The file of a database; None of a server, or of memory."""
+    scheme, _, rest = query.db.partition("://")
+    place = rest.removeprefix("/")
+    is_file = scheme in ("duckdb", "sqlite") and place not in ("", ":memory:")
+    return Path(place) if is_file else None
+
+
 def open_query(query: Query) -> DatabaseSource:
     """Ask the database that the URL names for the columns; no row is read yet."""
     # Without its last semicolon: databases themselves refuse a second statement.

@@ -131,7 +131,7 @@ class Ledger:
             transaction.add_dataset(record)
 
     def is_file(self, path: str | Path) -> bool:
-        """Whether the ledger is this file, by whatever name."""
+        """Whether this is a file of the ledger, by whatever name."""
         return self._store.is_file(Path(path))
 
     def datasets(self) -> tuple[Dataset, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpcov.errors import LedgerError
+from dpcov.files import is_of_database
 from dpcov.privacy.ledger import store as ledger_store
 from dpcov.privacy.ledger.store import CREATE, LedgerStore, Run
 
@@ -44,8 +45,8 @@ class LedgerFile(LedgerStore):
         self._path = path
 
     def is_file(self, path: Path) -> bool:
-        """Whether the accounts are in this file."""
-        return path.exists() and self._path.exists() and self._path.samefile(path)
+        """Whether the accounts are in this file, or SQLite keeps it beside them."""
+        return is_of_database(path, self._path)
 
     def create(self) -> None:
         """Create the file for its owner alone, or finish a creation that was interrupted."""

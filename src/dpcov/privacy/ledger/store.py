@@ -61,7 +61,7 @@ class LedgerStore(ABC):
         """Make the tables unless they exist."""
 
     def is_file(self, path: Path) -> bool:
-        """Whether the accounts are in this file."""
+        """Whether this file belongs to the accounts."""
         return False
 
     @abstractmethod
