@@ -303,6 +303,35 @@ def test_groups_and_public_rows_are_those_of_the_commands(desk, ready):
     assert made.group_names[:2] == ("north", "south")
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        Categorical(categories=("01", " x", "a, b"), missing_codes=("09", "9", "none, refused")),
+        Numeric(lower=-0.1, upper=123456789.12345679, missing_codes=("99,5", "99.90", "1E5", -9.5)),
+        Numeric(lower=1e300, missing_codes=()),
+        Boolean(missing_codes=("NA", 9)),
+        dpcov.Date(lower=1900, format="%d/%m/%Y"),
+    ],
+)
+def test_a_column_that_is_saved_untouched_stays_as_it_was(column):
+    from dpcov.desk.work import declared, written
+
+    asked = ("lower", "upper", "unit", "categories", "missing_codes")
+    shown = {name: written(getattr(column, name, None)) for name in asked}
+    sent = {name: text.replace("\n", "\r\n") for name, text in shown.items()}
+    assert declared(column, sent) == column
+
+
+def test_a_missing_code_that_is_typed_is_a_number_only_where_it_is_written_as_one():
+    from dpcov.desk.work import declared
+
+    now = Numeric(lower=0, upper=1, missing_codes=(-9.5,))
+    typed = "-9.5\n9\n-1\n09\n99,5\n1E5\n2.50\nno answer, refused"
+    codes = (-9.5, 9, -1, "09", "99,5", "1E5", "2.50", "no answer, refused")
+    assert declared(now, {"missing_codes": typed}).missing_codes == codes
+    assert declared(now, {"missing_codes": ""}).missing_codes is None
+
+
 def test_a_european_file_is_opened_by_its_layout_and_a_codebook(desk):
     rows = "größe;ward;code\n1,5;north;999\n2,5;süd;3\n"
     (desk.folder / "west.csv").write_bytes(rows.encode("latin-1"))
@@ -317,7 +346,7 @@ def test_a_european_file_is_opened_by_its_layout_and_a_codebook(desk):
     assert said in unescape(page)
     # What the codebook describes comes first.
     typed = {"1.type": "numeric", "1.lower": "0", "1.upper": "9", "1.unit": "m"}
-    typed |= {"2.categories": "north\nsüd", "0.missing_codes": "999, unknown"}
+    typed |= {"2.categories": "north\nsüd", "0.missing_codes": "999\r\nunknown"}
     assert send(desk, work, "columns", **typed)[0] == 303
     assert 'unit = "m"' in (text := unescape(desk.ask(f"{work}/columns")[2]))
     assert 'missing_codes = [999, "unknown"]' in text

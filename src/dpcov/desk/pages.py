@@ -13,7 +13,7 @@ from jinja2 import PackageLoader
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.sources import is_table
 from dpcov.desk.commands import commands_of
-from dpcov.desk.work import Work, is_unfilled
+from dpcov.desk.work import Work, is_unfilled, written
 from dpcov.errors import few_of
 from dpcov.pipeline.plan.page import slider_of, table_of
 from dpcov.privacy.meaning import certainty_in_words
@@ -122,9 +122,9 @@ class _Column(NamedTuple):
         own = (getattr(self.declared, what, "") for what in ("description", "note"))
         return [text for text in (*own, self.why) if text]
 
-    def written(self, what: str, between: str = ", ") -> str:
+    def written(self, what: str) -> str:
         value = getattr(self.declared, what, None)
-        return self.typed.get(f"{self.place}.{what}", _written(value, between))
+        return self.typed.get(f"{self.place}.{what}", written(value))
 
 
 def _columns(work: Work) -> Iterator[_Column]:
@@ -134,11 +134,3 @@ def _columns(work: Work) -> Iterator[_Column]:
         # Columns that are alike have one reason.
         yield _Column(place, name, each, work.typed, "" if why == above else why)
         above = why
-
-
-def _written(value: object, between: str) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, tuple):
-        return between.join(_written(each, between) for each in value)
-    return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from dpcov.data.cells import text_of
 from dpcov.data.fit import TableFit, fit
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks import read_codebook
@@ -396,21 +397,40 @@ def declared(now: Any, fields: Mapping[str, str]) -> Any:
         for name, value in msgspec.structs.asdict(now).items()
         if name in kind.__struct_fields__
     }
-    typed = {name: text.strip() for name, text in fields.items() if name in kind.__struct_fields__}
-    return kind(**kept | dict(_values(typed)))
+    given = {name: text.replace("\r\n", "\n").strip() for name, text in fields.items()}
+    # What was not touched stays as it was, also where its words could be read otherwise.
+    typed = {
+        name: text
+        for name, text in given.items()
+        if name in kind.__struct_fields__ and text != written(getattr(now, name, None)).strip()
+    }
+    codes = {written(code): code for code in getattr(now, "missing_codes", None) or ()}
+    return kind(**kept | dict(_values(typed, codes)))
 
 
-def _values(typed: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def written(value: object) -> str:
+    """A field of a column as the page shows it; several values are one a line."""
+    if isinstance(value, tuple):
+        return "\n".join(map(written, value))
+    return "" if value is None else str(text_of(value, ""))
+
+
+def _values(
+    typed: Mapping[str, str], codes: Mapping[str, str | float]
+) -> Iterator[tuple[str, Any]]:
     for name, text in typed.items():
         if name in ("lower", "upper"):
             yield name, _number(text) if text else None
         elif name == "categories":
-            yield name, tuple(part.strip() for part in text.splitlines() if part.strip())
+            yield name, tuple(_parts(text))
         elif name == "missing_codes":
-            parts = [part.strip() for part in text.split(",") if part.strip()]
-            yield name, tuple(_code(part) for part in parts) or None
+            yield name, tuple(codes.get(part, _code(part)) for part in _parts(text)) or None
         else:
             yield name, text
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.splitlines() if part.strip()]
 
 
 def _number(text: str) -> float:
@@ -421,10 +441,8 @@ def _number(text: str) -> float:
 
 
 def _code(text: str) -> str | float:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    # Other digits, such as 09 and 1.50, would be another text as a number.
+    return int(text) if re.fullmatch(r"-?[1-9][0-9]{0,14}|0", text) else text
 
 
 def is_unfilled(column: Any) -> bool:
