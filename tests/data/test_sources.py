@@ -19,6 +19,7 @@ import pytest
 
 from dpcov.data.engines.parquet import open_files
 from dpcov.data.gather import table_moments
+from dpcov.data.layout import FileLayout
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.readers import reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
@@ -145,6 +146,24 @@ def test_standard_input_longer_than_its_head(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n" + b"12,3\n" * n_rows)))
     total = sum(block.column(0).to_numpy().sum() for block in open_source("-").blocks(9999))
     assert total == 12 * n_rows
+
+
+@pytest.mark.parametrize("header", [1, 3])
+@pytest.mark.parametrize("name", ["a", "ab", "abc", "abcd"])
+@pytest.mark.parametrize(
+    "encoding",
+    ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1", "cp1252", "koi8-r"],
+)
+def test_standard_input_is_read_in_every_encoding(monkeypatch, encoding, name, header):
+    """Also where the head that is looked at ends within a character."""
+    cell = {"k": "ж", "u": "😀"}.get(encoding[0], "é")
+    n_rows = 150_000
+    text = "title\n" * (header - 1) + f"{name},b\n" + f"12,{cell}\n" * n_rows
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode(encoding))))
+    source = open_source("-", FileLayout(encoding=encoding, header=header))
+    blocks = list(source.blocks(n_rows, wanted={name: "number", "b": "text"}))
+    assert sum(block.column(0).to_numpy().sum() for block in blocks) == 12 * n_rows
+    assert {text for block in blocks for text in block.column(1).unique().to_pylist()} == {cell}
 
 
 MATRIX = np.random.default_rng(0).gamma(2.0, 50.0, size=(60, 13)).round(2)

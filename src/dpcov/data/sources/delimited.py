@@ -19,7 +19,7 @@ from dpcov.data.cells import MISSING_WORDS, NO_NUMBER
 from dpcov.data.layout import PLAIN, FileLayout
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_header, kinds_of
 from dpcov.data.sources.lines import BLOCK_BYTES, CheckedLines
-from dpcov.data.sources.streams import HEAD_BYTES, Opener, Replayed, head_of, open_text
+from dpcov.data.sources.streams import Opener, Recorded, Replayed, head_of, open_text
 from dpcov.errors import DataError
 
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
@@ -147,8 +147,14 @@ class DelimitedSource(Source):
 
 def from_stream(stream: BinaryIO, name: str, layout: FileLayout = PLAIN) -> DelimitedSource:
     """Read CSV text from a stream that can be read only once."""
-    head = stream.read(HEAD_BYTES)
-    streams = iter((io.BytesIO(head), Replayed(head, stream)))
+
+    def openings() -> Iterator[Any]:
+        # The first finds the line of names; bytes that end within a character could not be decoded.
+        first = Recorded(stream)
+        yield first
+        yield Replayed(first.kept, stream)
+
+    streams = openings()
 
     def opener() -> Any:
         opened = next(streams, None)

@@ -79,8 +79,28 @@ def _after(stream: Any, header: int, name: str) -> bytes:
     return lines[-1]
 
 
+class Recorded:
+    """A stream of which is kept what was read, in order to read it again."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self.kept = stream, b""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes; none at the end."""
+        data = bytes(self._stream.read(size))
+        self.kept += data
+        return data
+
+    def close(self) -> None:
+        """Leave the stream to whoever opened it."""
+
+
 class Replayed:
     """The head that was already read, then the rest of the stream."""
+
+    closed = False
 
     def __init__(self, head: bytes, rest: Any) -> None:
         self._head, self._rest = memoryview(head), rest
@@ -88,4 +108,8 @@ class Replayed:
     def read(self, size: int, /) -> bytes:
         """Return the next bytes; none at the end."""
         data, self._head = self._head[:size], self._head[size:]
-        return bytes(data) or bytes(self._rest.read(size))
+        # As much as was asked for: a row may not lie in three blocks.
+        return bytes(data) + bytes(self._rest.read(size - len(data)) if len(data) < size else b"")
+
+    def close(self) -> None:
+        """Leave the stream to whoever opened it."""
