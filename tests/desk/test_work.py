@@ -385,6 +385,14 @@ def test_a_semicolon_and_a_decimal_comma_are_said_on_the_page(desk):
     assert made.mean_vector()[0] == pytest.approx(175, abs=8)
 
 
+def test_a_file_with_tabs_is_opened(desk):
+    (desk.folder / "tabs.csv").write_text("size\tside\n1\t2\n")
+    work = opened(desk, "tabs.csv", delimiter="tab")
+    assert "side</bdi>" in (page := unescape(desk.ask(f"{work}/columns")[2]))
+    assert 'delimiter = "\\t"' in page
+    assert "the word tab" in desk.ask()[2]
+
+
 def test_the_file_of_a_database_is_in_the_folder(desk):
     with sqlite3.connect(desk.folder / "clinic.sqlite") as base:
         base.execute("CREATE TABLE visits (age REAL, ward TEXT)")

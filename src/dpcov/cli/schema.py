@@ -60,8 +60,7 @@ def draft(
     from dpcov.data.sources import open_source
     from dpcov.files import write_file
 
-    sign = "\t" if delimiter == "tab" else delimiter
-    layout = FileLayout.of(delimiter=sign, encoding=encoding, header=header, part=part)
+    layout = FileLayout.of(delimiter=delimiter, encoding=encoding, header=header, part=part)
     is_named = codebook is None or (data, sql, db, db_env) != (None,) * 4
     table = options.table_from(data, sql, db, db_env) if is_named else None
     if output is not None:

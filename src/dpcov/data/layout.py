@@ -63,7 +63,10 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, **said: Any) -> "FileLayout | None":
-        """A layout of what is said; None if that is nothing beyond the defaults."""
+        """A layout of what a person says; None if that is nothing beyond the defaults."""
+        # Neither a command line nor a page takes the character itself.
+        if said.get("delimiter") == "tab":
+            said["delimiter"] = "\t"
         layout = cls(**{name: value for name, value in said.items() if value is not None})
         return None if layout == cls() else layout
 
