@@ -95,6 +95,15 @@ def test_mistakes_are_refused_before_anything_is_read(folder):
     assert merged.exit_code == 0, merged.output
 
 
+def test_a_file_that_the_command_reads_is_no_key(folder):
+    (folder / "geometry.toml").write_text(SCHEMA)
+    (folder / "link").symlink_to("schema.toml")
+    for key in ("schema.toml", "link", "./jan.csv", "geometry.toml"):
+        known = f"{TERMS} --geometry geometry.toml -o all.moments"
+        refused(dpcov(f"moments checkpoint jan.csv {known} --key {key}"), "is no secret key")
+    assert not (folder / "all.moments").exists()
+
+
 def test_saved_moments_need_their_key_and_tables_none(folder):
     assert checkpoint("jan.csv").exit_code == 0
     assert dpcov("moments key other").exit_code == 0

@@ -63,7 +63,7 @@ def checkpoint(
     from dpcov.data.checkpoint import Checkpoint
     from dpcov.privacy.guarantee import check_neighbors
 
-    secret = options.key_from(key_file)
+    secret = options.key_from(key_file, schema, geometry, *parts)
     _check_parts(parts)
     options.check_output(output, schema, key_file, geometry, *parts)
     options.check_free(output, overwrite or resume)

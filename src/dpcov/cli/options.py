@@ -113,12 +113,16 @@ def parse_options(pairs: list[str] | None) -> dict[str, Any]:
     return parsed
 
 
-def key_from(key_file: Path | None) -> "Key":
-    """Return the key of saved moments, which must be given."""
+def key_from(key_file: Path | None, *inputs: str | Path) -> "Key":
+    """Return the key of saved moments, which must be given and be no other file of the command."""
     from dpcov.data.vault import Key
+    from dpcov.files import is_same_file
 
     if key_file is None:
         raise UsageError("Saved moments need their key: --key FILE.")
+    # A schema is public, and whoever has the rows could open what is locked with them.
+    if any(is_same_file(key_file, used) for used in inputs):
+        raise UsageError(f"{key_file} is no secret key. Make one: dpcov moments key FILE.")
     return Key.from_file(key_file)
 
 
