@@ -415,6 +415,23 @@ def test_what_is_no_ledger_is_refused_and_the_page_stays(desk, ready):
         assert desk.ask(f"{ready}/account")[0] == 200
 
 
+def test_a_ledger_that_the_release_would_replace_or_cannot_write_is_refused(desk, ready):
+    account = {"dataset": "people", "total_epsilon": "4", "total_delta": "1e-5"}
+    for ledger in ("patients.toml", "./patients.html", "none/ledger.sqlite", "/proc/l.sqlite"):
+        assert send(desk, ready, "account", ledger=ledger, **account)[0] == 422
+    assert sorted(path.name for path in desk.folder.iterdir()) == ["patients.csv"]
+
+
+def test_a_ledger_of_the_name_of_an_output_is_not_opened(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    schema = Schema(columns={"a": Numeric(lower=0, upper=9)})
+    work = Work(data="t.csv", folder=tmp_path, schema=schema, ledger="t.toml")
+    work.total_epsilon, work.total_delta = "4", "1e-5"
+    with pytest.raises(DpcovError, match="Name the ledger anew"):
+        work.begin()
+    assert not (tmp_path / "t.toml").exists()
+
+
 def test_a_script_has_the_name_of_its_table_in_any_letters(desk, ready):
     rows = (desk.folder / "patients.csv").read_bytes()
     (desk.folder / '表 "1".csv').write_bytes(rows)

@@ -4,6 +4,7 @@ Contract: holds public decisions and names; no value of a row.  What is done is 
 library's doors, which refuse what the command line refuses.
 """
 
+import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
@@ -23,10 +24,10 @@ from dpcov.data.schema.draft import describe
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
-from dpcov.data.sources import Query, Source, open_source
+from dpcov.data.sources import Query, Source, database_file, open_source
 from dpcov.desk.job import Job, Tell, counting
 from dpcov.errors import DpcovError, MovedError, SchemaError, UsageError
-from dpcov.files import ReservedFile
+from dpcov.files import ReservedFile, is_of_database
 from dpcov.pipeline.plan.page import Stop, sweep
 from dpcov.pipeline.plan.rehearsal import Rehearsal, count_rows
 from dpcov.pipeline.table import release
@@ -212,6 +213,7 @@ class Work:
         self.ledger, self.dataset = ledger.strip(), dataset.strip()
         try:
             left = self.left()
+            self._require_ledger()
         # What cannot be opened is not kept: the page asks it again.
         except DpcovError:
             self.ledger, self.dataset = before
@@ -230,6 +232,17 @@ class Work:
                 "together may cost."
             )
         self._require_room()
+
+    def _require_ledger(self) -> None:
+        # A ledger that cannot be written is refused here, and not when all is decided.
+        if "://" in self.ledger:
+            return
+        path = Path(self.ledger_place)
+        if any(is_of_database(each, path) for each in self.files.values()):
+            raise UsageError(f"{path.name} is written by the release. Choose another ledger.")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise UsageError(f"{path.name} cannot be written. Change its rights.")
+        ReservedFile(path, overwrite=True).discard()
 
     def _require_room(self) -> None:
         if not fits(self.total().promise, self.budget.promise):
@@ -301,10 +314,11 @@ class Work:
         self.moved = {}
         files, read = self.files, self.source()
         _check_names(self.schema, read)
-        taken = [self.folder / self.ledger]
-        taken += [self.folder / self.data] if isinstance(self.data, str) else []
+        data = _place(self.data, self.folder)
+        table = database_file(data) if isinstance(data, Query) else data
+        taken = [self.ledger_place, *([table] if table else [])]
         for path in files.values():
-            if any(path.exists() and other.exists() and path.samefile(other) for other in taken):
+            if any(is_of_database(path, other) for other in taken):
                 raise UsageError(f"{path.name} is the table or the ledger. Name the ledger anew.")
             if path.exists() and not (overwrite or self._is_own(path)):
                 raise UsageError(f"{path.name} exists. Allow to write over it, or move it away.")
@@ -314,7 +328,6 @@ class Work:
             Ledger(self.ledger_place).create(self.account, self.total(), self.neighbors)
         self.schema.save(files["schema"])
         self.saved = files["schema"].read_bytes()
-        data = _place(self.data, self.folder)
 
         def run(tell: Tell) -> None:
             # How many there are is private where their number is.
