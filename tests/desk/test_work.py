@@ -177,7 +177,7 @@ def test_wrong_input_is_refused_and_changes_nothing(desk, ready, step, page, fie
     assert sorted(path.name for path in desk.folder.iterdir()) == ["patients.csv"]
 
 
-@pytest.mark.parametrize("name", ["absent.csv", "", "..", "patients.docx"])
+@pytest.mark.parametrize("name", ["absent.csv", "", "..", "patients.docx", "a\0.csv", "a" * 300])
 def test_a_table_that_cannot_be_opened_says_why(desk, name):
     status, _, text = desk.post("/open", data=name, schema="")
     assert status == 422 and 'role="alert"' in text
@@ -430,6 +430,29 @@ def test_a_ledger_of_the_name_of_an_output_is_not_opened(tmp_path):
     with pytest.raises(DpcovError, match="Name the ledger anew"):
         work.begin()
     assert not (tmp_path / "t.toml").exists()
+
+
+def test_a_zero_character_in_any_name_is_refused(desk, ready):
+    asked = ({"data": "patients.csv", "schema": "a\0.toml"}, {"data": "-\0", "part": "\0"})
+    assert [desk.post("/open", **each)[0] for each in asked] == [422, 422]
+    for db in ("sqlite:///a\0", "duckdb:///a\0", "duckdb://a\0", "\0"):
+        assert desk.post("/query", db=db, sql="SELECT 1 AS a")[0] == 422
+    account = {"dataset": "people", "total_epsilon": "4", "total_delta": "1e-5"}
+    assert send(desk, ready, "account", ledger="a\0", **account)[0] == 422
+    budget = {"expected_rows": "2000", "epsilon": "1", "delta": "1e-6", "public": "a\0"}
+    assert send(desk, ready, "rehearse", "budget", **budget)[0] == 422
+
+
+def test_an_unforeseen_error_is_a_plain_page_and_no_traceback(capsys, desk, ready, monkeypatch):
+    def fail(*given):
+        raise RuntimeError("zebra4711")
+
+    monkeypatch.setattr(Work, "decide_people", fail)
+    status, _, page = send(desk, ready, "people")
+    assert status == 500
+    assert "Internal error (RuntimeError" in page and "zebra4711" not in page
+    assert desk.ask(f"{ready}/people")[0] == 200
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_a_script_has_the_name_of_its_table_in_any_letters(desk, ready):

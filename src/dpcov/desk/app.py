@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import (
     FileResponse,
@@ -22,12 +23,13 @@ from starlette.responses import (
     Response,
 )
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dpcov.data.sources import Query
 from dpcov.desk import pages
 from dpcov.desk.commands import script_of
 from dpcov.desk.work import STEPS, Work, count_of
-from dpcov.errors import DpcovError
+from dpcov.errors import DpcovError, place_of
 from dpcov.report.html import asset
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -40,6 +42,23 @@ class Form(dict[str, str]):
 
     def __missing__(self, key: str) -> str:
         return ""
+
+
+class Sealed:
+    """ASGI middleware: a plain page for an unforeseen error, whose text may quote a row."""
+
+    def __init__(self, app: ASGIApp, base: str) -> None:
+        self._app, self._base = app, base
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer; the terminal shows no traceback."""
+        try:
+            await self._app(scope, receive, send)
+        except Exception as error:
+            told = f"Internal error ({place_of(error)}). Please report these words."
+            on = "Begin again", f"{self._base}/"
+            page = pages.message(self._base, "Internal error", told, *on)
+            await HTMLResponse(page, status_code=500)(scope, receive, send)
 
 
 class Desk:
@@ -64,7 +83,8 @@ class Desk:
                 *(Route(f"{one}/{deed}", self.posted(deed), methods=["POST"]) for deed in _DEEDS),
                 Route(f"{one}/news", self.news),
                 Route(f"{one}/files/{{what}}", self.file),
-            ]
+            ],
+            middleware=[Middleware(Sealed, base=self.base)],
         )
 
     # --- pages -------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class Work:
         are written as text; ``layout`` the fields of a `FileLayout`.
         """
         stated = FileLayout.of(**{key: value for key, value in layout.items() if value})
-        path = folder / described
+        path = _within(folder, described)
         is_schema = path.suffix == ".toml"
         known = None
         if described:
@@ -268,7 +268,7 @@ class Work:
     @property
     def ledger_place(self) -> str:
         """Where the ledger is."""
-        return self.ledger if "://" in self.ledger else str(self.folder / self.ledger)
+        return self.ledger if "://" in self.ledger else str(_within(self.folder, self.ledger))
 
     # --- what is done ------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class Work:
         self.schema.require_complete()
         public, n_public = None, 0
         if self.public:
-            public = self.folder / self.public
+            public = _within(self.folder, self.public)
             n_public = count_rows(public, self.schema)
         rehearsal = Rehearsal(
             schema=self.schema,
@@ -380,11 +380,18 @@ class Work:
 def _place(data: str | Query, folder: Path) -> str | Query:
     """The table; what is not a whole path is in the folder, the file of a database too."""
     if isinstance(data, str):
-        return str(folder / data)
+        return str(_within(folder, data))
     kind, sign, path = data.db.partition(":///")
     if kind not in ("sqlite", "duckdb") or not path:
         return data
-    return Query(data.sql, db=f"{kind}{sign}{folder / path}")
+    return Query(data.sql, db=f"{kind}{sign}{_within(folder, path)}")
+
+
+def _within(folder: Path, name: str) -> Path:
+    # The system raises what is no error of its own.
+    if "\x00" in name:
+        raise UsageError("The name of a file holds a zero character. Correct it.")
+    return folder / name
 
 
 def count_of(text: str, what: str) -> int:
