@@ -19,7 +19,7 @@ from dpcov.data.cells import text_of
 from dpcov.data.fit import TableFit, fit
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks import read_codebook
-from dpcov.data.schema.declared import Categorical, Date, Numeric
+from dpcov.data.schema.declared import Boolean, Categorical, Date, Numeric
 from dpcov.data.schema.draft import describe
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.schema.schema import Schema
@@ -182,16 +182,16 @@ class Work:
 
     @property
     def groupings(self) -> list[str]:
-        """Columns whose categories may have a matrix each."""
+        """Columns whose categories or truth values may have a matrix each."""
         columns = self.schema.columns.items()
-        return [name for name, each in columns if isinstance(each, Categorical)]
+        return [name for name, each in columns if isinstance(each, Boolean | Categorical)]
 
     def decide_people(
         self, neighbors: str, rows_per_person: str, rows: str, title: str, by: str
     ) -> None:
         """Who is protected, what is public about their number, and groups of them."""
         if by and by not in self.groupings:
-            raise UsageError("Groups are those of a categorical column.")
+            raise UsageError("Groups are those of a categorical or boolean column.")
         per_person, count = count_of(rows_per_person, "Rows per person"), None
         if rows.strip():
             count = count_of(rows, "The number of rows")
