@@ -94,6 +94,14 @@ def test_a_whole_number_is_one_category_however_it_is_written(label, cell, found
     assert (codes.tolist() == [0]) == found
 
 
+@pytest.mark.parametrize("width", [32, 64, 128, 256])
+def test_decimals_of_every_width_have_categories(width):
+    # Older versions of Arrow have no narrow ones.
+    kind = getattr(pa, f"decimal{width}", pa.decimal128)
+    cells = pa.array([Decimal("1.50"), None, Decimal("2.00")], kind(5, 2))
+    assert category_codes(cells, "x", {"1.50": 0, "2": 1}).tolist() == [0, MISSING, 1]
+
+
 @pytest.mark.parametrize("word", MISSING_WORDS)
 def test_every_word_for_missing_is_missing_everywhere(word):
     cells = pa.array(["1", f" {word} "])

@@ -33,7 +33,11 @@ def column_of(block: Block, name: str) -> Column:
 def as_arrow(column: Column) -> pa.Array:
     """Return a column as an array of a type whose distinct values Arrow finds."""
     cells = pa.array(column) if isinstance(column, np.ndarray) else column
-    return cells.cast(pa.string()) if pa.types.is_string_view(cells.type) else cells
+    if pa.types.is_string_view(cells.type):
+        return cells.cast(pa.string())
+    if pa.types.is_decimal(cells.type) and cells.type.bit_width < 128:
+        return cells.cast(pa.decimal128(cells.type.precision, cells.type.scale))
+    return cells
 
 
 def codes_of_spellings(
