@@ -171,6 +171,23 @@ def test_what_is_drafted_as_a_date_is_read_as_one(tmp_path):
     assert [pa.types.is_temporal(each) for each in types] == [True, True, False, False]
 
 
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        *((each, "Numeric") for each in ("%tcHH:MM:SS", "%-tcHh:MM_am", "%tchH.MM.SS.sss")),
+        *((each, "Date") for each in ("%tcMonth", "%tcDD/NN/YY_HH:MM", "%-tcHH:MM_day", "%tcmon")),
+    ],
+)
+def test_times_of_a_day_alone_are_numbers(tmp_path, written, kind):
+    noon = pd.DataFrame({"at": [43_200_000.0]})
+    pyreadstat.write_dta(noon, tmp_path / "t.dta", variable_format={"at": written})
+    source = open_source(tmp_path / "t.dta")
+    assert type(describe(source).schema.columns["at"]).__name__ == kind
+    if kind == "Numeric":
+        block = next(source.blocks(9, wanted={"at": "number"}))
+        assert block.column(0).to_pylist() == [43_200_000.0]
+
+
 @pytest.mark.parametrize("written", ["%tC", "%-tCDDmonCCYY_HH:MM:SS"])
 def test_moments_that_count_leap_seconds_are_refused(tmp_path, written):
     """Read as %tc they would be up to 27 seconds late, and some a day."""

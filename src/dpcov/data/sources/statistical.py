@@ -40,7 +40,8 @@ _DAY = 86_400
 # The day from which dates are counted, and formats of dates and of dates with times, with the
 # seconds of their unit.
 _SPSS = ("1582-10-14", (r"(?:|A|E|J|S)DATE", 1.0), (r"DATETIME|YMDHMS", 1.0))
-_STATA = ("1960-01-01", (r"%-?t?d.*", _DAY), (r"%-?t[cC].*", 1e-3))
+# A format of Stata that has no letters but those of hours, minutes and seconds is no date.
+_STATA = ("1960-01-01", (r"%-?t?d.*", _DAY), (r"%-?t[cC](?![HhMmSsAaPp\W_]+$).*", 1e-3))
 _SAS = (
     "1960-01-01",
     (r"DATE|(?:DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|WEEKDAT[EX]|(?:IS|E|B)8601DA", _DAY),
