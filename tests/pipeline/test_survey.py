@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 
 import dpcov
 from dpcov.analysis import mean_intervals
@@ -269,3 +270,21 @@ def test_a_table_that_changes_between_questions_ends_the_release(changed):
             progress=change,
             threads=1,
         )
+
+
+def test_a_value_that_half_of_the_rows_share_is_no_spread():
+    """Dots of 1,797 written digits, of which a column has 1 to 100 % zeros.
+
+    With rings that held the value itself, and spreads that missed half of the rows, 2 of these 8
+    releases had a column with a scale of a billionth.
+    """
+    rows = load_digits(as_frame=True).data.sample(1_437, random_state=0)
+    schema = dpcov.Schema(
+        columns=dict.fromkeys(rows, dpcov.Numeric(lower=0, upper=16)), missing="never"
+    )
+    spreads = dict(rows.std())
+    budget = Budget(epsilon=2, delta="1e-6")
+    for seed in range(8):
+        made = dpcov.release(rows, schema=schema, budget=budget, entropy=SeededEntropy(seed))
+        for column in made.encoded_features:
+            assert column.half_range > spreads[column.name] / 50

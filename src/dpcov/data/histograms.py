@@ -114,6 +114,10 @@ def fine_edges() -> NDArray[np.float64]:
     return np.concatenate([-positive[::-1], [0.0], positive])
 
 
+# By how much of it a radius may be missed because a middle is rounded, and more.
+_ROUNDED = 2.0**-16
+
+
 @dataclass(frozen=True)
 class Rings:
     """Distances of a column's values from a middle, told apart by factors of two.
@@ -127,8 +131,11 @@ class Rings:
 
     def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
         """Rings of the values, each by itself; -1 within the radius or missing."""
-        # Two correctly rounded operations on one value, and its exponent: alike on all machines.
-        distances = np.abs(values - self.middle) / self.radius
+        # Correctly rounded operations on one value, and its exponent: alike on all machines.
+        away = values - self.middle
+        # As cells hold their lower ends, a ring holds the far one of those below the middle. That
+        # of the first is often the value of most rows, and the middle may be rounded.
+        distances = np.abs(away) / (self.radius * np.where(away < 0, 1 + _ROUNDED, 1 - _ROUNDED))
         distances[np.isnan(distances)] = 0.0
         _, exponents = np.frexp(distances)
         return np.clip(exponents.astype(np.intp) - 1, -1, self.cells - 1)

@@ -164,9 +164,11 @@ def survey(
         alone[place] = _closer(alone[place], seen)
         found[place] = [alone[place].finer or found[place][0]]
     together = part_of(second, 1 - _FINER) if windows else second
-    fits = _bounds_fit(columns, found, alone)
+    usual = _usual_scale(columns, found, alone)
+    fits = usual is not None and usual > _FITS
+    seen_alone = [each.as_one_value() if each.is_none(usual) else each for each in alone.values()]
     around = _look_around(
-        list(alone.values()), again.counts[size:], together, problem, size, entropy, fits=fits
+        seen_alone, again.counts[size:], together, problem, size, entropy, fits=fits
     )
     for place, spread in zip(alone, around, strict=True):
         found[place] = [spread]
@@ -194,16 +196,16 @@ def _closer(alone: Alone, seen: Seen) -> Alone:
     return replace(alone, others=seen.alone.others, unsure=seen.alone.unsure)
 
 
-def _bounds_fit(
+def _usual_scale(
     columns: Sequence[SurveyColumn], found: Sequence[Sequence[Spread]], alone: Mapping[int, Alone]
-) -> bool:
-    """Whether the bounds of half of the numbers in which values showed are not far too wide."""
+) -> float | None:
+    """Median scale of the numbers in which values showed; None if there are none."""
     shown = [
         alone[place].finer if place in alone else found[place][0] for place in range(len(columns))
     ]
     numbers = [not column.has_levels for column in columns]
     scales = [s.scale for s, is_number in zip(shown, numbers, strict=True) if is_number and s]
-    return bool(scales) and float(np.median(scales)) > _FITS
+    return float(np.median(scales)) if scales else None
 
 
 def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> None:

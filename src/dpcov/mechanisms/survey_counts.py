@@ -4,7 +4,7 @@ Contract: `Cells` hold sensitive counts, `CountNoise` draws the noise that makes
 other functions see noisy counts only.  Proof: survey.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -27,6 +27,10 @@ RUNS = 1, 2, 4
 
 LEAST_FALL, HIDDEN_SHELLS = 2.0, 2
 """Factor by which a tail falls from shell to shell at least, and how far it may go on unseen."""
+
+# A spread from which so many of the rows are surely missing, and so narrow beside others, is a
+# value that many rows share.
+_MISSED, _NARROW = 1 / 4, 1 / 64
 
 _FINEST = 2.0**-24
 """Width of a cell, bounds being -1 and 1, in which nothing more is looked for."""
@@ -137,6 +141,18 @@ class Alone:
     def is_tail(self) -> bool:
         """Whether a spread showed without finer cells, and not all of it."""
         return self.is_spread and self.window is None
+
+    def is_none(self, usual: float | None) -> bool:
+        """Whether it is a spread that misses much, far narrower than is ``usual`` in the table."""
+        misses = self.others > max(_MISSED * self.rows, 3 * self.unsure) > 0
+        return self.is_tail and misses and self.spread.scale < _NARROW * (usual or 0.0)
+
+    def as_one_value(self) -> "Alone":
+        """What showed as one value, beside which others lie anywhere."""
+        far, own = 1.0 + abs(self.spread.center), self.spread.scale**2
+        scale = min(1.0, sqrt(own + self.others / self.rows * far**2))
+        spread = Spread(self.spread.center, scale)
+        return replace(self, spread=spread, finer=None, is_spread=False)
 
     @property
     def is_uncounted(self) -> bool:

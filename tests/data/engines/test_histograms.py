@@ -1,5 +1,6 @@
 """Exact histograms: against counting cell by cell, on every engine, and whatever a cell holds."""
 
+import itertools
 import math
 
 import numpy as np
@@ -89,9 +90,17 @@ def test_a_ring_is_twice_as_far_out_as_the_one_before(values, middle, radius):
     found = Rings(middle, radius, 5).places(np.array(values))
     for value, place in zip(values, found, strict=True):
         # Distances in units of the radius, as floats divide; what is missing is nowhere.
-        distance = abs(np.float64(value) - middle) / radius
+        away = np.float64(value) - middle
+        distance = abs(away) / (radius * (1 + 2**-16 if away < 0 else 1 - 2**-16))
         inner = [ring for ring in range(5) if distance >= 2**ring]
         assert place == (max(inner) if inner else -1)
+
+
+def test_what_lies_a_radius_below_a_rounded_middle_is_within_it():
+    """Cells hold their lower ends: such a value is the one that most rows share."""
+    for lowest, radius in itertools.product((-1.0, -0.3, 0.1), (2.0**-31, 2.0**-26, 2.0**-8)):
+        rings, values = Rings(lowest + radius, radius, 5), np.array([lowest, lowest + 2 * radius])
+        assert rings.places(values).tolist() == [-1, 0]
 
 
 def shared_by(weights, in_l2):
