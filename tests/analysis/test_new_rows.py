@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 import dpcov
-from dpcov.analysis import PrivatePCA, PrivateRidge
+from dpcov.analysis import PrivateCovariance, PrivateFactorAnalysis, PrivatePCA, PrivateRidge
 from dpcov.analysis.problems import InputError
 from tests.analysis.conftest import released
 
@@ -104,6 +104,44 @@ def test_truth_values_are_read_in_words(cells, others):
     with pytest.raises(InputError, match="'ill' holds something") as raised:
         model.predict(table.assign(ill="perhaps"))
     assert "perhaps" not in str(raised.value)
+
+
+@pytest.mark.parametrize("levels", [[], ["g"]], ids=["numbers", "mixed"])
+@pytest.mark.parametrize("make", [PrivatePCA, PrivateFactorAnalysis, PrivateCovariance])
+def test_values_beyond_public_bounds_count_as_the_bounds(make, levels):
+    _, model = model_of(NUMBERS, DIGITS[PLACE], missing="never")
+    estimator = make.from_release(model.release_, features=["x", *levels])
+    use = estimator.mahalanobis if make is PrivateCovariance else estimator.transform
+    new = pd.DataFrame({"x": [-5.0, -999.0, -np.inf, 5.0, 999.0, np.inf], "g": "1"})
+    found = use(new[["x", *levels]])
+    for beyond, bound in ((1, 0), (2, 0), (4, 3), (5, 3)):
+        np.testing.assert_array_equal(found[beyond], found[bound])
+    assert not np.array_equal(found[0], found[3])
+
+
+@pytest.mark.parametrize("levels", [[], ["g"]], ids=["numbers", "mixed"])
+def test_truth_values_lie_between_zero_and_one_and_a_regression_reads_infinity(levels):
+    schema = dpcov.Schema(
+        columns={
+            "x": dpcov.Numeric(lower=-5, upper=5),
+            "g": NUMBERS,
+            "ill": dpcov.Boolean(),
+            "y": dpcov.Numeric(lower=-25, upper=25),
+        },
+        missing="never",
+    )
+    table = pd.DataFrame({"x": X, "g": DIGITS[PLACE], "ill": ILL, "y": Y + 3 * ILL})
+    release = released(table, 1000, 1, schema=schema)
+    model = PrivateRidge.from_release(release, target="y", features=["x", *levels, "ill"])
+    cells = [0.0, -1.0, -np.inf, 1.0, 2.0, 9.0, np.inf, 0.5]
+    new = pd.DataFrame({"x": 1.0, "g": "1", "ill": cells})[["x", *levels, "ill"]]
+    found = model.predict(new)
+    assert found[0] == found[1] == found[2] < found[7] < found[3] == found[4] == found[5]
+    assert found[6] == found[3]
+    arrays = np.array([[1.0, *([0.0, 0.0] if levels else []), cell] for cell in cells])
+    np.testing.assert_array_equal(model.predict(arrays), found)
+    farthest = model.predict(new[:2].assign(x=[1e9, np.inf]))
+    assert farthest[0] == farthest[1]
 
 
 @pytest.mark.parametrize("features", [["x"], ["x", "g"], ["x", "x (missing)"]], ids="-".join)

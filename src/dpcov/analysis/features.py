@@ -6,6 +6,7 @@ Levels that hold nearly all rows are collinear beside an intercept.  So the firs
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from math import inf
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -193,11 +194,18 @@ def stand_ins(release: Release, complete: frozenset[str], missing: MissingAs) ->
 
 
 def feature_matrix(
-    estimator: Any, release: Release, places: Places, X: Any, missing: MissingAs = "pairwise"
+    estimator: Any,
+    release: Release,
+    places: Places,
+    X: Any,
+    missing: MissingAs = "pairwise",
+    *,
+    extrapolates: bool = False,
 ) -> Array:
     """Return new rows as features in original units, shape (n_rows, n_features).
 
     Cells are read as the release read its table; for missing ones stands what `stand_ins` say.
+    Values beyond the public bounds are moved to them, but for numbers if it ``extrapolates``.
     ``X`` is a data frame with the table's columns and perhaps others, or an array with one column
     for each table column if all are numbers, otherwise one for each feature.
     """
@@ -212,12 +220,12 @@ def feature_matrix(
         frame = _in_order(estimator, frame, names) if all_numbers else frame
         found = read_frame(release, columns, frame, complete)
         if all_numbers:
-            terms = {"ensure_all_finite": "allow-nan", "input_name": "X"}
+            terms = {"ensure_all_finite": False, "input_name": "X"}
             found = check_array(found, estimator=estimator, **terms)
     else:
         if all_numbers:
             encoded = validate_data(
-                estimator, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"
+                estimator, X, reset=False, dtype=np.float64, ensure_all_finite=False
             )
         else:
             encoded = np.asarray(X, dtype=np.float64)
@@ -226,8 +234,18 @@ def feature_matrix(
                 f"Give a data frame ({', '.join(names)}), or an array like get_encoded_names()."
             )
         found = read_matrix(release, columns, encoded)
+    found = np.clip(found, *_limits(columns, extrapolates))
     fillers = stand_ins(release, complete, missing)[places]
     return np.asarray(np.where(np.isnan(found), fillers, found))
+
+
+def _limits(columns: Columns, extrapolates: bool) -> tuple[Array, Array]:
+    free = [extrapolates and column.kind == "numeric" for column in columns]
+    bounds = [
+        (-inf, inf) if own else column.bounds for own, column in zip(free, columns, strict=True)
+    ]
+    lower, upper = np.array(bounds).T
+    return lower, upper
 
 
 def _in_order(estimator: Any, frame: "nw.DataFrame[Any]", names: list[str]) -> "nw.DataFrame[Any]":

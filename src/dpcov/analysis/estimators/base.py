@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     post: Post | None = None
     missing: MissingAs = "pairwise"
     spend_again: bool = False
+    # Whether numbers of new rows count beyond their public bounds.
+    _extrapolates: ClassVar[bool] = False
 
     @classmethod
     def from_release(cls, release: Release, **parameters: Any) -> Self:
@@ -175,7 +177,9 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def _features_of(self, X: Any) -> Array:
         self._require_fitted()
-        return feature_matrix(self, self.release_, self._places, X, self.missing)
+        return feature_matrix(
+            self, self.release_, self._places, X, self.missing, extrapolates=self._extrapolates
+        )
 
     def _columns(self) -> Columns:
         self._require_fitted()

@@ -90,6 +90,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     target_bounds: Bounds | None = None
     # What the R² of a summary is about.
     _r2_words: ClassVar[str] = "R², in the release"
+    _extrapolates: ClassVar[bool] = True
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
         if y is None and self.target is None:
