@@ -50,6 +50,44 @@ def test_classes_are_told_apart_as_on_the_rows(released, blobs, ours, exact, lar
     assert np.mean(model.predict(frame).astype(int) == reference.predict(X)) > 0.99
 
 
+SPELLED = {
+    "codes": (dpcov.Categorical(categories=("0", "1")), ["0", "1"]),
+    "named codes": (
+        dpcov.Categorical(categories=("0", "1"), labels={"0": "no", "1": "yes"}),
+        ["no", "yes"],
+    ),
+    "groups": (dpcov.Categorical(categories=("0",), groups={"more": ("1", "2")}), ["0", "more"]),
+    "truth values": (dpcov.Boolean(), ["false", "true"]),
+}
+
+
+@pytest.mark.parametrize(("declared", "names"), SPELLED.values(), ids=SPELLED)
+@pytest.mark.parametrize("ours", [PrivateLDA, PrivateQDA])
+def test_score_reads_labels_as_the_release_read_them(blobs, declared, names, ours):
+    X, y = blobs[0][blobs[1] < 2], blobs[1][blobs[1] < 2]
+    columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in ("a", "b")} | {"kind": declared}
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    schema = dpcov.Schema(columns=columns)
+    model = ours.from_release(made_release(frame.assign(kind=y), 10, 2, schema=schema, by="kind"))
+    predicted = model.predict(frame)
+    right = np.mean(predicted == np.array(names)[y])
+    assert right > 0.8
+    for labels in (y, y.astype(float), y.astype(str), pd.Series(y), y == 1, np.array(names)[y]):
+        assert model.score(frame, labels) == pytest.approx(right)
+    assert model.score(frame, predicted) == 1.0
+    weights = (y == 0).astype(float)
+    assert model.score(frame, y, weights) == pytest.approx(model.score(frame[y == 0], y[y == 0]))
+
+
+def test_score_counts_labels_that_the_release_does_not_list_as_wrong(released, blobs):
+    X, y = blobs
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = PrivateLDA.from_release(released)
+    assert model.score(frame, np.full(len(y), "elsewhere")) == 0.0
+    with pytest.raises(DpcovError, match="1d array"):
+        model.score(frame, np.column_stack([y, y]))
+
+
 def test_rows_of_unlisted_classes_are_left_aside(blobs):
     X, y = blobs
     terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho=10), "seed": 4}

@@ -3,23 +3,25 @@
 They are the analyst's own rows.  It loads what handles rows: imported only when there are some.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from dpcov.analysis.problems import InputError
 from dpcov.data import values
+from dpcov.data.groups import Grouping
 from dpcov.data.readers import Reader, reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Codes, Declared, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources.base import column_of_cells
 from dpcov.data.sources.frames import FrameSource
 from dpcov.errors import DataError, SchemaError
-from dpcov.published.columns import EncodedColumn, given_names
+from dpcov.published.columns import OTHER, EncodedColumn, given_names
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 
@@ -73,6 +75,26 @@ def read_matrix(release: Release, columns: Sequence[EncodedColumn], matrix: Arra
         own = np.array([each.kind != "missing" and each.source in group for each in columns])
         found[np.ix_(np.isnan(found[:, own]).any(axis=1), own)] = np.nan
     return found
+
+
+def read_groups(release: Release, labels: Iterable[object]) -> NDArray[np.intp]:
+    """Return the place of every label among the groups of a release, as it read its own labels."""
+    return _grouping_of(release).codes_of(column_of_cells(labels, "y", "text"))
+
+
+def _grouping_of(release: Release) -> Grouping:
+    """The column of groups; a release does not name it, so its levels tell which it is."""
+    stated = _stated(release.manifest.schema_toml or "") or Schema(columns={})
+    used = {column.source for column in release.restored_features}
+    for name, declared in stated.columns.items():
+        if name in used or not isinstance(declared, Boolean | Categorical):
+            continue
+        codes = stated.codes_of(name)
+        named = _with_names(declared, codes) if isinstance(declared, Categorical) else declared
+        grouping = Grouping(name, named, codes)
+        if grouping.names == release.group_names:
+            return grouping
+    return Grouping("y", [name for name in release.group_names if name != OTHER])
 
 
 def _together(release: Release) -> list[tuple[str, ...]]:

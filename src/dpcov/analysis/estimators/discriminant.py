@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -38,7 +39,7 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     classes_, priors_, means_ : (n_classes,), (n_classes,) float64, (n_classes, p) float64
-        Labels, shares and means.
+        Labels, shares and means.  Labels that a release gives are texts, as it calls its groups.
     """
 
     classes: Sequence[Any] | Literal["observed"] | None = None
@@ -49,11 +50,7 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
             raise InputError(f"{name} requires y to be passed, but the target y is None.")
         if np.iscomplexobj(np.asarray(y)):
             raise InputError("Complex data not supported; classes are texts or whole numbers.")
-        try:
-            column = np.asarray(column_or_1d(y, warn=True))
-        except ValueError:
-            # The original message may quote labels.
-            raise InputError("y should be a 1d array of classes.") from None
+        column = _one_column(y)
         labels = self._listed(column)
         # Labels of the rows must read the same as the listed ones when both are text.
         if len(labels) and labels.dtype.kind not in "OUS":
@@ -126,6 +123,18 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         """Most probable classes of new rows."""
         places = self._scores(X).argmax(axis=1)
         return np.asarray(self.classes_[places])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of new rows whose class is predicted; ``y`` is read as the release read labels."""
+        predicted = self.predict(X)
+        if "labels" in self._facts:
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        # It loads what handles rows, which reading a release does not need.
+        from dpcov.analysis.new_rows import read_groups
+
+        places = read_groups(self.release_, _one_column(y).tolist())
+        names = np.array(self.release_.group_names)
+        return float(accuracy_score(names[places], predicted, sample_weight=sample_weight))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Log probabilities of the classes, (n_rows, n_classes)."""
@@ -222,6 +231,14 @@ class PrivateQDA(Discriminant):
         encoded = (self._features_of(X) - self.means_[:, None]) / self._pooled.half_ranges
         distances = np.sum((encoded @ self._roots) ** 2, axis=2).T
         return np.asarray(np.log(self.priors_) - 0.5 * (self._log_determinants + distances))
+
+
+def _one_column(y: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(column_or_1d(y, warn=True))
+    except ValueError:
+        # The original message may quote labels.
+        raise InputError("y should be a 1d array of classes.") from None
 
 
 def _shares(parts: list[tuple[float, Reading]]) -> Array:
