@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 
 import dpcov
 from dpcov.analysis import correlation_intervals, difference_intervals, trend_intervals
@@ -108,3 +109,93 @@ def test_weights_are_no_feature_and_their_notes_are_kept():
     (line, _) = dpcov.analysis.mean_intervals(both).rows
     alone = [dpcov.analysis.mean_intervals(each).rows[0].sampling_std for each in made]
     assert 0.6 < line.sampling_std / np.mean(alone) < 0.82
+
+
+def survey_year(seed, columns, table):
+    return dpcov.release(
+        table,
+        schema=dpcov.Schema(columns=columns),
+        budget=dpcov.Budget(rho=1),
+        entropy=dpcov.SeededEntropy(seed),
+    )
+
+
+def aged(seed, factor=1, unit="", **more):
+    rows = pd.DataFrame({"age": factor * np.random.default_rng(seed).uniform(20, 70, 2_000)})
+    rows["dose"] = rows["age"] / factor / 10
+    columns = {"age": dpcov.Numeric(lower=0, upper=110 * factor, unit=unit)}
+    columns["dose"] = dpcov.Numeric(lower=0, upper=11)
+    return survey_year(seed, columns | more, rows.assign(**dict.fromkeys(more, 1)))
+
+
+def test_means_in_different_units_are_refused():
+    years, months, unknown = aged(1, 1, "years"), aged(2, 12, "months"), aged(3)
+    for what in ("means", "variances"):
+        with pytest.raises(InputError, match=r"'age' is in months in one .* in years in another"):
+            difference_intervals(years, months, what=what)
+    with pytest.raises(InputError, match="'age' is in months"):
+        trend_intervals({1: years, 2: months, 3: unknown}, what="means")
+    assert difference_intervals(years, months, "dose", what="means").names == ("dose",)
+    assert difference_intervals(years, unknown, what="means").names == ("age", "dose")
+    # Correlations are the same in every unit.
+    (line,) = difference_intervals(years, months).rows
+    assert line.lower < 0 < line.upper
+
+
+def test_what_only_some_releases_have_is_noted():
+    one, other = aged(1), aged(2, seen=dpcov.Numeric(lower=0, upper=2))
+    found = difference_intervals(one, other, what="means")
+    assert found.names == ("age", "dose")
+    assert "Left out, since only some of the releases have it: 'seen'." in found.notes
+    assert not any(
+        "Left out" in x for x in difference_intervals(one, other, "age", what="means").notes
+    )
+    assert difference_intervals(one, aged(3), what="means").notes == ()
+
+
+SOUTH = dpcov.Categorical(categories=("DE",), groups={"south": ("IT", "ES")})
+BORN = dpcov.Date(as_="age", reference="2015-01-01", lower=0, upper=110)
+MEANINGS = {
+    "other words for the same": (SOUTH, replace(SOUTH, groups={"south": ("ES", "IT")}), None),
+    "other bounds": (BORN, replace(BORN, lower=10), None),
+    "another group": (SOUTH, replace(SOUTH, groups={"south": ("IT", "ES", "PT")}), "'x=south' is"),
+    "more categories": (SOUTH, replace(SOUTH, categories=("DE", "FR")), None),
+    "all others": (
+        replace(SOUTH, other="else"),
+        replace(SOUTH, categories=("DE", "FR"), other="else"),
+        "'x=else' is",
+    ),
+    "swapped labels": (
+        dpcov.Categorical(categories=("1", "2"), labels={"1": "DE", "2": "IT"}),
+        dpcov.Categorical(categories=("2", "1"), labels={"2": "DE", "1": "IT"}),
+        "'x=DE', 'x=IT' are",
+    ),
+    "another day": (BORN, replace(BORN, reference="2025-01-01"), "'age(x)' is"),
+    "another kind": (dpcov.Boolean(), dpcov.Numeric(lower=0, upper=1), "'x' is"),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "said"), MEANINGS.values(), ids=MEANINGS)
+def test_what_is_declared_differently_is_noted(first, second, said):
+    rng, made = np.random.default_rng(4), []
+    for seed, declared in enumerate((first, second)):
+        cells = rng.choice(["DE", "IT", "ES", "PT", "FR"], 500)
+        if isinstance(declared, dpcov.Date):
+            cells = rng.choice(["1970-01-01", "1980-01-01"], 500)
+        elif not isinstance(declared, dpcov.Categorical) or declared.labels:
+            cells = rng.integers(0, 2, 500)
+        made.append(survey_year(seed, {"x": declared}, pd.DataFrame({"x": cells})))
+    notes = [
+        note
+        for note in difference_intervals(*made, what="means").notes
+        if "declared differently" in note
+    ]
+    assert len(notes) == (said is not None)
+    if said:
+        assert notes[0].startswith(said)
+    # Anybody may have written the file.
+    forged = replace(made[1].manifest, schema_toml="[columns]\nx = 3\n")
+    other = type(made[1])(forged, dict(made[1].statistics.arrays))
+    assert not any(
+        "declared" in x for x in difference_intervals(made[0], other, what="means").notes
+    )

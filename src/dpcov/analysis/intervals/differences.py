@@ -6,18 +6,20 @@ what those know of bounds and of noise in denominators (docs/several.md).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from math import inf, isfinite, nan, sqrt
 from typing import Any, Literal
 
 import numpy as np
 
-from dpcov.analysis.features import require_release, weights_column
+from dpcov.analysis.features import find_features, require_release, weights_column
 from dpcov.analysis.intervals.inference import (
     Names,
     correlation_intervals,
     mean_intervals,
     variance_intervals,
 )
+from dpcov.analysis.intervals.meanings import left_out_notes, meaning_notes, require_one_unit
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, is_number, require_one_of
 from dpcov.published.release import Release
@@ -44,11 +46,12 @@ def difference_intervals(
 
     Both are of different people: two sites, two years, or two groups of one release.  Where some
     people are in both, sampling errors go along with each other and the intervals are too wide.
-    Parameters and errors are as in :func:`mean_intervals`; InputError where no feature is in both.
+    Parameters and errors are as in :func:`mean_intervals`; InputError where no feature is in both,
+    or the units of one differ.  Notes say what is declared differently or left out.
     """
-    tables = _tables([first, second], features, what, level, sampling)
+    tables, notes = _tables([first, second], features, what, level, sampling)
     return _combined(
-        f"differences of {what}", tables, [np.array([-1.0, 1.0])] * len(tables[0].rows)
+        f"differences of {what}", tables, [np.array([-1.0, 1.0])] * len(tables[0].rows), notes
     )
 
 
@@ -76,10 +79,11 @@ def trend_intervals(
     if len(releases) < 3:
         raise InputError("A trend needs three releases or more; use difference_intervals for two.")
     times = np.array(sorted(releases), dtype=np.float64)
-    tables = _tables([releases[time] for time in sorted(releases)], features, what, level, sampling)
+    ordered = [releases[time] for time in sorted(releases)]
+    tables, notes = _tables(ordered, features, what, level, sampling)
     errors = np.array([table.std_error for table in tables])
     slopes = [_slope(times, own) for own in errors.T]
-    return _combined(f"trends of {what}", tables, slopes)
+    return _combined(f"trends of {what}", tables, slopes, notes)
 
 
 def _slope(times: np.ndarray[Any, Any], errors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -94,33 +98,44 @@ def _slope(times: np.ndarray[Any, Any], errors: np.ndarray[Any, Any]) -> np.ndar
 
 def _tables(
     releases: Sequence[Release], features: Names, what: Quantity, level: float, sampling: bool
-) -> list[IntervalTable]:
+) -> tuple[list[IntervalTable], list[str]]:
+    """The table of each, and what is to be noted of all together."""
     require_one_of("what", what, Quantity)
     for release in releases:
         require_release(release)
     if len({release.fingerprint for release in releases}) < len(releases):
         raise InputError("A release is among them twice. Compare releases of different people.")
-    names = [release.feature_names for release in releases]
     # As in the tables of each, not the weights.
     weights = {weights_column(release) for release in releases}
-    shared = [
-        name for name in names[0] if all(name in own for own in names) and name not in weights
-    ]
+    names = [[x for x in release.feature_names if x not in weights] for release in releases]
+    shared = [name for name in names[0] if all(name in own for own in names)]
     if not shared:
         raise InputError("These releases have no feature in common.")
     chosen = shared if features is None else features
+    asked = find_features(releases[0].restored_features, chosen)
+    used = [releases[0].restored_features[place].name for place in asked]
+    known = [name for name in used if name in shared]
+    # Correlations have no unit.
+    if what != "correlations":
+        require_one_unit(releases, known)
     make = _TABLES[what]
-    return [make(release, chosen, level=level, sampling=sampling) for release in releases]
+    tables = [make(release, chosen, level=level, sampling=sampling) for release in releases]
+    left_out = [name for name in dict.fromkeys(chain(*names)) if name not in shared]
+    notes = left_out_notes(left_out) if features is None else []
+    return tables, [*meaning_notes(releases, known), *notes]
 
 
 def _combined(
-    what: str, tables: Sequence[IntervalTable], coefficients: Sequence[np.ndarray[Any, Any]]
+    what: str,
+    tables: Sequence[IntervalTable],
+    coefficients: Sequence[np.ndarray[Any, Any]],
+    more: Sequence[str],
 ) -> IntervalTable:
     if len({table.names for table in tables}) > 1:
         raise InputError("The columns stand for different features. Name features that both have.")
     rows = zip(*(table.rows for table in tables), strict=True)
     lines = [_line(parts, own) for parts, own in zip(rows, coefficients, strict=True)]
-    notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))
+    notes = tuple(dict.fromkeys(note for table in tables for note in table.notes)) + tuple(more)
     return IntervalTable(what=what, level=tables[0].level, rows=tuple(lines), notes=notes)
 
 
