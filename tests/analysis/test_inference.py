@@ -353,6 +353,14 @@ def test_ratios_are_those_that_fieller_keeps():
     assert (drowned.lower, drowned.upper) == (-np.inf, np.inf)
 
 
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_correlation_needs_two_features(made, partial):
+    for features in (["age"], "member"):
+        with pytest.raises(InputError, match="Name two or more"):
+            correlation_intervals(made, features, partial=partial)
+    assert len(correlation_intervals(made, "sector").rows) == 3
+
+
 def test_an_estimate_beyond_what_is_possible_keeps_the_length_of_its_interval():
     line = Interval("v", 7.0, 11.0, 9.0, 0.0, 1.0)
     clipped = line.clipped(0.0, 5.0)

@@ -267,3 +267,47 @@ def test_where_one_of_several_values_is_missing_their_mark_is_set():
     assert found[0] + 5 < found[1] == found[2]
     with pytest.raises(InputError, match="no column 'z'"):
         model.predict(pd.DataFrame({"x": [1.0]}))
+
+
+SECRET = "sentinel-7391"
+UNREADABLE = {
+    "lazy": (lambda new: pl.from_pandas(new).lazy(), "Lazy frames"),
+    "objects": (lambda new: new.to_numpy(dtype=object), "no number"),
+    "texts": (lambda new: new.to_numpy(dtype=str), "no number"),
+    "dicts": (lambda new: new.to_dict("records"), "no number"),
+    "a row": (lambda new: new.iloc[0], "no number"),
+    "numbers of a row": (lambda _: pd.Series([7391.5]), "Expected 2D array"),
+    "ragged": (lambda _: [[7391.5, 1.0], [7391.5]], "ragged"),
+    "complex": (lambda _: np.array([[7391.5j, 1.0]]), "Complex data"),
+    "a name twice": (lambda new: pd.concat([new, new], axis=1), "have one name"),
+    "nothing": (lambda _: None, "Expected 2D array"),
+}
+
+
+@pytest.mark.parametrize(("make", "said"), UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("levels", [[], ["g"]], ids=["numbers", "mixed"])
+def test_rows_that_cannot_be_read_are_refused_without_their_values(make, said, levels):
+    _, model = model_of(NUMBERS, DIGITS[PLACE], missing="never")
+    pca = PrivatePCA.from_release(model.release_, features=["x", *levels])
+    new = pd.DataFrame({"x": [SECRET, "1"], "g": "1"})[["x", *levels]]
+    with pytest.raises(InputError, match=said) as raised:
+        pca.transform(make(new))
+    assert "7391" not in str(raised.value)
+
+
+@pytest.mark.parametrize("levels", [[], ["g"]], ids=["numbers", "mixed"])
+def test_the_values_of_a_public_function_are_asked_for(levels):
+    schema = dpcov.Schema(
+        columns={
+            "x": dpcov.Numeric(lower=0, upper=5, transform="log1p"),
+            "g": NUMBERS,
+            "y": dpcov.Numeric(lower=-25, upper=25),
+        }
+    )
+    table = pd.DataFrame({"x": np.abs(X), "g": DIGITS[PLACE], "y": Y})
+    release = released(table, 1000, 1, schema=schema)
+    model = PrivateRidge.from_release(release, target="y", features=["x", *levels])
+    with pytest.raises(InputError, match=r"'log1p\(x\)'. Give log1p of 'x' there"):
+        model.predict(table)
+    given = table.assign(**{"log1p(x)": np.log1p(table["x"])})
+    assert model.predict(given).shape == (N_ROWS,)

@@ -104,6 +104,10 @@ def test_what_is_of_another_table_is_refused(several):
     ):
         with pytest.raises(UsageError, match=words):
             first.combine(wrong)
+    for wrong in ("x", None):
+        for join in (first.combine, first.unite):
+            with pytest.raises(UsageError, match="Give releases"):
+                join(wrong)
 
 
 @pytest.mark.parametrize(

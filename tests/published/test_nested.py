@@ -143,6 +143,10 @@ def test_what_does_not_go_together_is_refused(made):
         by_region.nest(by_state, dict.fromkeys(INSIDE, "s0"))
     with pytest.raises(UsageError, match="no second noise"):
         by_state.nest(by_state, {})
+    with pytest.raises(UsageError, match="Give releases"):
+        by_region.nest("by-state.dpcov", INSIDE)
+    with pytest.raises(UsageError, match="Give the group"):
+        by_region.nest(by_state, 3)
     with pytest.raises(UsageError, match="by=COLUMN"):
         by_region.group("r1").nest(by_state, INSIDE)
     with pytest.raises(UsageError, match="different tables"):

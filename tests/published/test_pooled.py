@@ -3,9 +3,9 @@ import pandas as pd
 import pytest
 
 import dpcov
-from dpcov.analysis import PrivateRidge
+from dpcov.analysis import PrivateRidge, mean_intervals
 from dpcov.data.geometry import Geometry, Scale
-from dpcov.errors import UsageError
+from dpcov.errors import DpcovError, UsageError
 from tests.releases import released as released_within
 
 NAMES = ["a", "b", "c", "d"]
@@ -108,6 +108,9 @@ def test_a_pooled_group_is_a_release(made, tmp_path):
     assert np.isfinite(model.coef_).all()
     # Its noise is no longer of a known law.
     assert group.expected_error() is None
+    for refused in (group, again):
+        with pytest.raises(DpcovError, match=r"release\.group\(name\)"):
+            mean_intervals(refused)
 
 
 def test_what_cannot_be_pooled_is_refused(made):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
@@ -214,25 +215,22 @@ def feature_matrix(
 
     columns = [release.restored_features[place] for place in places]
     names, complete = source_names(columns), complete_columns(release)
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = _opened(X)
     all_numbers = all(column.kind in ("numeric", "boolean") for column in columns)
     if isinstance(frame, nw.DataFrame):
+        _require_functions(columns, frame)
         frame = _in_order(estimator, frame, names) if all_numbers else frame
         found = read_frame(release, columns, frame, complete)
         if all_numbers:
             terms = {"ensure_all_finite": False, "input_name": "X"}
             found = check_array(found, estimator=estimator, **terms)
     else:
+        encoded = _numbers(X, names)
         if all_numbers:
-            encoded = validate_data(
-                estimator, X, reset=False, dtype=np.float64, ensure_all_finite=False
-            )
-        else:
-            encoded = np.asarray(X, dtype=np.float64)
-        if encoded.ndim != 2 or encoded.shape[1] != len(columns):
-            raise InputError(
-                f"Give a data frame ({', '.join(names)}), or an array like get_encoded_names()."
-            )
+            terms = {"dtype": np.float64, "ensure_all_finite": False}
+            encoded = validate_data(estimator, encoded, reset=False, **terms)
+        if encoded.shape[1] != len(columns):
+            raise InputError(_give_frame(names))
         found = read_matrix(release, columns, encoded)
     found = np.clip(found, *_limits(columns, extrapolates))
     fillers = stand_ins(release, complete, missing)[places]
@@ -246,6 +244,49 @@ def _limits(columns: Columns, extrapolates: bool) -> tuple[Array, Array]:
     ]
     lower, upper = np.array(bounds).T
     return lower, upper
+
+
+def _opened(X: Any) -> Any:
+    """Return a data frame as narwhals has it, and what is none as it is."""
+    try:
+        frame = nw.from_native(X, pass_through=True)
+    except DuplicateError:
+        raise InputError("Two columns of the data frame have one name. Rename one.") from None
+    if isinstance(frame, nw.LazyFrame):
+        raise InputError("Lazy frames are not taken here. Compute it first, such as X.collect().")
+    return frame
+
+
+def _numbers(X: Any, names: list[str]) -> Array:
+    """Return an array of numbers; the messages of others quote cells."""
+    try:
+        array = np.asarray(X)
+        numbers = array if np.iscomplexobj(array) else array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        problem = "The rows are ragged, or a cell is no number."
+        raise InputError(f"{problem} {_give_frame(names)}") from None
+    if np.iscomplexobj(numbers):
+        raise InputError("Complex data not supported; give real numbers.")
+    if numbers.ndim != 2:
+        problem = f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data."
+        raise InputError(f"{problem} {_give_frame(names)}")
+    return numbers
+
+
+def _give_frame(names: list[str]) -> str:
+    return f"Give a data frame ({', '.join(names)}), or an array like get_encoded_names()."
+
+
+def _require_functions(columns: Columns, frame: "nw.DataFrame[Any]") -> None:
+    """Refuse a column of the table in the place of its public function's values."""
+    given = frame.columns
+    for source, name in given_names(columns).items():
+        if name not in given and source in given:
+            function = name.removesuffix(f"({source})")
+            raise InputError(
+                f"The data frame has no column {name!r}. Give {function} of {source!r} there: "
+                "features are the values of the public function."
+            )
 
 
 def _in_order(estimator: Any, frame: "nw.DataFrame[Any]", names: list[str]) -> "nw.DataFrame[Any]":

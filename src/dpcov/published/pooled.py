@@ -24,6 +24,8 @@ from dpcov.published.manifest import Manifest, StatisticsRecord
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.
 _CLEAR_COUNT = 2.0
+# How the note of such a group begins.
+_POOLED = "estimated together with the other groups of release"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -246,6 +248,11 @@ def _moments(group: BaseRelease, places: Places, longest: float) -> GroupMoments
     )
 
 
+def is_pooled(release: BaseRelease) -> bool:
+    """Whether it is a group that was estimated together with others."""
+    return any(note.startswith(_POOLED) for note in release.manifest.statistics.notes)
+
+
 def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of one group's pooled estimate, as a finished matrix."""
     place, group = made.names.index(name), release.group(name)
@@ -255,7 +262,7 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
     arrays: Arrays = {"second_moment": (moment + moment.T) / 2 / bound**2}
     if "row_count" in group.statistics.arrays:
         arrays["row_count"] = group.statistics.arrays["row_count"]
-    note = f"estimated together with the other groups of release {release.fingerprint[:12]}"
+    note = f"{_POOLED} {release.fingerprint[:12]}"
     statistics = StatisticsRecord(
         layout="estimate",
         lattice_bits=0,

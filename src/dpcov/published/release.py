@@ -1,13 +1,13 @@
 """The release: noisy statistics, their noise law, the guarantee and where it all came from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 
-from dpcov.errors import DpcovError
+from dpcov.errors import DpcovError, UsageError
 from dpcov.files import write_file
 from dpcov.published.base import BaseRelease
 from dpcov.published.card import release_card
@@ -67,6 +67,7 @@ class Release(BaseRelease):
         Raises UsageError where the tables, the schemas, the geometries or the units of privacy are
         not the same, or where a release is among them twice.
         """
+        _require_releases(others)
         return type(self)(*combined_facts([self, *others]))
 
     def unite(self, *others: "Release") -> Self:
@@ -75,6 +76,7 @@ class Release(BaseRelease):
         Nobody may be in two of the tables; then the largest of the guarantees holds for everybody.
         One schema is needed.  Errors are those of :meth:`combine`.
         """
+        _require_releases(others)
         return type(self)(*combined_facts([self, *others], disjoint=True))
 
     def nest(
@@ -101,6 +103,9 @@ class Release(BaseRelease):
 
         Raises UsageError where the releases or the groups do not go together.
         """
+        _require_releases([parents])
+        if not isinstance(inside, Mapping):
+            raise UsageError('Give the group that each lies in, such as {"harbor": "north"}.')
         found = nested_facts(self, parents, inside)
         made = [{name: type(self)(*facts) for name, facts in level.items()} for level in found]
         return made[0], made[1]
@@ -203,3 +208,8 @@ class Release(BaseRelease):
     def summary(self, *, details: bool = False) -> str:
         """Plain-language account of what was released, for a data-protection officer."""
         return summarize(self, self.diagnose(), details=details)
+
+
+def _require_releases(given: Iterable[object]) -> None:
+    if not all(isinstance(each, Release) for each in given):
+        raise UsageError("Give releases, as dpcov.load reads them from files.")

@@ -105,10 +105,14 @@ def correlation_intervals(
     out.  Other parameters and errors are as in :func:`variance_intervals`.
     """
     law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
+    references: tuple[str, ...] = ()
+    if partial:
+        # Levels that hold all rows determine each other.
+        places, references = without_references(release, places)
+    if len(places) < 2:
+        raise InputError("A correlation is one of two features. Name two or more.")
     if not partial:
         return _table("correlations", law, correlation_lines(law, places))
-    # Levels that hold all rows determine each other.
-    places, references = without_references(release, places)
     lines = correlation_lines(law, places, partial=True)
     return _table("partial correlations", law, lines, references)
 

@@ -19,6 +19,7 @@ from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array
+from dpcov.published.pooled import is_pooled
 from dpcov.published.release import Release
 
 # Simulated releases: variances are known to a tenth.
@@ -99,6 +100,12 @@ def moment_law(
     require_one_of("missing", missing, MissingAs)
     unit = release.unit
     noise = moment_noise(unit, release.manifest, release.frame)
+    if noise is None and is_pooled(release):
+        raise UnknownNoiseError(
+            "A group that is estimated together with others does not say how its noise is "
+            "distributed. Use release.group(name), or release.pooled, which has mean_std, "
+            "covariance_std and correlation_std."
+        )
     if noise is None:
         raise UnknownNoiseError(
             "This release does not say how its noise is distributed, so no interval can be given. "
