@@ -121,3 +121,16 @@ def test_conversions_follow_the_promise():
     free = PureDP(epsilon=Fraction(0))
     assert promise_in_words(free) == "Nothing in this file depends on the table."
     assert formulas(free) == {"(0)-DP"}
+
+
+def test_the_stated_error_says_that_scaling_rows_down_comes_on_top():
+    rows = np.exp(np.random.default_rng(0).normal(size=(4000, 3)))
+    schema = dpcov.Schema(columns={f"x{k}": dpcov.Numeric(lower=0, upper=1000) for k in range(3)})
+    terms = {"schema": schema, "budget": dpcov.Budget(rho="0.5"), **SEEDED}
+    made = dpcov.release(rows, **terms)
+    told = " ".join(made.summary(details=True).split())
+    assert made.statistics.lost > 0.1
+    part = f"{100 * made.statistics.lost:.2g} %"
+    assert f"scaling rows down, which took {part} of squared lengths, is on top" in told
+    whole = dpcov.release(rows, **terms, geometry="schema").summary(details=True)
+    assert "of noise alone" in whole and "scaling rows down, which" not in whole

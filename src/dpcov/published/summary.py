@@ -37,6 +37,9 @@ _LEGEND = """± holds 95 of 100 errors of noise and of scaling rows down, fewer 
 That rows are a sample comes on top.  Spread: standard deviation.  Correlations: with columns that
 can be used, at the median."""
 
+# Part of squared lengths from which it is told that scaling rows down took it.
+_LOST = 0.005
+
 _BOUND = "the public bound on the length of an encoded row"
 
 
@@ -148,8 +151,11 @@ def expected_error(release: BaseRelease) -> str | None:
     moment, length = release.second_moment(), f"{error:.3g} (Frobenius norm)"
     # A public number of rows is no estimate.
     if np.count_nonzero(moment) > (release.public_intercept is not None):
-        size = float(np.linalg.norm(moment))
-        return f"about {length}, of noise alone, in a second moment matrix of size {size:.3g}"
+        size, lost = float(np.linalg.norm(moment)), release.statistics.lost
+        told = f"about {length}, of noise alone, in a second moment matrix of size {size:.3g}"
+        # With long tails that may be many times as large as the noise.
+        shortened = f"; scaling rows down, which took {percent(lost)} of squared lengths, is on top"
+        return told + shortened * (lost >= _LOST)
     return f"Noise exceeds signal.  The estimate is zero, the truth probably at most {length}"
 
 
