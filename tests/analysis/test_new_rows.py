@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 import dpcov
-from dpcov.analysis import PrivateCovariance, PrivateFactorAnalysis, PrivatePCA, PrivateRidge
+from dpcov.analysis import PrivateCovariance, PrivatePCA, PrivateRidge
 from dpcov.analysis.problems import InputError
 from tests.analysis.conftest import released
 
@@ -107,7 +107,7 @@ def test_truth_values_are_read_in_words(cells, others):
 
 
 @pytest.mark.parametrize("levels", [[], ["g"]], ids=["numbers", "mixed"])
-@pytest.mark.parametrize("make", [PrivatePCA, PrivateFactorAnalysis, PrivateCovariance])
+@pytest.mark.parametrize("make", [PrivatePCA, PrivateCovariance])
 def test_values_beyond_public_bounds_count_as_the_bounds(make, levels):
     _, model = model_of(NUMBERS, DIGITS[PLACE], missing="never")
     estimator = make.from_release(model.release_, features=["x", *levels])
