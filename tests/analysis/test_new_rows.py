@@ -84,19 +84,22 @@ TRUTH = {
 }
 
 
+def of_the_ill(**options):
+    """A table with truth values, and its release."""
+    columns = {
+        "x": dpcov.Numeric(lower=-5, upper=5),
+        "g": NUMBERS,
+        "ill": dpcov.Boolean(),
+        "y": dpcov.Numeric(lower=-25, upper=25),
+    }
+    table = pd.DataFrame({"x": X, "g": DIGITS[PLACE], "ill": ILL, "y": Y + 3 * ILL})
+    return table, released(table, 1000, 1, schema=dpcov.Schema(columns=columns, **options))
+
+
 @pytest.mark.parametrize("cells", TRUTH.values(), ids=TRUTH)
 @pytest.mark.parametrize("others", [["x"], ["x", "g"]], ids=["numbers", "mixed"])
 def test_truth_values_are_read_in_words(cells, others):
-    schema = dpcov.Schema(
-        columns={
-            "x": dpcov.Numeric(lower=-5, upper=5),
-            "g": NUMBERS,
-            "ill": dpcov.Boolean(),
-            "y": dpcov.Numeric(lower=-25, upper=25),
-        }
-    )
-    table = pd.DataFrame({"x": X, "g": DIGITS[PLACE], "ill": ILL, "y": Y + 3 * ILL})
-    release = released(table, 1000, 1, schema=schema)
+    table, release = of_the_ill()
     model = PrivateRidge.from_release(release, target="y", features=[*others, "ill"])
     new = table.assign(ill=cells)
     np.testing.assert_array_equal(model.predict(new), model.predict(table))
@@ -121,17 +124,7 @@ def test_values_beyond_public_bounds_count_as_the_bounds(make, levels):
 
 @pytest.mark.parametrize("levels", [[], ["g"]], ids=["numbers", "mixed"])
 def test_truth_values_lie_between_zero_and_one_and_a_regression_reads_infinity(levels):
-    schema = dpcov.Schema(
-        columns={
-            "x": dpcov.Numeric(lower=-5, upper=5),
-            "g": NUMBERS,
-            "ill": dpcov.Boolean(),
-            "y": dpcov.Numeric(lower=-25, upper=25),
-        },
-        missing="never",
-    )
-    table = pd.DataFrame({"x": X, "g": DIGITS[PLACE], "ill": ILL, "y": Y + 3 * ILL})
-    release = released(table, 1000, 1, schema=schema)
+    _, release = of_the_ill(missing="never")
     model = PrivateRidge.from_release(release, target="y", features=["x", *levels, "ill"])
     cells = [0.0, -1.0, -np.inf, 1.0, 2.0, 9.0, np.inf, 0.5]
     new = pd.DataFrame({"x": 1.0, "g": "1", "ill": cells})[["x", *levels, "ill"]]

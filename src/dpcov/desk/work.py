@@ -19,6 +19,7 @@ from dpcov.data.cells import text_of
 from dpcov.data.fit import TableFit, fit
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks import read_codebook
+from dpcov.data.schema.codebooks.fields import code_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Numeric
 from dpcov.data.schema.draft import describe
 from dpcov.data.schema.mistakes import STRUCTS
@@ -444,7 +445,7 @@ def _values(
         elif name == "categories":
             yield name, tuple(_parts(text))
         elif name == "missing_codes":
-            yield name, tuple(codes.get(part, _code(part)) for part in _parts(text)) or None
+            yield name, tuple(codes.get(part, code_of(part)) for part in _parts(text)) or None
         else:
             yield name, text
 
@@ -458,11 +459,6 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise UsageError("a bound is a number, such as 90 or 0.5.") from None
-
-
-def _code(text: str) -> str | float:
-    # Other digits, such as 09 and 1.50, would be another text as a number.
-    return int(text) if re.fullmatch(r"-?[1-9][0-9]{0,14}|0", text) else text
 
 
 def is_unfilled(column: Any) -> bool:

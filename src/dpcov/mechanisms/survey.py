@@ -166,7 +166,9 @@ def survey(
     together = part_of(second, 1 - _FINER) if windows else second
     usual = _usual_scale(columns, found, alone)
     fits = usual is not None and usual > _FITS
-    seen_alone = [each.as_one_value() if each.is_none(usual) else each for each in alone.values()]
+    seen_alone = [
+        each.as_one_value() if each.is_too_narrow(usual) else each for each in alone.values()
+    ]
     around = _look_around(
         seen_alone, again.counts[size:], together, problem, size, entropy, fits=fits
     )

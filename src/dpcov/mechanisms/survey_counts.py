@@ -22,6 +22,9 @@ FALSE_SHELLS = 0.05
 FALSE_SCALES = 0.001
 """The same where nearly all rows share a value: so small a scale would spoil all other columns."""
 
+LACKING = 3.0
+"""Deviations of the noise from which values are surely missing in what shows."""
+
 RUNS = 1, 2, 4
 """Neighboring shells of which the sums are tested."""
 
@@ -142,9 +145,9 @@ class Alone:
         """Whether a spread showed without finer cells, and not all of it."""
         return self.is_spread and self.window is None
 
-    def is_none(self, usual: float | None) -> bool:
+    def is_too_narrow(self, usual: float | None) -> bool:
         """Whether it is a spread that misses much, far narrower than is ``usual`` in the table."""
-        misses = self.others > max(_MISSED * self.rows, 3 * self.unsure) > 0
+        misses = self.others > max(_MISSED * self.rows, LACKING * self.unsure) > 0
         return self.is_tail and misses and self.spread.scale < _NARROW * (usual or 0.0)
 
     def as_one_value(self) -> "Alone":

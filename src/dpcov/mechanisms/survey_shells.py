@@ -16,6 +16,7 @@ from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.survey_counts import (
     FALSE_SCALES,
     FALSE_SHELLS,
+    LACKING,
     Alone,
     Cells,
     Floats,
@@ -37,8 +38,8 @@ _MOST_HIDDEN, _MOST_HIDDEN_PRIVATE = 1 / 9, 1 / 16
 """A column shows when the noise may hide at most this part of its rows in two shells; less where
 the number of rows is private and noise on it alone makes columns show."""
 
-LACKING, DOUBTFUL = 3.0, 2.0
-"""Deviations of the noise from which values are missing in the shells that show, and may be."""
+DOUBTFUL = 2.0
+"""Deviations of the noise from which values may be missing in the shells that show."""
 
 # Parts of the cost of a search for its numbers: the first ones always count.
 _WEIGHTS = [Fraction(1, place + 2) for place in range(LEVELS + 1)]

@@ -208,7 +208,8 @@ class PrivatePCA(Projection):
 class PrivateFactorAnalysis(Projection):
     """Factor analysis: covariance = loadings times loadings plus uniquenesses.
 
-    ``n_components`` is the number of factors, k.
+    ``n_components`` is the number of factors, k.  The likelihood may have several maxima: the best
+    of several searches counts.  InputError for more factors than the correlations can tell apart.
 
     Attributes
     ----------

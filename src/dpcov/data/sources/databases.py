@@ -350,10 +350,15 @@ def _only_reading(action: int, first: str | None, second: str | None, *where: ob
 
 def database_file(query: Query) -> Path | None:
     """The file of a database; None of a server, or of memory."""
-    scheme, _, rest = query.db.partition("://")
-    place = rest.removeprefix("/")
+    scheme, place = _parts(query.db)
     is_file = scheme in ("duckdb", "sqlite") and place not in ("", ":memory:")
     return Path(place) if is_file else None
+
+
+def _parts(url: str) -> tuple[str, str]:
+    """The scheme of a URL, empty if it has none, and the place."""
+    scheme, separator, rest = url.partition("://")
+    return scheme if separator else "", rest.removeprefix("/")
 
 
 def open_query(query: Query) -> DatabaseSource:
@@ -362,9 +367,7 @@ def open_query(query: Query) -> DatabaseSource:
     sql = query.sql.strip().rstrip(";").rstrip()
     if not sql or "\x00" in sql:
         raise UsageError("The SQL statement is empty or holds a zero character. Write one SELECT.")
-    scheme, separator, rest = query.db.partition("://")
-    place = rest.removeprefix("/")
-    known = scheme if separator else ""
+    known, place = _parts(query.db)
     if known == "duckdb":
         return DuckDb(place or ":memory:", sql)
     if known == "sqlite" and place not in ("", ":memory:"):

@@ -115,8 +115,12 @@ def _spelled(value: object) -> str:
 
 def codes_of(texts: Iterable[str]) -> tuple[str | int, ...]:
     """Missing codes beside the words that always mean a missing value, numbers as numbers."""
-    codes = (text for text in texts if text not in MISSING_WORDS)
-    return tuple(int(code) if re.fullmatch(r"-?[1-9]\d{0,14}|0", code) else code for code in codes)
+    return tuple(code_of(text) for text in texts if text not in MISSING_WORDS)
+
+
+def code_of(text: str) -> str | int:
+    """A missing code; other digits, such as 09 and 1.50, would be another text as a number."""
+    return int(text) if re.fullmatch(r"-?[1-9][0-9]{0,14}|0", text) else text
 
 
 def codes_of_span(lower: float | None, upper: float | None) -> tuple[str, ...]:
