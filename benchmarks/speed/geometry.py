@@ -4,10 +4,15 @@ python -m benchmarks.speed.geometry --rows 1000000 10000000 |
     python -m benchmarks.measured --store geometry-speed.csv
 
 A private geometry goes through the table several times.  CPU seconds of one thread are the best of
-several rounds, in which the two take turns; those of passes are of one of these releases.
+several rounds, in which all take turns; those of passes are of one of these releases.  A checkout
+of another version releases once in the geometry of the bounds, too:
+
+git worktree add ../earlier v0.2 && python -m benchmarks.speed.geometry --earlier ../earlier
 """
 
 import argparse
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -66,16 +71,46 @@ def passes(release: Callable[[], object]) -> list[tuple[str, float]]:
     return found
 
 
-def lines(path: Path, n_rows: int, n_features: int, again: bool, rounds: int) -> list[list[str]]:
+# Prints the CPU seconds of a release by another version, which may know no geometry.
+EARLIER = """
+import sys, time
+from pathlib import Path
+import pyarrow as pa
+sys.path.insert(0, sys.argv[1])
+import dpcov
+wide = dpcov.Numeric(lower=-float(sys.argv[4]), upper=float(sys.argv[4]))
+schema = dpcov.Schema(columns={f"c{index}": wide for index in range(int(sys.argv[3]))})
+few = pa.table(dict.fromkeys(schema.columns, [0.0, 1.0]))
+# The first release imports what both need.
+for data in few, Path(sys.argv[2]):
+    start = time.process_time()
+    dpcov.release(data, schema=schema, budget=dpcov.Budget(epsilon=1, delta=1e-9), threads=1)
+print(time.process_time() - start)
+"""
+
+
+def by_another(checkout: Path, path: Path, n_features: int) -> float:
+    """CPU seconds of a release by the version in a checkout."""
+    arguments = [checkout / "src", path, n_features, BOUND]
+    command = [sys.executable, "-c", EARLIER, *map(str, arguments)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def lines(
+    path: Path, n_rows: int, n_features: int, again: bool, rounds: int, earlier: Path | None
+) -> list[list[str]]:
     """What one table takes, in CPU seconds: the release of both geometries, and every pass."""
     limit, every = AGAIN if again else None, list[list[tuple[str, float]]]()
+    others: list[float] = []
     single, private = (
         releasing(path, n_features, geometry, limit) for geometry in ("schema", "private")
     )
-    (_, once), (_, whole) = interleaved_cpu(
-        single, lambda: every.append(passes(private)), rounds=rounds
-    )
+    actions: list[Callable[[], object]] = [single, lambda: every.append(passes(private))]
+    if earlier is not None:
+        actions.append(lambda: others.append(by_another(earlier, path, n_features)))
+    (_, once), (_, whole), *_ = interleaved_cpu(*actions, rounds=rounds)
     took = min(every, key=lambda each: sum(seconds for _, seconds in each))
+    took += [("bounds, earlier version", min(others))] if others else []
     return [
         [
             f"{n_rows:,} × {n_features}",
@@ -94,15 +129,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--features", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--earlier", type=Path, help="checkout of another version, released once")
     arguments = parser.parse_args()
-    found = [HEAD]
+    found, more = [HEAD], (arguments.rounds, arguments.earlier)
     with tempfile.TemporaryDirectory() as folder:
         for rows in arguments.rows:
             path = Path(folder) / f"{rows}.parquet"
             write_table(path, rows, arguments.features)
             # A copy of more rows than that is not kept on most machines.
             for again in (False, True) if rows <= KEPT else (True,):
-                found += lines(path, rows, arguments.features, again, arguments.rounds)
+                found += lines(path, rows, arguments.features, again, *more)
     print(table(found))
 
 

@@ -39,7 +39,11 @@ _NO_OLD_TIMES = (
     "them a date, or write the file with timestamps."
 )
 # Bytes of each column chunk that are held at a time, however large its row group is.
-_READ_BUFFER = 1 << 20
+_READ_BUFFER = 1 << 16
+# Files that are read whole: a buffered reader takes whatever size a page states.
+_SMALL_FILE = 1 << 20
+# Cores up to which one thread decodes: the others work on the blocks read before.
+_FEW_CORES = 4
 
 
 class FrameSource(Source):
@@ -118,8 +122,9 @@ def parquet_blocks(
     """Columns of a Parquet file of that schema, a block at a time; of some row groups, or all."""
     columns = list(wanted)
     texts = [name for name in columns if kind_of_arrow_type(schema.field(name).type) == "text"]
-    # A buffered reader takes whatever size a page states, so small files have no buffer.
-    buffer = 0 if Path(path).stat().st_size <= _READ_BUFFER else _READ_BUFFER
+    buffer = 0 if Path(path).stat().st_size <= _SMALL_FILE else _READ_BUFFER
+    chosen = {"row_groups": row_groups, "columns": columns}
+    chosen["use_threads"] = pa.cpu_count() > _FEW_CORES
     # Buffering ahead would keep every row group that was read in memory.
     options = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": buffer}
     options["coerce_int96_timestamp_unit"] = OLD_TIMES
@@ -127,7 +132,7 @@ def parquet_blocks(
         for column in map(file.schema.column, range(len(file.schema))):
             if column.physical_type == "INT96" and wanted.get(column.path) == "text":
                 raise DataError(f"Column '{column.path}' holds {_NO_OLD_TIMES}")
-        for batch in file.iter_batches(block_rows, row_groups=row_groups, columns=columns):
+        for batch in file.iter_batches(block_rows, **chosen):
             # The places in a dictionary may point out of it.
             batch.validate(full=True)
             yield batch.select(columns)
