@@ -205,8 +205,8 @@ class UnchargedSurvey(PrivateGeometry):
     name = "planted-uncharged-survey"
 
     def calibrate(self, problem, budget):
-        right = super().calibrate(problem, budget)
-        return replace(right, inner=self.inner.calibrate(problem, budget))
+        right, whole = super().calibrate(problem, budget), self.inner.calibrate(problem, budget)
+        return replace(right, inner=whole, after_two=whole)
 
 
 class ForgottenMatrix(PrivateGeometry):
@@ -224,9 +224,9 @@ class ExactMap(PrivateGeometry):
 
     name = "planted-exact-map"
 
-    def _linear(self, ask, geometry, calibration, problem, entropy):
+    def _whitened(self, ask, calibration, problem, *rest):
         exact = self.inner.calibrate(problem, Budget(rho=1000))
-        return super()._linear(ask, geometry, exact, problem, entropy)
+        return super()._whitened(ask, exact, problem, *rest)
 
 
 class ExactScales(PrivateGeometry):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace as with_changes
 
 import dpcov
 from dpcov.data.geometry import Geometry, Scale
@@ -36,13 +37,19 @@ def released(budget, geometry=UNITS, **more):
     )
 
 
-def found(budget, **more):
+def whitened(budget, before=None, rows=ROWS, **more):
     # Of moments: all of the budget is the matrix's.
     terms = {"schema": SCHEMA, "budget": dpcov.Budget(rho=budget), "mechanism": "gaussian"} | more
-    saved = dpcov.checkpoint(ROWS, geometry=UNITS, **terms)
+    linear, spreads = (None, None) if before is None else (before.linear, before.spreads)
+    saved = dpcov.checkpoint(rows, geometry=with_changes(UNITS, linear=linear), **terms)
     made = dpcov.release(saved, entropy=SeededEntropy(1), **terms)
     facts = made.manifest
-    return whitening_map(made.statistics, facts.columns, facts.norm_bound, facts.n_rows)
+    known = (made.statistics, facts.columns, facts.norm_bound, facts.n_rows)
+    return whitening_map(*known, mapped_by=linear, spreads=spreads)
+
+
+def found(budget, **more):
+    return whitened(budget, **more).linear
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
@@ -61,6 +68,25 @@ def test_what_noise_hides_is_not_stretched():
     assert stretched[0] < 10 * stretched[-1]
     clear = np.linalg.svd(found("300").matrix[:, 1:], compute_uv=False)
     assert clear[0] > 10 * clear[-1]
+
+
+def test_a_second_matrix_shows_what_the_first_one_hides():
+    """Where the noise of the first hides directions, and not most of them."""
+    assert not whitened("0.01").goes_on
+    assert not whitened("1", rows=np.random.default_rng(3).normal(size=(N, D))).goes_on
+    first = whitened("1")
+    second = whitened("1", first)
+    assert first.goes_on
+    conditions = [
+        np.linalg.cond(np.cov(ENCODED @ each.linear.matrix.T, rowvar=False))
+        for each in (first, second)
+    ]
+    assert conditions[1] < conditions[0] / 5
+    # Those of the features are still the unit of the noise.
+    assert second.spreads is first.spreads
+    mapped = ENCODED @ second.linear.matrix.T
+    assert np.abs(mapped.mean(axis=0)).max() < 0.3
+    assert mapped.std(axis=0).max() < 1.5 * ROWS.std(axis=0).max()
 
 
 def test_columns_keep_their_spreads_however_much_the_noise_hides():
@@ -82,7 +108,7 @@ def test_means_that_noise_drowns_one_by_one_are_taken_out():
     assert law > 1.0, "a single mean is drowned"
     known = (made.statistics, facts.columns, facts.norm_bound, facts.n_rows)
     assert whitening_map(*known) is None, "so is the number of rows, where it is not known better"
-    found = whitening_map(*known, keeps_intercept=True)
+    found = whitening_map(*known, keeps_intercept=True).linear
     left = np.column_stack([np.ones(len(rows)), rows]) @ found.matrix.T
     assert np.linalg.norm(left.mean(axis=0)) < 0.5 * np.linalg.norm(rows.mean(axis=0))
 
@@ -95,7 +121,7 @@ def test_an_indicator_is_centered_where_it_is_more_than_noise():
     made = released_within(rows, -20, 20, 1, missing="indicator", **terms)
     facts = made.manifest
     columns = [column.kind for column in facts.columns[1:]]
-    linear = whitening_map(made.statistics, facts.columns, facts.norm_bound, facts.n_rows)
+    linear = whitening_map(made.statistics, facts.columns, facts.norm_bound, facts.n_rows).linear
     centers = linear.matrix[np.array(columns) == "missing", 0]
     assert centers[0] == pytest.approx(-0.25, abs=0.02)
     assert centers[1:].tolist() == [0.0] * (D - 1)
@@ -105,7 +131,7 @@ def test_an_indicator_is_centered_where_it_is_more_than_noise():
 
 
 def test_no_map_where_the_number_of_rows_drowns():
-    assert found("1e-7", neighbors="add-remove-one") is None
+    assert whitened("1e-7", neighbors="add-remove-one") is None
 
 
 def geometry(**more):

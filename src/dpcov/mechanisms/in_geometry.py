@@ -26,7 +26,7 @@ from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms import lengths
-from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.cost import Cost
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.lengths import Shortening
@@ -104,7 +104,7 @@ class InGeometry(Surveyed):
 
     def find(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
-    ) -> tuple[Geometry, Shortening, list[str]]:
+    ) -> tuple[Geometry, Shortening, Calibration, list[str]]:
         """The geometry with its norm bound, or one that fits, and what this takes of the rows."""
         assert calibration.survey is not None
         losses, bound, linear = calibration.losses, self.known.norm_bound, self.known.linear
@@ -124,4 +124,5 @@ class InGeometry(Surveyed):
         geometry = msgspec.structs.replace(self.known, norm_bound=bound, lost=lost)
         if not self._scales_down(geometry):
             geometry = msgspec.structs.replace(geometry, lost=0.0)
-        return geometry, found, [f"lengths of rows were found with {calibration.survey}"]
+        notes = [f"lengths of rows were found with {calibration.survey}"]
+        return geometry, found, calibration.inner, notes

@@ -4,13 +4,14 @@ Privacy
 -------
 Guarantee : the budget, split between the survey and the mechanism.  Neighbors, unit : as in
     the mechanism.
-Private input : histograms of all columns, a first matrix, a histogram of lengths, then the
-    mechanism's moments in the geometry, and what scaling rows down takes of every column.
+Private input : histograms of all columns, a first matrix and perhaps a second one, a histogram of
+    lengths, then the mechanism's moments in the geometry, and what scaling rows down takes of
+    every column.
 Numerics : the mechanism's; the survey is exact.  Proof : survey.md.
 
 Sensitivity
 -----------
-Those of the survey, of the first matrix and of the mechanism, one after the other.
+Those of the survey, of the first matrices and of the mechanism, one after the other.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,6 @@ import numpy as np
 from dpcov.data.encode import Encoder
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.histograms import HistogramQuestion
-from dpcov.data.linear import LinearMap
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Ask
 from dpcov.data.schema.declared import Boolean, Categorical
@@ -40,13 +40,14 @@ from dpcov.mechanisms.losses import loss_noise, loss_question, spread_out, with_
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey, weight
 from dpcov.mechanisms.survey_counts import Spread
-from dpcov.mechanisms.whitening import centering_map, whitening_map, with_map
+from dpcov.mechanisms.whitening import Whitening, centering_map, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, costs_nothing
 from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn, count_values, numbers
+from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import NoisyStatistics
 
 # Part of the budget for the survey at least: a tenth costs 5 % of error.  In pure epsilon counts of
@@ -70,7 +71,8 @@ LOSSES = Fraction(1, 32)
 # where it saw at least that part of the columns; otherwise a look says how long they are.
 _FIRST_LENGTH, _SEEN = 2.0, 0.5
 
-# Part of the budget for a first matrix, from which the linear map of the geometry follows.
+# Part of the budget for a first matrix, from which the linear map of the geometry follows, and for
+# a second one under that map, where the noise of the first hides directions.
 FIRST = Fraction(1, 10)
 
 # Largest eigenvalue of its noise, on correlations, with which it is worth that: this one, or this
@@ -93,13 +95,15 @@ _INDICATOR = 0.7
 class SurveyedCalibration(Calibration):
     """What the survey costs, and calibrations of a first matrix and of the rest; None: not made.
 
-    ``losses`` is the cost of what scaling rows down takes of columns.
+    ``losses`` is the cost of what scaling rows down takes of columns.  ``after_two`` is the rest
+    where two matrices are drawn before it, each as the first one.
     """
 
     survey: Cost | None
     first: Calibration | None = None
     losses: Cost | None = None
     inner: Calibration
+    after_two: Calibration | None = None
 
     @classmethod
     def unsurveyed(cls, whole: Calibration) -> Self:
@@ -235,17 +239,23 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         if isinstance(budget.promise, ApproxDP) and inner.noise_multiplier is None:
             whole = ZCDP(rho=budget.zcdp_rho())
             inner = _calibrated(self.inner, problem, part_of(whole, rest))
-        drawn_first = None
+        multipliers = [_together(inner, part_of(whole, 1 - rest), budget.promise)]
+        drawn_first, after_two = None, None
         if first:
             whole_table, plain = replace(problem, n_groups=1), _plain(budget.promise)
             drawn_first = _calibrated(plain, whole_table, part_of(whole, first))
+            after_two = _calibrated(self.inner, problem, part_of(whole, rest - first))
+            before = part_of(whole, 1 - rest + first)
+            multipliers.append(_together(after_two, before, budget.promise))
+        stated = [each for each in multipliers if each is not None]
         return SurveyedCalibration(
             promise=budget.promise,
-            noise_multiplier=_together(inner, part_of(whole, 1 - rest), budget.promise),
+            noise_multiplier=min(stated, default=None),
             survey=part_of(whole, share),
             first=drawn_first,
             losses=part_of(whole, losses) if losses else None,
             inner=inner,
+            after_two=after_two,
         )
 
     def draw(
@@ -254,13 +264,13 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         """Survey, then ask and draw in the geometry that it gives."""
         if calibration.survey is None:
             return self.unsurveyed(ask, calibration, problem, entropy)
-        geometry, lengths, notes = self.find(ask, calibration, problem, entropy)
+        geometry, lengths, rest, notes = self.find(ask, calibration, problem, entropy)
         columns, losses = geometry.apply(self.declared), None
         cost = self.losses_cost(calibration, geometry)
         if cost is not None:
             losses = loss_question(geometry, self.declared, cost, lengths.limit)
         asked = ask.under(geometry, losses)
-        made = self.inner.draw(asked, calibration.inner, problem, entropy)
+        made = self.inner.draw(asked, rest, problem, entropy)
         made = made if geometry.linear is None else with_map(made, geometry.linear)
         if cost is not None:
             # The inner mechanism has asked this, and its first answer is kept.
@@ -291,8 +301,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
 
     def find(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
-    ) -> tuple[Geometry, Shortening, list[str]]:
-        """The geometry of a survey, the lengths that it has of rows, and how it was found."""
+    ) -> tuple[Geometry, Shortening, Calibration, list[str]]:
+        """The geometry of a survey, its lengths of rows, what is left, and how it was found."""
         assert calibration.survey is not None
         costs = part_of(calibration.survey, 1 - LENGTHS), part_of(calibration.survey, LENGTHS)
         spreads = survey(ask, self.columns, costs[0], problem, entropy)
@@ -300,6 +310,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         found = self._scales(by_name)
         notes = [f"centers and scales of the columns were found with {calibration.survey}"]
         full, first_look = self._centered(Geometry(columns=found), by_name), Fraction(0)
+        rest = calibration.inner
         if calibration.first is not None:
             energies = []
             for column, of_levels in zip(self.columns, spreads, strict=True):
@@ -317,25 +328,28 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                 first_look = FIRST_LOOK
                 look = part_of(costs[1], first_look)
                 usual = self._lengths(ask, full, look, calibration.first, problem, entropy, None)
-            shortened = self._shortened(full, usual)
-            linear = self._linear(ask, shortened, calibration.first, problem, entropy)
-            if linear is not None:
+            drawn = ask, calibration.first, problem, entropy
+            how, made = "could not be found", self._whitened(*drawn, full, usual)
+            if made is not None:
                 # No row is scaled down before lengths are measured.
-                full = Geometry(columns=found, linear=linear, norm_bound=ANY_BOUND)
-            found_or_not = "was found" if linear is not None else "could not be found"
+                full = Geometry(columns=found, linear=made.linear, norm_bound=ANY_BOUND)
+                how = "was found"
+            if made is not None and made.goes_on and calibration.after_two is not None:
+                rest, how = calibration.after_two, "was found twice, each time"
+                made = self._whitened(*drawn, full, usual, made.spreads) or made
+                full = msgspec.structs.replace(full, linear=made.linear)
             notes.append(
-                f"a linear map that takes correlations out {found_or_not} with "
-                f"{calibration.first.promise}"
+                f"a linear map that takes correlations out {how} with {calibration.first.promise}"
             )
         look = part_of(costs[1], 1 - first_look)
         losses = calibration.losses
-        lengths = self._lengths(ask, full, look, calibration.inner, problem, entropy, losses)
+        lengths = self._lengths(ask, full, look, rest, problem, entropy, losses)
         # In squared units of what is encoded, whatever the map does to it.
         factor = 1 / self._unit**2
         if full.linear is not None:
             factor = spread_out(full.linear.matrix, in_l2=isinstance(losses, ZCDP))
         lengths = replace(lengths, limit=lengths.limit * factor)
-        return self._shortened(full, lengths).in_units(self._unit), lengths, notes
+        return self._shortened(full, lengths).in_units(self._unit), lengths, rest, notes
 
     def _lengths(
         self,
@@ -359,22 +373,23 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         bound = sqrt(max(1.0, lengths.energy * self._n_features) + 1)
         return msgspec.structs.replace(geometry, norm_bound=bound, lost=lengths.lost)
 
-    def _linear(
+    def _whitened(
         self,
         ask: Ask,
-        geometry: Geometry,
         calibration: Calibration,
         problem: Problem,
         entropy: Entropy,
-    ) -> LinearMap | None:
-        """The map that a first matrix of all groups together points to."""
+        geometry: Geometry,
+        usual: Shortening,
+        spreads: Array | None = None,
+    ) -> Whitening | None:
+        """The map that a matrix of all groups together points to; of the earlier map's spreads."""
         together, drawn_by = replace(problem, n_groups=1), _plain(calibration.promise)
-        first = drawn_by.draw(ask.under(geometry), calibration, together, entropy)
-        columns = geometry.apply(self.declared)
-        bound = geometry.bound(columns)
-        return whitening_map(
-            first, columns, bound, problem.n_rows, self.keeps_intercept, geometry.linear
-        )
+        shortened = self._shortened(geometry, usual)
+        first = drawn_by.draw(ask.under(shortened), calibration, together, entropy)
+        columns = shortened.apply(self.declared)
+        bound, n_rows, linear = shortened.bound(columns), problem.n_rows, shortened.linear
+        return whitening_map(first, columns, bound, n_rows, self.keeps_intercept, linear, spreads)
 
     def _centered(self, geometry: Geometry, found: dict[str, list[Spread]]) -> Geometry:
         """With levels around their shares, as numbers are around their centers."""

@@ -28,6 +28,9 @@ _LEAST = 1e-6
 # this part of the squared noise that one of the numbers alone does.
 _BETTER = 0.95
 
+# Largest eigenvalue of noise with which a second matrix shows what the first one hides.
+_CLEAR = 0.5
+
 # Deviations of noise that a mean is told from zero by.
 _HIDDEN = 4.0
 
@@ -45,11 +48,13 @@ def whitening_map(
     bound: float,
     n_rows: int | None,
     keeps_intercept: bool = False,
-    centered_by: LinearMap | None = None,
-) -> LinearMap | None:
+    mapped_by: LinearMap | None = None,
+    spreads: Array | None = None,
+) -> "Whitening | None":
     """With D the spreads and R the correlations, ``D ((R + edge I)/(1 + edge))^-1/2 D^-1 (x - m)``.
 
-    The m are means, as far as the noise lets them be known.
+    The m are means, as far as the noise lets them be known.  Of rows that were mapped before, R is
+    the covariance in units of the D of then, and the map goes on from theirs.
 
     Parameters
     ----------
@@ -62,12 +67,14 @@ def whitening_map(
         Public number of rows, None where the matrix has a noisy one.
     keeps_intercept : bool
         Whether every row carries its intercept whole, so that its moment is known.
-    centered_by : LinearMap, optional
-        A :func:`centering_map` of the rows. Levels stay around what it takes from them.
+    mapped_by : LinearMap, optional
+        The rows' own map; levels stay around what it takes from them.
+    spreads : (p,) float64, optional
+        Those of the map before, if it was one of this kind.
 
     Returns
     -------
-    LinearMap or None
+    Whitening or None
         None where the noise hides the number of rows.
     """
     unit, start = inhabited(unit_estimate(first, n_rows)), int(columns[0].kind == "intercept")
@@ -93,25 +100,30 @@ def whitening_map(
     # Indicators of missing values stay as they are: noise on them matters little.
     values = [i for i, c in enumerate(features) if c.kind != "missing"]
     numbers = [i for i in values if features[i].kind != "category"]
-    whole, plain = (_whitening(covariance, places, noise) for places in (values, numbers))
+    whole, plain = (_chosen(covariance, each, noise, spreads) for each in (values, numbers))
     # Levels of a column add up: no noise is left on their sum, be it mapped or not.
     sums = len({c.source for c in features if c.kind == "category"})
     levels_mapped = whole.length * (whole.noise - sums * whole.edge)
     levels_kept = plain.length * (plain.noise - sums)
-    matrix = (whole if levels_mapped < _BETTER * levels_kept else plain).matrix
+    chosen, known = (whole, sums) if levels_mapped < _BETTER * levels_kept else (plain, 0)
+    p = len(covariance)
+    before = np.eye(p, start + p, start) if mapped_by is None else mapped_by.matrix
+    matrix = chosen.matrix @ before[:, start:]
     if start:
         # An indicator of which noise hides whether any value is missing keeps its zeros: rows get
         # no longer by it, and what is zero in all rows takes no time.
         hidden = np.abs(mean) <= _HIDDEN * sqrt(noise.off_diagonal)
         hidden[values] = False
         middles = np.where(hidden, 0.0, mean)
-        if centered_by is not None:
+        if mapped_by is not None:
             levels = [feature.kind == "category" for feature in features]
-            middles = np.where(levels, 0.0, middles) - centered_by.matrix[:, 0]
-        matrix = np.column_stack([-matrix @ middles, matrix])
+            middles = np.where(levels, 0.0, middles)
+        matrix = np.column_stack([-chosen.matrix @ (middles - before[:, 0]), matrix])
     found = LinearMap.nearest(matrix)
     # Rounded, it must still be one that can be undone: the budget is charged by now.
-    return found if found.can_be_undone else None
+    if not found.can_be_undone:
+        return None
+    return Whitening(found, chosen.spreads, chosen.hidden > known)
 
 
 def centering_map(middles: Array) -> LinearMap:
@@ -119,28 +131,44 @@ def centering_map(middles: Array) -> LinearMap:
     return LinearMap.nearest(np.column_stack([-middles, np.eye(len(middles))]))
 
 
-class _Whitening(NamedTuple):
+class Whitening(NamedTuple):
+    """A map with the spreads D; ``goes_on`` says that another matrix under it would show more."""
+
+    linear: LinearMap
+    spreads: Array
+    goes_on: bool
+
+
+class _Chosen(NamedTuple):
     """A map, (p, p), with its mean squared length of rows and the sum of its noise on features.
 
-    Both are p without a map; ``edge`` is that noise where the rows have no variance.
+    Both are p without a map; ``edge`` is that noise where the rows have no variance.  ``hidden``
+    are the directions that the noise hides and another matrix may show.
     """
 
     matrix: Array
+    spreads: Array
     length: float
     noise: float
     edge: float = 1.0
+    hidden: int = 0
 
 
-def _whitening(covariance: Array, chosen: Sequence[int], noise: MomentNoise) -> _Whitening:
+def _chosen(
+    covariance: Array, chosen: Sequence[int], noise: MomentNoise, given: Array | None
+) -> _Chosen:
     """Take correlations among the chosen features out; the others stay as they are."""
     matrix, places = np.eye(len(covariance)), np.array(chosen, dtype=np.intp)
+    units = np.ones(len(matrix)) if given is None else given
     if not len(places):
-        return _Whitening(matrix, len(matrix), len(matrix))
+        return _Chosen(matrix, units, len(matrix), len(matrix))
     covariance = covariance[np.ix_(places, places)]
     # What the noise may hide counts as spread.
     variances = np.diagonal(covariance)
     least = max(sqrt(noise.diagonal), _LEAST * float(variances.max()), np.finfo(float).tiny)
-    spreads = np.sqrt(np.maximum(variances, least))
+    if given is None:
+        units[places] = np.sqrt(np.maximum(variances, least))
+    spreads = units[places]
     edge = largest_noise_eigenvalue(noise, 1 / spreads, np.zeros(len(spreads)))
     edge = max(edge, _LEAST)
     values, vectors = eigh(covariance / np.outer(spreads, spreads))
@@ -151,4 +179,6 @@ def _whitening(covariance: Array, chosen: Sequence[int], noise: MomentNoise) -> 
     # Lengths of rows under the map, and noise when it is undone.
     others = len(matrix) - len(places)
     length = others + (1 + edge) * float(np.sum(kept / (kept + edge)))
-    return _Whitening(matrix, length, others + len(places), edge / (1 + edge))
+    hidden = np.count_nonzero(values < edge) if edge <= _CLEAR else 0
+    noisy = others + len(places)
+    return _Chosen(matrix, units, length, noisy, edge / (1 + edge), int(hidden))
