@@ -17,8 +17,7 @@ from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.survey_alone import SurveyAlone
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
-from dpcov.pipeline.found import GeometryMaker
-from dpcov.pipeline.publish import Account, ReleaseMaker, publish
+from dpcov.pipeline.publish import Account, GeometryMaker, ReleaseMaker, publish
 from dpcov.pipeline.terms import plan_table
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
