@@ -239,7 +239,7 @@ def checkpoint(
     terms.require_one_question()
     question = terms.mechanism.question(terms.problem(n_rows))
     assert terms.schema_toml is not None
-    gathered = where.moments(data, encoding, question)
+    gathered = where.answer(data, encoding, question)
     facts = {"schema_toml": terms.schema_toml, "by": by, "geometry": encoding.geometry}
     return Checkpoint.of_part(gathered, name, **facts)
 
