@@ -59,8 +59,7 @@ def reader_of(
     notation = of_kind(codes=codes, decimal=decimal, thousands=thousands)
     read: Read = partial(values.numbers, notation=notation)
     if isinstance(declared, Numeric) and declared.transform is not None:
-        bounds, function = (declared.lower, declared.upper), declared.transform
-        read = partial(_transformed, notation=notation, bounds=bounds, function=function)
+        read = partial(_transformed, declared=declared, notation=notation)
     return Reader(name, "number" if notation.is_plain else notation, read)
 
 
@@ -87,13 +86,8 @@ def _dates(
 
 
 def _transformed(
-    column: values.Column,
-    name: str,
-    *,
-    notation: Notation,
-    bounds: tuple[float | None, float | None],
-    function: str,
+    column: values.Column, name: str, *, declared: Numeric, notation: Notation
 ) -> NDArray[np.float64]:
     # Within the bounds the function is defined.
     found = values.numbers(column, name, notation).astype(np.float64)
-    return transformed(np.clip(found, *bounds), function)
+    return transformed(np.clip(found, declared.lower, declared.upper), declared.transform)
