@@ -36,7 +36,6 @@ from dpcov.published.file import packed_size
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.manifest import MechanismRecord, SpentRecord
 from dpcov.published.release import Release
-from dpcov.published.statistics import NoisyStatistics
 
 _MANIFEST_ROOM = 2**20
 _MATRICES_PER_GROUP = 8
@@ -240,7 +239,8 @@ class ReleaseMaker(Maker[Release]):
             statistics = with_map(statistics, terms.linear)
         if terms.lost:
             statistics = dataclasses.replace(statistics, lost=terms.lost)
-        facts["intercept_is_public"] &= _keeps_intercept(statistics)
+        # Whether the mechanism left every row as long as it was, as far as its statistics tell.
+        facts["intercept_is_public"] &= statistics.layout != "estimate" and statistics.radius >= 1.0
         facts["intercept_is_public"] &= drawn.n_rows is not None or "row_count" in statistics.arrays
         return assemble(
             statistics,
@@ -307,8 +307,3 @@ def _options(mechanism: Mechanism[Any]) -> dict[str, str | int | float | bool | 
     mechanism = mechanism.inner if isinstance(mechanism, Surveyed) else mechanism
     fields = dataclasses.fields(mechanism)  # type: ignore[arg-type]
     return {field.name: getattr(mechanism, field.name) for field in fields}
-
-
-def _keeps_intercept(statistics: NoisyStatistics) -> bool:
-    """Whether the mechanism left every row as long as it was, as far as its statistics tell."""
-    return statistics.layout != "estimate" and statistics.radius >= 1.0
