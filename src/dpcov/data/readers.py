@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data import values
-from dpcov.data.cells import text_of
+from dpcov.data.cells import text_of, transformed
 from dpcov.data.dates import numbers_of_days
 from dpcov.data.notation import Notation
 from dpcov.data.schema.declared import (
@@ -25,7 +25,6 @@ from dpcov.data.schema.declared import (
     Numeric,
 )
 from dpcov.data.sources import Block, ReadAs
-from dpcov.data.transforms import transformed
 
 Read = Callable[[values.Column, str], NDArray[Any]]
 
