@@ -15,6 +15,7 @@ from dpcov.data.engines import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
 from dpcov.data.linear import LinearMap
+from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import BudgetError, DpcovError, LedgerError, NumericError, UsageError
 from dpcov.mechanisms import surveyed
 from dpcov.mechanisms.base import Problem
@@ -262,7 +263,8 @@ def test_the_noise_given_the_geometry_has_the_stated_law(neighbors):
         maps.add(numbers)
         linear = LinearMap(numbers, made.linear_exponent)
         geometry = Geometry.of(made.columns, made.norm_bound, linear)
-        (stratum,) = gathering.moments(rows, replace(encoding, geometry=geometry)).strata
+        encoded = replace(encoding, geometry=geometry)
+        (stratum,) = gathering.answer(rows, encoded, MomentsQuestion()).strata
         variances = np.full((10, 10), float(made.noise.off_diagonal_variance))
         np.fill_diagonal(variances, float(made.noise.diagonal_variance))
         noise = made.arrays["sscp"] * 2.0**made.dropped_bits - stratum.sscp.to_float()

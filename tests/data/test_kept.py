@@ -89,7 +89,7 @@ def test_answers_do_not_depend_on_the_copy(path, memory):
     gathering = Gathering(threads=2, memory_limit=memory)
     ask = gathering.ask(path, TableEncoding(schema=SCHEMA), again=True)
     for question in QUESTIONS:
-        assert ask(question) == gathering.moments(path, TableEncoding(schema=SCHEMA), question)
+        assert ask(question) == gathering.answer(path, TableEncoding(schema=SCHEMA), question)
 
 
 @pytest.mark.parametrize(("ending", "digests"), [("parquet", 1), ("arrow", 3)])
@@ -105,7 +105,7 @@ def test_rows_of_a_copy_are_digested_once_if_nothing_else_can_change_them(
     answers = [ask(question) for question in QUESTIONS]
     assert len(made) == digests
     for question, answer in zip(QUESTIONS, answers, strict=True):
-        assert answer == Gathering().moments(path, TableEncoding(schema=SCHEMA), question)
+        assert answer == Gathering().answer(path, TableEncoding(schema=SCHEMA), question)
 
 
 def test_a_file_that_is_not_kept_may_not_change(path):

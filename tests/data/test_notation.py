@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dpcov.data.cells import transformed
 from dpcov.data.dates import (
     DAYS_OF_A_YEAR,
     day_of,
@@ -22,7 +23,6 @@ from dpcov.data.dates import (
     pattern_of,
 )
 from dpcov.data.notation import PLAIN, Notation
-from dpcov.data.transforms import transformed
 from dpcov.data.values import days, numbers, truth_values
 from dpcov.errors import DataError, SchemaError
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dpcov.errors import DataError
 
@@ -120,6 +121,17 @@ def text_column(cells: Iterable[object], name: str) -> pa.Array:
     """Return cells of any types as a column of texts; missing values are null."""
     texts = [cell if type(cell) is str else text_of(cell, name) for cell in cells]
     return pa.array(texts, pa.string())
+
+
+def transformed(numbers: NDArray[np.float64], function: str | None) -> NDArray[np.float64]:
+    """Return a schema's function of every number, wherever it stands; without one, the numbers."""
+    if function == "sqrt":
+        # Rounded to the nearest float everywhere, by IEEE 754.
+        return np.sqrt(numbers)
+    if function == "log1p":
+        # NumPy may take other instructions at the end of an array than before.
+        return np.array([math.log1p(number) for number in numbers.tolist()], dtype=np.float64)
+    return numbers
 
 
 def plain_cell(cell: Any) -> Any:

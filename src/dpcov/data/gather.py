@@ -93,13 +93,6 @@ class Gathering:
 
         return Ask(lambda question: self.answer(kept(), encoding, question), stays)
 
-    def moments(
-        self, data: Any, encoding: Encoding, question: MomentsQuestion | None = None
-    ) -> Moments:
-        """Exact **sensitive** moments."""
-        made: Moments = self.answer(data, encoding, question or MomentsQuestion())
-        return made
-
     def answer(
         self, data: Any, encoding: Encoding, question: MomentsQuestion | HistogramQuestion
     ) -> Any:
@@ -155,6 +148,6 @@ class Gathering:
 
 def table_moments(data: Any, schema: Schema, spec: MomentsSpec, **where: Any) -> Moments:
     """Exact **sensitive** moments of a table as a schema encodes it; keywords as in `Gathering`."""
-    return Gathering(**where).moments(
-        data, TableEncoding(schema=schema), MomentsQuestion(spec=spec)
-    )
+    question = MomentsQuestion(spec=spec)
+    made: Moments = Gathering(**where).answer(data, TableEncoding(schema=schema), question)
+    return made

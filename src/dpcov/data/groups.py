@@ -29,19 +29,16 @@ class Grouping:
     ) -> None:
         if isinstance(categories, Boolean):
             labels: tuple[str, ...] = ("true", "false")
+            self._read: Read = partial(_truth_codes, notation=Notation(codes=missing))
         elif isinstance(categories, Categorical):
-            levels, labels = categories, categories.names
+            labels, self._read = categories.names, level_codes(categories, missing)
         else:
             labels = tuple(str(label) for label in categories)
-            levels = Categorical(categories=labels)
+            self._read = level_codes(Categorical(categories=labels), missing)
         if not labels or len(set(labels)) != len(labels) or OTHER in labels:
             raise SchemaError(f"Groups need a list of distinct categories other than {OTHER}.")
         self.column = column
         self.names = (*labels, OTHER)
-        if isinstance(categories, Boolean):
-            self._read: Read = partial(_truth_codes, notation=Notation(codes=missing))
-        else:
-            self._read = level_codes(levels, missing)
 
     @property
     def wanted(self) -> dict[str, ReadAs]:

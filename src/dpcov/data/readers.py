@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data import values
-from dpcov.data.cells import text_of
+from dpcov.data.cells import text_of, transformed
 from dpcov.data.dates import numbers_of_days
 from dpcov.data.notation import Notation
 from dpcov.data.schema.declared import (
@@ -25,7 +25,6 @@ from dpcov.data.schema.declared import (
     Numeric,
 )
 from dpcov.data.sources import Block, ReadAs
-from dpcov.data.transforms import transformed
 
 Read = Callable[[values.Column, str], NDArray[Any]]
 
@@ -59,8 +58,7 @@ def reader_of(
     notation = of_kind(codes=codes, decimal=decimal, thousands=thousands)
     read: Read = partial(values.numbers, notation=notation)
     if isinstance(declared, Numeric) and declared.transform is not None:
-        bounds, function = (declared.lower, declared.upper), declared.transform
-        read = partial(_transformed, notation=notation, bounds=bounds, function=function)
+        read = partial(_transformed, declared=declared, notation=notation)
     return Reader(name, "number" if notation.is_plain else notation, read)
 
 
@@ -87,13 +85,8 @@ def _dates(
 
 
 def _transformed(
-    column: values.Column,
-    name: str,
-    *,
-    notation: Notation,
-    bounds: tuple[float | None, float | None],
-    function: str,
+    column: values.Column, name: str, *, declared: Numeric, notation: Notation
 ) -> NDArray[np.float64]:
     # Within the bounds the function is defined.
     found = values.numbers(column, name, notation).astype(np.float64)
-    return transformed(np.clip(found, *bounds), function)
+    return transformed(np.clip(found, declared.lower, declared.upper), declared.transform)

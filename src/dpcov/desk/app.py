@@ -100,7 +100,8 @@ class Desk:
 
     async def script(self, request: Request) -> Response:
         """The comfort of all pages."""
-        return Response(_own("desk.js"), media_type="text/javascript")
+        text = _own("desk.js") + asset("plan.js")
+        return Response(text, media_type="text/javascript")
 
     def page(self, step: str) -> Handler:
         """Show a step."""

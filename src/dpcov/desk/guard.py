@@ -29,11 +29,6 @@ _SAFE = frozenset({"GET", "HEAD"})
 _OURS = frozenset({"same-origin", "none"})
 
 
-def new_token() -> str:
-    """A word that nobody can guess, 192 bits."""
-    return secrets.token_urlsafe(24)
-
-
 class Guard:
     """ASGI middleware in front of every page.
 

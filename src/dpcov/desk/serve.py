@@ -1,5 +1,6 @@
 """Listen on the loopback address until the person stops it."""
 
+import secrets
 import socket
 import webbrowser
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from pathlib import Path
 import uvicorn
 
 from dpcov.desk.app import Desk
-from dpcov.desk.guard import HOST, Guard, new_token
+from dpcov.desk.guard import HOST, Guard
 from dpcov.errors import UsageError
 from dpcov.files import reason_of
 
@@ -16,7 +17,8 @@ from dpcov.files import reason_of
 def serve(folder: Path, port: int, *, show: Callable[[str], object], browse: bool) -> None:
     """Serve the desk of a folder, and return when it is interrupted."""
     listening = listen(port)
-    port, token = listening.getsockname()[1], new_token()
+    # A word that nobody can guess, 192 bits.
+    port, token = listening.getsockname()[1], secrets.token_urlsafe(24)
     server = server_of(folder, token, port)
     address = f"http://{HOST}:{port}/{token}/"
     show(f"The desk is open: {address}\nStop it with Ctrl-C.")

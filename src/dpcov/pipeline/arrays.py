@@ -152,7 +152,8 @@ def moments(
     encoding = BallEncoding(
         n_features=len(where.columns(X)), norm_bound=_check_norm_bound(norm_bound)
     )
-    return where.moments(X, encoding, MomentsQuestion(spec=MomentsSpec(**spec)))
+    made: Moments = where.answer(X, encoding, MomentsQuestion(spec=MomentsSpec(**spec)))
+    return made
 
 
 def _check_norm_bound(norm_bound: float | None) -> float:

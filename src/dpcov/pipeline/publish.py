@@ -8,15 +8,20 @@ import contextlib
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
+import msgspec
+
+from dpcov.data.geometry import Geometry
 from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
 from dpcov.errors import DataError, UsageError
 from dpcov.files import ReservedFile
 from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.base import Calibration, Mechanism
+from dpcov.mechanisms.survey_alone import SurveyAlone
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.mechanisms.whitening import with_map
 from dpcov.noise.entropy import Entropy, SystemEntropy
@@ -31,10 +36,10 @@ from dpcov.published.file import packed_size
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.manifest import MechanismRecord, SpentRecord
 from dpcov.published.release import Release
-from dpcov.published.statistics import NoisyStatistics
 
 _MANIFEST_ROOM = 2**20
 _MATRICES_PER_GROUP = 8
+_LINE_ROOM = 2**9
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,18 +62,24 @@ class Account:
         return cls(ledger=book, dataset=plain("dataset", dataset, str))
 
 
-class Publication(Protocol):
-    """What may be published and written to a file."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FoundGeometry:
+    """A geometry, and comments for its file: numbers that the survey published, public facts."""
+
+    geometry: Geometry
+    notes: tuple[str, ...]
 
     @property
     def fingerprint(self) -> str:
-        """Hexadecimal digest of the content."""
+        """SHA-256 of the file."""
+        return sha256(self.to_bytes()).hexdigest()
 
     def to_bytes(self) -> bytes:
-        """Content of the file."""
+        """TOML text."""
+        return self.geometry.dumps(self.notes).encode()
 
 
-MadeT = TypeVar("MadeT", bound=Publication)
+MadeT = TypeVar("MadeT", Release, FoundGeometry)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -213,7 +224,7 @@ class ReleaseMaker(Maker[Release]):
         terms = self.terms
         n_rows = terms.problem(terms.stated_rows or 1).n_rows
         spent = None if account is None else SpentRecord(dataset=account.dataset, entry=1)
-        rehearse(guarantee_of(terms, calibration), **_facts(terms, n_rows, spent))
+        rehearse(_guarantee_of(terms, calibration), **_facts(terms, n_rows, spent))
         wanted = terms.mechanism.moments_spec(terms.problem(terms.stated_rows))
         matrices = min(wanted.n_strata, _MATRICES_PER_GROUP * wanted.groups)
         return packed_size([(len(terms.columns), len(terms.columns))] * matrices, _MANIFEST_ROOM)
@@ -228,11 +239,12 @@ class ReleaseMaker(Maker[Release]):
             statistics = with_map(statistics, terms.linear)
         if terms.lost:
             statistics = dataclasses.replace(statistics, lost=terms.lost)
-        facts["intercept_is_public"] &= _keeps_intercept(statistics)
+        # Whether the mechanism left every row as long as it was, as far as its statistics tell.
+        facts["intercept_is_public"] &= statistics.layout != "estimate" and statistics.radius >= 1.0
         facts["intercept_is_public"] &= drawn.n_rows is not None or "row_count" in statistics.arrays
         return assemble(
             statistics,
-            guarantee_of(terms, drawn.calibration),
+            _guarantee_of(terms, drawn.calibration),
             private=drawn.private,
             post=terms.choice.post,
             notes=terms.choice.notes,
@@ -240,7 +252,29 @@ class ReleaseMaker(Maker[Release]):
         )
 
 
-def guarantee_of(terms: ReleaseTerms, calibration: Calibration) -> Guarantee:
+class GeometryMaker(Maker[FoundGeometry]):
+    """Makes a geometry alone, by the survey that a release makes otherwise."""
+
+    def rehearse(self, calibration: Calibration, account: Account | None) -> int:
+        """A geometry can always be written; every column takes a few lines."""
+        return _LINE_ROOM * (len(self.terms.columns) + 8)
+
+    def make(self, drawn: Drawn) -> FoundGeometry:
+        """State what was drawn, for whom, and for which releases."""
+        assert isinstance(self.terms.mechanism, SurveyAlone)
+        notes = [
+            f"found with {_guarantee_of(self.terms, drawn.calibration)}",
+            f"the norm bound was chosen for releases with {self.terms.mechanism.coming}",
+        ]
+        if drawn.spent is not None:
+            notes.append(f"charged: entry {drawn.spent.entry} of dataset {drawn.spent.dataset}")
+        if not drawn.private:
+            notes.insert(0, "NOT PRIVATE: the randomness was seeded, for research on public data")
+        geometry = msgspec.structs.replace(drawn.value, seeded=not drawn.private)
+        return FoundGeometry(geometry=geometry, notes=tuple(notes))
+
+
+def _guarantee_of(terms: ReleaseTerms, calibration: Calibration) -> Guarantee:
     """What is promised, and to whom."""
     return Guarantee(
         promise=calibration.promise,
@@ -273,8 +307,3 @@ def _options(mechanism: Mechanism[Any]) -> dict[str, str | int | float | bool | 
     mechanism = mechanism.inner if isinstance(mechanism, Surveyed) else mechanism
     fields = dataclasses.fields(mechanism)  # type: ignore[arg-type]
     return {field.name: getattr(mechanism, field.name) for field in fields}
-
-
-def _keeps_intercept(statistics: NoisyStatistics) -> bool:
-    """Whether the mechanism left every row as long as it was, as far as its statistics tell."""
-    return statistics.layout != "estimate" and statistics.radius >= 1.0

@@ -17,8 +17,7 @@ from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.survey_alone import SurveyAlone
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
-from dpcov.pipeline.found import GeometryMaker
-from dpcov.pipeline.publish import Account, ReleaseMaker, publish
+from dpcov.pipeline.publish import Account, GeometryMaker, ReleaseMaker, publish
 from dpcov.pipeline.terms import plan_table
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
@@ -240,7 +239,7 @@ def checkpoint(
     terms.require_one_question()
     question = terms.mechanism.question(terms.problem(n_rows))
     assert terms.schema_toml is not None
-    gathered = where.moments(data, encoding, question)
+    gathered = where.answer(data, encoding, question)
     facts = {"schema_toml": terms.schema_toml, "by": by, "geometry": encoding.geometry}
     return Checkpoint.of_part(gathered, name, **facts)
 

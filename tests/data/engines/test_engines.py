@@ -107,7 +107,7 @@ def test_groups_beside_the_rows_are_not_taken_by_other_engines():
     grouped = local.GroupedRows(rows=TASKS["array"][1], groups=np.zeros(700, dtype=np.intp))
     question = MomentsQuestion(spec=MomentsSpec(groups=2))
     with pytest.raises(UsageError, match="Put them into a column"):
-        Gathering(engine="dask").moments(grouped, BALL, question)
+        Gathering(engine="dask").answer(grouped, BALL, question)
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -75,8 +75,7 @@ class TableEncoding:
         return Encoder(self.schema, self.geometry)
 
     def __getstate__(self) -> dict[str, Any]:
-        made_here = ("encoder", "_room")
-        return {name: each for name, each in self.__dict__.items() if name not in made_here}
+        return {name: each for name, each in self.__dict__.items() if name != "encoder"}
 
     @cached_property
     def _room(self) -> Room:

@@ -14,9 +14,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from dpcov.data.cells import plain_cell
+from dpcov.data.cells import plain_cell, transformed
 from dpcov.data.layout import FileLayout
-from dpcov.data.transforms import transformed
 from dpcov.errors import SchemaError
 from dpcov.published.columns import INTERCEPT, EncodedColumn, EncodedKind
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.data.sources.streams import Borrowed
 from dpcov.errors import DataError
 
 # Of a block, in which parts text is to be read.
@@ -27,10 +28,8 @@ _ADVICE = (
 # Why this is enough: among rows that are written so, a row with an odd number of quotation marks
 # leaves the last mark of the text open, and one with an even number ends outside of a cell or has
 # a mark that is out of place.
-class CheckedLines:
+class CheckedLines(Borrowed):
     """Bytes of a text; in one of a single column a blank line is a row whose cell is missing."""
-
-    closed = False
 
     def __init__(
         self, stream: Any, *, delimiter: str, columns: int, name: str, quote: str = '"'
@@ -55,9 +54,6 @@ class CheckedLines:
         if not data and self._quotes % 2:
             raise DataError(f"A quotation mark in '{self._name}' is never closed. {_ADVICE}")
         return data
-
-    def close(self) -> None:
-        """Leave the stream to whoever opened it."""
 
     def _look(self, window: bytes, blank: tuple[bytes, ...]) -> None:
         places = np.zeros(0, dtype=np.intp)

@@ -79,10 +79,17 @@ def _after(stream: Any, header: int, name: str) -> bytes:
     return lines[-1]
 
 
-class Recorded:
-    """A stream of which is kept what was read, in order to read it again."""
+class Borrowed:
+    """What is read through another stream, as Arrow reads Python's files."""
 
     closed = False
+
+    def close(self) -> None:
+        """Leave the stream to whoever opened it."""
+
+
+class Recorded(Borrowed):
+    """A stream of which is kept what was read, in order to read it again."""
 
     def __init__(self, stream: Any) -> None:
         self._stream, self.kept = stream, b""
@@ -93,14 +100,9 @@ class Recorded:
         self.kept += data
         return data
 
-    def close(self) -> None:
-        """Leave the stream to whoever opened it."""
 
-
-class Replayed:
+class Replayed(Borrowed):
     """The head that was already read, then the rest of the stream."""
-
-    closed = False
 
     def __init__(self, head: bytes, rest: Any) -> None:
         self._head, self._rest = memoryview(head), rest
@@ -110,6 +112,3 @@ class Replayed:
         data, self._head = self._head[:size], self._head[size:]
         # As much as was asked for: a row may not lie in three blocks.
         return bytes(data) + bytes(self._rest.read(size - len(data)) if len(data) < size else b"")
-
-    def close(self) -> None:
-        """Leave the stream to whoever opened it."""

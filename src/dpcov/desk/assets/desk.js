@@ -1,6 +1,6 @@
 "use strict";
 // Comfort on top of pages that work without it: columns that show what their type needs, many filled in
-// at once, a slider over the budgets that were rehearsed, and news of work that goes on.
+// at once, a slider (plan.js) whose budget is chosen, and news of work that goes on.
 (() => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const find = (id) => document.getElementById(id);
@@ -53,22 +53,9 @@
   const data = find("plan-data");
   if (data) {
     const { stops } = JSON.parse(data.textContent);
-    const slider = find("budget");
-    const show = () => {
-      const stop = stops[slider.valueAsNumber];
-      slider.setAttribute("aria-valuetext", stop.text);
-      find("amount").textContent = stop.text;
-      find("told").textContent = `With ${stop.promise}: ${stop.headline}`;
-      for (const cell of all("[data-cell]")) {
-        const [column, place] = cell.dataset.cell.split(",");
-        cell.textContent = stop.cells[column][place];
-      }
-    };
-    slider.addEventListener("input", () => {
-      show();
-      find("chosen").value = stops[slider.valueAsNumber].text;
+    find("budget").addEventListener("input", (event) => {
+      find("chosen").value = stops[event.target.valueAsNumber].text;
     });
-    show();
   }
 
   const waiting = find("waiting");

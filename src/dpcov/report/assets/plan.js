@@ -1,6 +1,8 @@
 // The slider moves through the budgets that were rehearsed.
 (() => {
-  const { stops } = JSON.parse(document.getElementById("plan-data").textContent);
+  const data = document.getElementById("plan-data");
+  if (!data) return;
+  const { stops } = JSON.parse(data.textContent);
   const slider = document.getElementById("budget");
   const code = (text) => Object.assign(document.createElement("code"), { textContent: text });
 
