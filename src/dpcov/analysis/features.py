@@ -15,7 +15,7 @@ from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-from dpcov.analysis.problems import InputError
+from dpcov.analysis.problems import InputError, require_matrix
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.design import weighting_of
@@ -225,12 +225,14 @@ def feature_matrix(
             terms = {"ensure_all_finite": False, "input_name": "X"}
             found = check_array(found, estimator=estimator, **terms)
     else:
-        encoded = _numbers(X, names)
+        advice = f"Give a data frame ({', '.join(names)}), or an array like get_encoded_names()."
+        ragged = f"The rows are ragged, or a cell is no number. {advice}"
+        encoded = require_matrix(X, ragged, advice)
         if all_numbers:
             terms = {"dtype": np.float64, "ensure_all_finite": False}
             encoded = validate_data(estimator, encoded, reset=False, **terms)
         if encoded.shape[1] != len(columns):
-            raise InputError(_give_frame(names))
+            raise InputError(advice)
         found = read_matrix(release, columns, encoded)
     found = np.clip(found, *_limits(columns, extrapolates))
     fillers = stand_ins(release, complete, missing)[places]
@@ -255,26 +257,6 @@ def _opened(X: Any) -> Any:
     if isinstance(frame, nw.LazyFrame):
         raise InputError("Lazy frames are not taken here. Compute it first, such as X.collect().")
     return frame
-
-
-def _numbers(X: Any, names: list[str]) -> Array:
-    """Return an array of numbers; the messages of others quote cells."""
-    try:
-        array = np.asarray(X)
-        numbers = array if np.iscomplexobj(array) else array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        problem = "The rows are ragged, or a cell is no number."
-        raise InputError(f"{problem} {_give_frame(names)}") from None
-    if np.iscomplexobj(numbers):
-        raise InputError("Complex data not supported; give real numbers.")
-    if numbers.ndim != 2:
-        problem = f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data."
-        raise InputError(f"{problem} {_give_frame(names)}")
-    return numbers
-
-
-def _give_frame(names: list[str]) -> str:
-    return f"Give a data frame ({', '.join(names)}), or an array like get_encoded_names()."
 
 
 def _require_functions(columns: Columns, frame: "nw.DataFrame[Any]") -> None:
