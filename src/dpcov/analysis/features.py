@@ -20,7 +20,7 @@ from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.design import weighting_of
 from dpcov.published.encoded import noise_of
-from dpcov.published.estimate.entry_noise import DEVIATIONS, mean_noise, total
+from dpcov.published.estimate.entry_noise import DEVIATIONS, total_noise
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
@@ -172,7 +172,7 @@ def complete_columns(release: Release) -> frozenset[str]:
         share, noise = means[is_level].sum(), 0.0
         if law is not None:
             units = np.array([column.half_range for column in columns]) * is_level
-            noise = float(mean_noise(np.array([share]), total(units, law))[0])
+            noise = total_noise(float(share), units, law)
         if sum(is_level) > 1 and share + DEVIATIONS * noise > NEARLY_ALL:
             full.add(source)
     return frozenset(full)
