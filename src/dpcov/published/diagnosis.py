@@ -217,8 +217,7 @@ def _as_long_as_the_bound(release: BaseRelease) -> tuple[str, ...]:
 def _diagnosed(release: BaseRelease, numbers: GroupNumbers) -> Diagnosis:
     made, columns, law = numbers.estimates, release.features, noise_of(release)
     if made is None:
-        hidden = _Said("lost", numbers.problem or "Nothing can be estimated.", _MORE)
-        return _alike(columns, hidden)
+        return _alike(columns, _Said("lost", numbers.problem, _MORE))
     if law is None or made.within is None:
         return _alike(columns, _Said("unknown", "The mechanism does not publish its noise."))
     doctor = _Doctor(release, made, made.within, law)
