@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from dpcov.analysis.problems import InputError, require_matrix
@@ -22,10 +21,9 @@ from dpcov.published.design import weighting_of
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import DEVIATIONS, total_noise
 from dpcov.published.estimate.present import MissingAs
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
 
-Places = NDArray[np.intp]
 Columns = Sequence[EncodedColumn]
 
 # Share of rows from which levels are taken to be exhaustive, and hence collinear.

@@ -15,12 +15,11 @@ from typing import Literal
 
 import numpy as np
 
-from dpcov.analysis.features import Places
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import TWO_VALUED, EncodedColumn
 from dpcov.published.estimate.entry_noise import exceeded
 from dpcov.published.linalg.project import project_psd
-from dpcov.published.linalg.symmetric import Array, eigh
+from dpcov.published.linalg.symmetric import Array, Places, eigh
 
 # What stands in for fourth moments: a law that fits a column's mean, variance and public bounds,
 # never with lighter tails than the normal law; or the worst law within the bounds.

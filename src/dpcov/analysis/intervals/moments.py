@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import ColumnShape, MomentLaw, pair_covariance
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
 from dpcov.published.columns import TWO_VALUED
 from dpcov.published.estimate.scaled_down import MOST_LOST, error_at, mean_error
 from dpcov.published.estimate.stretch import SKEW
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 
 # Times the average that one of forty columns loses: measured.
 SEVERAL = 4.0

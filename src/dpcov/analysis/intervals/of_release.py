@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.analysis.features import Places, require_release
+from dpcov.analysis.features import require_release
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.estimate.present import MissingAs
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.pooled import is_pooled
 from dpcov.published.release import Release
 
