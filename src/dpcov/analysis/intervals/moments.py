@@ -34,8 +34,8 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
         privacy = _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]]))
         # Long rows were pulled toward the center, and they have more of a skew column's long side.
         present = law.n_rows * float(law.present(np.array([place]))[0, 0])
-        whole = 1.0 if law.whole is None else float(law.whole[place])
-        error = mean_error(law.lost, float(law.lost_parts[place]), whole, present)
+        parts, whole = float(law.lost_parts[place]), float(law.whole[place])
+        error = mean_error(law.lost, parts, whole, present)
         pulled = float(error) ** 2 * law.count * float(law.plausible[place, place])
         privacy = privacy[0] + pulled, *privacy[1:]
         sampling = float(law.shape(place).variance) * rows, 0.0, 0.0
