@@ -12,20 +12,18 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-from dpcov.analysis.problems import InputError
+from dpcov.analysis.problems import InputError, require_matrix
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.design import weighting_of
 from dpcov.published.encoded import noise_of
-from dpcov.published.estimate.entry_noise import DEVIATIONS, mean_noise, total
+from dpcov.published.estimate.entry_noise import DEVIATIONS, total_noise
 from dpcov.published.estimate.present import MissingAs
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
 
-Places = NDArray[np.intp]
 Columns = Sequence[EncodedColumn]
 
 # Share of rows from which levels are taken to be exhaustive, and hence collinear.
@@ -172,7 +170,7 @@ def complete_columns(release: Release) -> frozenset[str]:
         share, noise = means[is_level].sum(), 0.0
         if law is not None:
             units = np.array([column.half_range for column in columns]) * is_level
-            noise = float(mean_noise(np.array([share]), total(units, law))[0])
+            noise = total_noise(float(share), units, law)
         if sum(is_level) > 1 and share + DEVIATIONS * noise > NEARLY_ALL:
             full.add(source)
     return frozenset(full)
@@ -225,12 +223,14 @@ def feature_matrix(
             terms = {"ensure_all_finite": False, "input_name": "X"}
             found = check_array(found, estimator=estimator, **terms)
     else:
-        encoded = _numbers(X, names)
+        advice = f"Give a data frame ({', '.join(names)}), or an array like get_encoded_names()."
+        ragged = f"The rows are ragged, or a cell is no number. {advice}"
+        encoded = require_matrix(X, ragged, advice)
         if all_numbers:
             terms = {"dtype": np.float64, "ensure_all_finite": False}
             encoded = validate_data(estimator, encoded, reset=False, **terms)
         if encoded.shape[1] != len(columns):
-            raise InputError(_give_frame(names))
+            raise InputError(advice)
         found = read_matrix(release, columns, encoded)
     found = np.clip(found, *_limits(columns, extrapolates))
     fillers = stand_ins(release, complete, missing)[places]
@@ -255,26 +255,6 @@ def _opened(X: Any) -> Any:
     if isinstance(frame, nw.LazyFrame):
         raise InputError("Lazy frames are not taken here. Compute it first, such as X.collect().")
     return frame
-
-
-def _numbers(X: Any, names: list[str]) -> Array:
-    """Return an array of numbers; the messages of others quote cells."""
-    try:
-        array = np.asarray(X)
-        numbers = array if np.iscomplexobj(array) else array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        problem = "The rows are ragged, or a cell is no number."
-        raise InputError(f"{problem} {_give_frame(names)}") from None
-    if np.iscomplexobj(numbers):
-        raise InputError("Complex data not supported; give real numbers.")
-    if numbers.ndim != 2:
-        problem = f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data."
-        raise InputError(f"{problem} {_give_frame(names)}")
-    return numbers
-
-
-def _give_frame(names: list[str]) -> str:
-    return f"Give a data frame ({', '.join(names)}), or an array like get_encoded_names()."
 
 
 def _require_functions(columns: Columns, frame: "nw.DataFrame[Any]") -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from dpcov.errors import BudgetError, ReleaseError, UsageError
+from dpcov.published.linalg.symmetric import Array
 
 
 class InputError(UsageError, ValueError, TypeError):
@@ -59,6 +60,24 @@ def require_count(name: str, value: Any, smallest: int) -> int:
     if not is_number(value) or value < smallest or value != int(value):
         raise InputError(f"{name} must be a whole number, at least {smallest}.")
     return int(value)
+
+
+def require_matrix(X: Any, ragged: str, advice: str = "") -> Array:
+    """Return an array of numbers, (n, p); ``ragged`` is said where it is none.
+
+    The messages of numpy and of scikit-learn would quote cells.
+    """
+    try:
+        array = np.asarray(X)
+        numbers = array if np.iscomplexobj(array) else array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(ragged) from None
+    if np.iscomplexobj(numbers):
+        raise InputError("Complex data not supported; give real numbers.")
+    if numbers.ndim != 2:
+        problem = f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data."
+        raise InputError(f"{problem} {advice}".rstrip())
+    return numbers
 
 
 def warn_noise(message: str) -> None:

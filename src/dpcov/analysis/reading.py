@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcov.analysis.features import Places, count_empty_directions, require_intercept
+from dpcov.analysis.features import count_empty_directions, require_intercept
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
 from dpcov.published.encoded import noise_of
@@ -16,7 +16,7 @@ from dpcov.published.estimate.entry_noise import MomentNoise, correlation_noise
 from dpcov.published.estimate.levels import positive
 from dpcov.published.estimate.noise_edge import bulk_edge, clear_of_noise, largest_noise_eigenvalue
 from dpcov.published.estimate.present import MissingAs
-from dpcov.published.linalg.symmetric import Array, compose, eigh
+from dpcov.published.linalg.symmetric import Array, Places, compose, eigh
 from dpcov.published.release import Release
 from dpcov.published.statistics import Post
 

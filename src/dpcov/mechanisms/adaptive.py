@@ -10,11 +10,9 @@ References : Dong, Liang, Yi (2022), Algorithm 2 and Appendix I, with the querie
     divided by the squared radius.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 import numpy as np
@@ -60,27 +58,25 @@ class Rules:
     separate_factor: float
 
 
-RULES: Mapping[Constants, Rules] = MappingProxyType(
-    {
-        "theory": Rules(
-            with_radius=(1, 1, 2, 4),
-            without_radius=(0, 1, 2, 4),
-            search="balance",
-            failure_probability=FAILURE_PROBABILITY / 2,
-            separate_factor=1.0,
-        ),
-        "tuned": Rules(
-            with_radius=(1, 1, 4, 18),
-            without_radius=(0, 1, 2, 9),
-            search="marginal",
-            # A bound that fails with this probability is about the expected size.
-            failure_probability=0.9,
-            # The bound is a worst case over all spectra; on the papers' synthetic tables the error
-            # is 0.02 to 0.25 of it.
-            separate_factor=0.3,
-        ),
-    }
-)
+RULES: dict[Constants, Rules] = {
+    "theory": Rules(
+        with_radius=(1, 1, 2, 4),
+        without_radius=(0, 1, 2, 4),
+        search="balance",
+        failure_probability=FAILURE_PROBABILITY / 2,
+        separate_factor=1.0,
+    ),
+    "tuned": Rules(
+        with_radius=(1, 1, 4, 18),
+        without_radius=(0, 1, 2, 9),
+        search="marginal",
+        # A bound that fails with this probability is about the expected size.
+        failure_probability=0.9,
+        # The bound is a worst case over all spectra; on the papers' synthetic tables the error
+        # is 0.02 to 0.25 of it.
+        separate_factor=0.3,
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,12 +23,13 @@ from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.cost import Cost
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.survey_counts import RUNS, Floats, last_ring
+from dpcov.mechanisms.survey_counts import RUNS, last_ring
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.published.estimate.nuclear_law import off_diagonal_variance
 from dpcov.published.estimate.scaled_down import USUAL as USUAL_ERROR
 from dpcov.published.estimate.scaled_down import correlation_error
+from dpcov.published.linalg.symmetric import Array
 
 CELLS = 2**12
 
@@ -136,7 +137,7 @@ def find_lengths(
     return Shortening(float(ends[best]), float(min(lost[best] + doubt, _MOST_LOST)), *limits)
 
 
-def _limit(losses: Floats, rows: Floats, std: float, n_columns: int) -> tuple[float, float]:
+def _limit(losses: Array, rows: Array, std: float, n_columns: int) -> tuple[float, float]:
     """The limit at which noise, and what is beyond it, cost sums of losses least together.
 
     And the part of the losses that are counted with it.
@@ -151,7 +152,7 @@ def _limit(losses: Floats, rows: Floats, std: float, n_columns: int) -> tuple[fl
     return float(limits[best]), max(_LEAST_COUNTED, 1.0 - float(beyond[best]) / whole)
 
 
-def _expected(counts: Floats, std: float, last: int, squares: Floats) -> tuple[Floats, Floats]:
+def _expected(counts: Array, std: float, last: int, squares: Array) -> tuple[Array, Array]:
     """Rows in every bin, and their variances, by noisy counts and what tails are like.
 
     Behind the last bin that shows, rows follow an exponential law before the count is seen. Its

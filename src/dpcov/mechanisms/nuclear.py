@@ -9,7 +9,6 @@ References : d'Orsi, Novikov (2025), Algorithm 1; Hardt, Talwar (2010).
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from dpcov.data.moments import DEFAULT_BITS, Clip, Moments
 from dpcov.errors import UsageError
@@ -20,11 +19,9 @@ from dpcov.mechanisms.blocks.cost import Cost
 from dpcov.noise.nuclear import LARGEST_GAUGE_DIMENSION, nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
-from dpcov.published.estimate.nuclear_law import entry_variances
+from dpcov.published.estimate.nuclear_law import SymmetrizedShape, entry_variances
 from dpcov.published.linalg.symmetric import Array, symmetrize
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics
-
-NoiseShape = Literal["square", "nuclear", "gauge", "wishart"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +53,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
     promises = (PureDP,)
     is_isotropic = True
 
-    noise: NoiseShape = "square"
+    noise: SymmetrizedShape = "square"
     clip: Clip = 1.0
 
     def calibrate(self, problem: Problem, budget: Budget) -> NuclearCalibration:
@@ -79,7 +76,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
         return replace(found, lattice_bits=DEFAULT_BITS, noise=law)
 
 
-def check_noise_shape(shape: NoiseShape, problem: Problem) -> None:
+def check_noise_shape(shape: SymmetrizedShape, problem: Problem) -> None:
     """Refuse the gauge law where it has no proof or no use."""
     if shape != "gauge":
         return
@@ -91,7 +88,7 @@ def check_noise_shape(shape: NoiseShape, problem: Problem) -> None:
         )
 
 
-def noisy_sscp(moments: Moments, scale: float, shape: NoiseShape, entropy: Entropy) -> Array:
+def noisy_sscp(moments: Moments, scale: float, shape: SymmetrizedShape, entropy: Entropy) -> Array:
     """Symmetric sscp with nuclear-norm noise of scale sensitivity / epsilon."""
     sscp = finished.sscp_of(moments)
     if shape == "square":
@@ -105,7 +102,7 @@ def nuclear_scale(cost: Cost, problem: Problem) -> float:
     return additive_noise(cost, eigenvalues(problem)).scale
 
 
-def noise_law(shape: NoiseShape, scale: float, n_features: int) -> NoiseLaw:
+def noise_law(shape: SymmetrizedShape, scale: float, n_features: int) -> NoiseLaw:
     """State noise of this scale on the sscp of rows in the unit ball, in lattice units."""
     unit = scale * 4.0**DEFAULT_BITS
     diagonal, off_diagonal = entry_variances(shape, n_features)

@@ -16,9 +16,10 @@ from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisySta
 from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
 from dpcov.mechanisms.blocks.cost import Cost, part_of
-from dpcov.mechanisms.nuclear import NoiseShape, check_noise_shape, noisy_sscp, nuclear_scale
+from dpcov.mechanisms.nuclear import check_noise_shape, noisy_sscp, nuclear_scale
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
+from dpcov.published.estimate.nuclear_law import SymmetrizedShape
 from dpcov.published.linalg.project import project_nuclear_ball
 
 BudgetSplit = Literal["full", "paper"]
@@ -63,7 +64,7 @@ class NuclearProjection(Mechanism[ProjectionCalibration]):
     paper = "d'Orsi, Novikov (2025), Algorithm 2"
     promises = (PureDP,)
 
-    noise: NoiseShape = "wishart"
+    noise: SymmetrizedShape = "wishart"
     budget_split: BudgetSplit = "full"
     clip: Clip = 1.0
 

@@ -43,7 +43,6 @@ from dpcov.mechanisms.survey_counts import (
     RUNS,
     Alone,
     Cells,
-    Floats,
     Seen,
     Spread,
     last_ring,
@@ -54,6 +53,7 @@ from dpcov.mechanisms.survey_counts import (
 from dpcov.mechanisms.survey_shells import SHARES, look_in_shells
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.published.linalg.symmetric import Array
 
 _PAYS, _CLEAR = 1 / 10, 1 / 24
 """Part of the public number of rows that noise may hide where a survey is made, and where more of
@@ -325,7 +325,7 @@ def _look_around(
 
 
 def _perhaps(
-    alone: Alone, seen: Floats, noise: CountNoise, usual: float, size: int, *, fits: bool
+    alone: Alone, seen: Array, noise: CountNoise, usual: float, size: int, *, fits: bool
 ) -> Spread:
     """Spread where no ring surely shows: others lie where they seem to be, or anywhere."""
     std = noise.std(disjoint=True) / UNIT
@@ -360,7 +360,7 @@ def _perhaps(
 
 
 def _likely_end(
-    seen: Floats, noise: CountNoise, std: float, hidden: float, *, proven: bool
+    seen: Array, noise: CountNoise, std: float, hidden: float, *, proven: bool
 ) -> int | None:
     """The ring in which others are likely to end; None if they may lie anywhere.
 
@@ -380,7 +380,7 @@ def _likely_end(
 
 
 def _likely_ring(
-    seen: Floats, noise: CountNoise, std: float, hidden: float, odds: Floats
+    seen: Array, noise: CountNoise, std: float, hidden: float, odds: Array
 ) -> int | None:
     """The ring that is likely to hold others; None if the odds for all are lower than ``odds``.
 
@@ -392,7 +392,7 @@ def _likely_ring(
     return int(np.argmax(ratios)) if np.logaddexp.reduce(ratios) > 0 else None
 
 
-def _beside(alone: Alone, seen: Floats, last: int, std: float, size: int) -> Spread:
+def _beside(alone: Alone, seen: Array, last: int, std: float, size: int) -> Spread:
     """Spread around a value beside which so many others lie in its rings, out to the last."""
     # As in shells, of twice the inner radius outside.
     square = np.asarray(7 / 3 * (alone.radius * 2.0 ** np.arange(len(seen))) ** 2, np.float64)

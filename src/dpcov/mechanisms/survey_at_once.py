@@ -15,10 +15,11 @@ from dpcov.data.histograms import Counts
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.survey_counts import Alone, Cells, Floats, Seen, Spread
+from dpcov.mechanisms.survey_counts import Alone, Cells, Seen, Spread
 from dpcov.noise.choice import exponential_choice
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import PureDP
+from dpcov.published.linalg.symmetric import Array
 
 _AMPLE = 1 / 64
 """Rings say where a column's tail lies where so small a part of the rows can be looked for."""
@@ -142,7 +143,7 @@ def _radius(
     rows: int,
     share: tuple[int, int],
     rate: Fraction,
-    unlikely: Floats,
+    unlikely: Array,
     entropy: Entropy,
 ) -> int:
     """Draw a radius that holds a share of the rows, by what each of them holds.

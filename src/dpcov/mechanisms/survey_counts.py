@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from dpcov.data.histograms import FINE_CELLS, MISSING, UNIT, Counts, Rings, Window, fine_edges
 from dpcov.mechanisms.blocks.counts import CountNoise
-
-Floats = NDArray[np.float64]
+from dpcov.published.linalg.symmetric import Array
 
 FALSE_SHELLS = 0.05
 """Chance that some column of the table is given a spread that is not there."""
@@ -58,7 +57,7 @@ class Spread:
 class Cells:
     """Sensitive counts of values below edges, which are distances from an anchor."""
 
-    edges: Floats
+    edges: Array
     below: Counts
     first: int
     last: int
@@ -80,7 +79,7 @@ class Cells:
         return cls._of(edges, counts, int(start), int(start) + window.cells, window.anchor)
 
     @classmethod
-    def _of(cls, edges: Floats, counts: Counts, first: int, last: int, anchor: float) -> "Cells":
+    def _of(cls, edges: Array, counts: Counts, first: int, last: int, anchor: float) -> "Cells":
         return cls(edges, np.concatenate([[0], np.cumsum(counts)]), first, last, anchor)
 
     def width(self, center: float) -> float:
@@ -89,7 +88,7 @@ class Cells:
         around = self.edges[max(0, place - 1) : place + 2]
         return float(np.diff(around).max())
 
-    def nearest(self, ends: Floats) -> NDArray[np.intp]:
+    def nearest(self, ends: Array) -> NDArray[np.intp]:
         """The first edges from there on; the last one beyond all."""
         return np.minimum(np.searchsorted(self.edges, ends), len(self.edges) - 1)
 
@@ -192,14 +191,14 @@ class Seen:
     alone: Alone | None = None
 
 
-def strength(seen: NDArray[np.number], std: float) -> Floats:
+def strength(seen: NDArray[np.number], std: float) -> Array:
     """Counts from each cell outward, over their standard deviation: of the run that shows most."""
     padded = np.append(seen, np.zeros(RUNS[-1] - 1))
     sums = [sliding_window_view(padded, run)[: len(seen)].sum(axis=1) / sqrt(run) for run in RUNS]
     return np.asarray(np.max(sums, axis=0) / std)
 
 
-def reached(start: int, strengths: Floats, noise: CountNoise, chance: float) -> int:
+def reached(start: int, strengths: Array, noise: CountNoise, chance: float) -> int:
     """The last shell that shows, from one that does outward: the farther, the more must be in it.
 
     Parameters
@@ -219,7 +218,7 @@ def reached(start: int, strengths: Floats, noise: CountNoise, chance: float) -> 
     return last
 
 
-def last_ring(seen: Floats, std: float, evidence: float) -> int | None:
+def last_ring(seen: Array, std: float, evidence: float) -> int | None:
     """The last ring that seems to hold something, of those which noise does not explain together.
 
     None if noise explains all.
@@ -232,7 +231,7 @@ def last_ring(seen: Floats, std: float, evidence: float) -> int | None:
     return None
 
 
-def unseen(tail: Floats, square: Floats, last: int, hidden: float, rows: float) -> float:
+def unseen(tail: Array, square: Array, last: int, hidden: float, rows: float) -> float:
     """Mean square of what the noise may hide beyond the last shell, where tails go on as they end.
 
     Parameters

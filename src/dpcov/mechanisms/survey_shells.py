@@ -7,9 +7,8 @@ from fractions import Fraction
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcov.data.histograms import FINE_CELLS
+from dpcov.data.histograms import FINE_CELLS, Counts
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
@@ -19,7 +18,6 @@ from dpcov.mechanisms.survey_counts import (
     LACKING,
     Alone,
     Cells,
-    Floats,
     Seen,
     Spread,
     reached,
@@ -27,6 +25,7 @@ from dpcov.mechanisms.survey_counts import (
     unseen,
 )
 from dpcov.noise.entropy import Entropy
+from dpcov.published.linalg.symmetric import Array
 
 LEVELS = FINE_CELLS.bit_length() - 1
 """Halvings of a fine window; ends of its cells are their ends."""
@@ -129,13 +128,13 @@ def _middle(
     return center, max(float(nearer), cells.width(center)), rows
 
 
-def _strongest(seen: NDArray[np.int64], std: float) -> Floats:
+def _strongest(seen: Counts, std: float) -> Array:
     """What shells show on a side or both."""
     sides = [strength(side, std) for side in seen]
     return np.asarray(np.max([*sides, strength(seen.sum(axis=0), sqrt(2) * std)], axis=0))
 
 
-def _outermost(strengths: Floats, noise: CountNoise, chance: float) -> int:
+def _outermost(strengths: Array, noise: CountNoise, chance: float) -> int:
     """The last shell that shows; none is the first."""
     most = int(np.argmax(strengths))
     if strengths[most] <= noise.evidence(1.0, chance):
@@ -143,7 +142,7 @@ def _outermost(strengths: Floats, noise: CountNoise, chance: float) -> int:
     return reached(most, strengths, noise, chance)
 
 
-def _least_radius(beyond: Floats, unsure: Floats, outer: Floats, last: int, rows: float) -> float:
+def _least_radius(beyond: Array, unsure: Array, outer: Array, last: int, rows: float) -> float:
     """Half the radius within which most values seem to lie, if the shells that show lack them.
 
     Values that are spread over many shells show in none.  0 if the shells up to the last hold half.
@@ -155,7 +154,7 @@ def _least_radius(beyond: Floats, unsure: Floats, outer: Floats, last: int, rows
     return float(outer[enough]) / 2 if enough > last else 0.0
 
 
-def _one_value(seen: NDArray[np.int64], rows: float, evidence: float) -> bool:
+def _one_value(seen: Counts, rows: float, evidence: float) -> bool:
     """Whether shells show one value alone, at the middle or, if that was missed, beside it."""
     elsewhere = seen.flatten()
     # Two values on either side of a middle that lies between them are in one shell.

@@ -7,7 +7,7 @@ order in which releases are combined changes nothing.  Derived in docs/several.m
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -15,13 +15,11 @@ import numpy as np
 from dpcov.errors import DpcovError, ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.together import largest, spend_of, together
-from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.merging import Weighted, merged, shares
 from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.scaled_down import correlation_error
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 from dpcov.published.file import Arrays, member_record
-from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import (
     Manifest,
@@ -30,43 +28,11 @@ from dpcov.published.manifest import (
     guarantee_record,
     read_guarantee,
 )
-from dpcov.published.statistics import NoisyStatistics
+
+if TYPE_CHECKING:
+    from dpcov.published.record import ReleaseRecord
 
 MOST = 32
-
-
-class Member(Protocol):
-    """What is asked of a release that is combined with others: it is one itself."""
-
-    manifest: Manifest
-    guarantee: Guarantee
-    statistics: NoisyStatistics
-    members: tuple[Any, ...]
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the manifest."""
-
-    @property
-    def unit(self) -> UnitEstimate:
-        """Its second moment."""
-
-    @property
-    def frame(self) -> Frame:
-        """Where its noise was added."""
-
-    @property
-    def has_intercept(self) -> bool:
-        """Whether means are known."""
-
-    @property
-    def public_intercept(self) -> float | None:
-        """The intercept's moment, where it has no noise."""
-
-    @property
-    def encoded_features(self) -> tuple[EncodedColumn, ...]:
-        """Its columns without the intercept."""
-
 
 # What must be the same, and what to say where it is not.
 _SAME = {
@@ -83,7 +49,7 @@ _GEOMETRY = "Make the later release in the geometry of the first one: --geometry
 
 
 def combined_facts(
-    releases: Iterable[Member], *, disjoint: bool = False
+    releases: Iterable["ReleaseRecord"], *, disjoint: bool = False
 ) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of the combination; UsageError where they do not belong together.
 
@@ -146,12 +112,12 @@ _OWN = (
 )
 
 
-def _counted(members: Sequence[Member], disjoint: bool) -> int | None:
+def _counted(members: Sequence["ReleaseRecord"], disjoint: bool) -> int | None:
     counts = [member.manifest.n_rows for member in members]
     return sum(count or 0 for count in counts) if disjoint and all(counts) else counts[0]
 
 
-def _warnings(members: Sequence[Member], disjoint: bool) -> set[str]:
+def _warnings(members: Sequence["ReleaseRecord"], disjoint: bool) -> set[str]:
     found = {warning for member in members for warning in member.manifest.warnings}
     paid = Counter(m.manifest.spent.dataset for m in members if m.manifest.spent is not None)
     for dataset, count in sorted(paid.items()):
@@ -163,7 +129,7 @@ def _warnings(members: Sequence[Member], disjoint: bool) -> set[str]:
     return found
 
 
-def check_combined(manifest: Manifest, members: Sequence[Member]) -> None:
+def check_combined(manifest: Manifest, members: Sequence["ReleaseRecord"]) -> None:
     """ReleaseError where members do not belong together, or promise less than the file states."""
     if not members:
         return
@@ -213,7 +179,7 @@ def arrays_of(arrays: Arrays, place: int) -> Arrays:
     return {name.removeprefix(start): a for name, a in arrays.items() if name.startswith(start)}
 
 
-def combined_unit(members: Sequence[Member], disjoint: bool) -> UnitEstimate:
+def combined_unit(members: Sequence["ReleaseRecord"], disjoint: bool) -> UnitEstimate:
     """The average of the members' second moments, divided by one number of rows."""
     # The first source of noise has the coordinates in which it is known what lengths lost.
     reference = reference_of(members)
@@ -230,7 +196,9 @@ def combined_unit(members: Sequence[Member], disjoint: bool) -> UnitEstimate:
     return replace(unit, count_variance=count_variance)
 
 
-def _weights(members: Sequence[Member], placed: Sequence[Weighted], disjoint: bool) -> list[float]:
+def _weights(
+    members: Sequence["ReleaseRecord"], placed: Sequence[Weighted], disjoint: bool
+) -> list[float]:
     if not disjoint:
         return shares(_variances(members, placed))
     # Every row of every table counts once.
@@ -238,7 +206,7 @@ def _weights(members: Sequence[Member], placed: Sequence[Weighted], disjoint: bo
     return [count / sum(counts) for count in counts]
 
 
-def reference_of(members: Sequence[Member]) -> Member:
+def reference_of(members: Sequence["ReleaseRecord"]) -> "ReleaseRecord":
     """Whose geometry the combination has: a found one, of the largest budget, the oldest first."""
     return min(
         members,
@@ -249,7 +217,7 @@ def reference_of(members: Sequence[Member]) -> Member:
     )
 
 
-def _placed(members: Sequence[Member], rows: float | None) -> list[Weighted]:
+def _placed(members: Sequence["ReleaseRecord"], rows: float | None) -> list[Weighted]:
     reference = reference_of(members)
     same = all(same_coordinates(reference, member) for member in members)
     placed = []
@@ -262,7 +230,7 @@ def _placed(members: Sequence[Member], rows: float | None) -> list[Weighted]:
     return placed
 
 
-def _mapped(found: Weighted, member: Member, reference: Member) -> Weighted:
+def _mapped(found: Weighted, member: "ReleaseRecord", reference: "ReleaseRecord") -> Weighted:
     """The same in the coordinates of the reference."""
     back = encoded_map(member, reference)
     if member.frame.back is not None:
@@ -272,7 +240,7 @@ def _mapped(found: Weighted, member: Member, reference: Member) -> Weighted:
     return replace(found, unit=unit, forth=forth, back=back)
 
 
-def encoded_map(member: Member, reference: Member) -> Array:
+def encoded_map(member: "ReleaseRecord", reference: "ReleaseRecord") -> Array:
     """From rows as one release encodes them to rows as another does, (d, d).
 
     A missing value is zero in both, so that centers shift only the values that are present.
@@ -289,7 +257,7 @@ def encoded_map(member: Member, reference: Member) -> Array:
     return found
 
 
-def _with_public_intercept(member: Member, unit: UnitEstimate) -> UnitEstimate:
+def _with_public_intercept(member: "ReleaseRecord", unit: UnitEstimate) -> UnitEstimate:
     known = member.public_intercept
     if known is None:
         return unit
@@ -303,7 +271,7 @@ def _with_public_intercept(member: Member, unit: UnitEstimate) -> UnitEstimate:
     return replace(unit, matrix=matrix, parts=tuple(parts))
 
 
-def _variances(members: Sequence[Member], placed: Sequence[Weighted]) -> list[float]:
+def _variances(members: Sequence["ReleaseRecord"], placed: Sequence[Weighted]) -> list[float]:
     # Of noise, and of what scaling rows down took from one member and not from others, of entries
     # that are about one in units of the reference.
     facts = [(_lost(member, members), member.unit.n_rows) for member in members]
@@ -315,7 +283,7 @@ def _variances(members: Sequence[Member], placed: Sequence[Weighted]) -> list[fl
     ]
 
 
-def _lost(member: Member, members: Sequence[Member]) -> float:
+def _lost(member: "ReleaseRecord", members: Sequence["ReleaseRecord"]) -> float:
     """The part that scaling rows down took of one: the average of all that were scaled alike."""
     alike = [
         other.statistics.lost
@@ -326,7 +294,7 @@ def _lost(member: Member, members: Sequence[Member]) -> float:
     return sum(alike) / len(alike)
 
 
-def _rows(members: Sequence[Member]) -> tuple[float | None, float]:
+def _rows(members: Sequence["ReleaseRecord"]) -> tuple[float | None, float]:
     """The average of noisy numbers of rows, and its variance relative to its square."""
     counts, variances = _counts(members)
     if not np.all(variances > 0):
@@ -336,13 +304,13 @@ def _rows(members: Sequence[Member]) -> tuple[float | None, float]:
     return rows, float(weights**2 @ variances) / rows**2
 
 
-def _counts(members: Sequence[Member]) -> tuple[Array, Array]:
+def _counts(members: Sequence["ReleaseRecord"]) -> tuple[Array, Array]:
     """Numbers of rows, and the variances of their noise."""
     counts = np.array([member.unit.n_rows for member in members])
     return counts, np.array([member.unit.count_variance for member in members]) * counts**2
 
 
-def _base(member: Member) -> float:
+def _base(member: "ReleaseRecord") -> float:
     """Variance of an entry off the diagonal that the budget alone decides, up to a factor."""
     unit, noise = member.unit, member.statistics.noise
     assert noise is not None
@@ -352,7 +320,7 @@ def _base(member: Member) -> float:
     return _first_shell(member, unit) * ratio / member.statistics.radius**4
 
 
-def _first_shell(member: Member, unit: UnitEstimate) -> float:
+def _first_shell(member: "ReleaseRecord", unit: UnitEstimate) -> float:
     # Variance of a diagonal entry of the outermost norm shell.
     statistics, noise = member.statistics, member.statistics.noise
     assert noise is not None
@@ -360,7 +328,7 @@ def _first_shell(member: Member, unit: UnitEstimate) -> float:
     return float(noise.diagonal_variance) * step**2
 
 
-def _check(members: Sequence[Member], disjoint: bool) -> None:
+def _check(members: Sequence["ReleaseRecord"], disjoint: bool) -> None:
     if len(members) < 2:
         raise UsageError("Combining needs at least two releases.")
     if len(members) > MOST:
@@ -413,7 +381,7 @@ def _meaning(manifest: Manifest) -> list[tuple[Any, ...]]:
     return [(each.name, each.source, each.kind, each.missing_of) for each in manifest.columns]
 
 
-def same_coordinates(one: Member, other: Member) -> bool:
+def same_coordinates(one: "ReleaseRecord", other: "ReleaseRecord") -> bool:
     """Whether noise was added in the same coordinates, up to the norm bound, a common factor."""
     first, second = one.frame.back, other.frame.back
     same = first is second
@@ -422,7 +390,7 @@ def same_coordinates(one: Member, other: Member) -> bool:
     return same and one.manifest.columns == other.manifest.columns
 
 
-def joint_guarantee(members: Sequence[Member], disjoint: bool = False) -> Guarantee:
+def joint_guarantee(members: Sequence["ReleaseRecord"], disjoint: bool = False) -> Guarantee:
     """What releases promise together: of the same people, or of disjoint tables."""
     spends, first = list[Any](), members[0].guarantee
     for member in members:
@@ -437,7 +405,7 @@ def joint_guarantee(members: Sequence[Member], disjoint: bool = False) -> Guaran
     )
 
 
-def _notes(members: Sequence[Member], weights: Sequence[float]) -> Iterable[str]:
+def _notes(members: Sequence["ReleaseRecord"], weights: Sequence[float]) -> Iterable[str]:
     for member, weight in zip(members, weights, strict=True):
         told = [f"{100 * weight:.0f} % of release {member.fingerprint[:12]}"]
         told += [str(member.guarantee.promise), member.manifest.paid()]

@@ -7,6 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -16,6 +17,8 @@ from dpcov.published.base import BaseRelease
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import DEVIATIONS, mean_noise
 from dpcov.published.estimate.unit import centered
+
+Said = TypeVar("Said")
 
 # From here on a design effect is worth a sentence.
 NOTICED = 1.005
@@ -36,19 +39,19 @@ class _Stated(msgspec.Struct, frozen=True):
 
 def weighting_of(release: BaseRelease) -> Weighting | None:
     """What the schema of a release says of weights; None without any."""
-    return _weighting(release.manifest.schema_toml or "")
+    schema = release.manifest.schema_toml or ""
+    found = stated(schema, _Stated).weights if "weights" in schema else None
+    return found if found is not None and found.upper > 0 else None
 
 
-@lru_cache(maxsize=16)
-def _weighting(schema: str) -> Weighting | None:
-    if "weights" not in schema:
-        return None
+@lru_cache(maxsize=32)
+def stated(schema: str, wanted: type[Said]) -> Said:
+    """What the text of a schema says, as far as a record ``wanted`` has it; its defaults if bad."""
     try:
-        found = msgspec.convert(tomllib.loads(schema), _Stated).weights
+        return msgspec.convert(tomllib.loads(schema), wanted)
     # Anybody may have written the file.
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-    return found if found is not None and found.upper > 0 else None
+        return wanted()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,13 +17,7 @@ from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import remarks_on
 from dpcov.published.encoded import noise_of
-from dpcov.published.estimate.entry_noise import (
-    DEVIATIONS,
-    MomentNoise,
-    exceeded,
-    mean_noise,
-    total,
-)
+from dpcov.published.estimate.entry_noise import DEVIATIONS, MomentNoise, exceeded, total_noise
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, group_numbers
 
@@ -223,8 +217,7 @@ def _as_long_as_the_bound(release: BaseRelease) -> tuple[str, ...]:
 def _diagnosed(release: BaseRelease, numbers: GroupNumbers) -> Diagnosis:
     made, columns, law = numbers.estimates, release.features, noise_of(release)
     if made is None:
-        hidden = _Said("lost", numbers.problem or "Nothing can be estimated.", _MORE)
-        return _alike(columns, hidden)
+        return _alike(columns, _Said("lost", numbers.problem, _MORE))
     if law is None or made.within is None:
         return _alike(columns, _Said("unknown", "The mechanism does not publish its noise."))
     doctor = _Doctor(release, made, made.within, law)
@@ -400,7 +393,7 @@ class _Doctor:
         release, weights = self.release, np.zeros(len(self.columns))
         weights[places] = release.half_ranges[places]
         encoded = (means - release.centers) / release.half_ranges
-        std = float(mean_noise(np.array([weights @ encoded]), total(weights, self.law))[0])
+        std = total_noise(float(weights @ encoded), weights, self.law)
         # Rows under a map are shortened toward its middle, where levels add up as they do.
         lost = 0.0 if release.frame.back is not None else release.manifest.statistics.lost
         return float(means[places].sum()), self.z * std + SHORTER * lost

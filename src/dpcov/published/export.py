@@ -1,6 +1,10 @@
 """Write estimates of a release for other software: CSV, JSON, npz, R, Data Package, DCAT.
 
-Contract: reads a release only; files appear whole or not at all.
+Contract: reads what was released and public metadata only; files appear whole or not at all.
+
+References
+----------
+https://datapackage.org/standard/data-package/ ; https://www.w3.org/TR/vocab-dcat-3/
 """
 
 import csv
@@ -10,13 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import msgspec
 import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.files import ReservedFile, write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
-from dpcov.published.catalogs import data_package, dcat, json_text
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.encoded import noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import (
@@ -34,6 +38,8 @@ Quantity = Literal["covariance", "correlation", "second-moment", "mean"]
 # Formats that are called as files end, and the endings of the others.
 FORMATS: tuple[Format, ...] = get_args(Format)[:4]
 _ENDINGS: dict[str, Format] = {"datapackage.json": "frictionless", ".jsonld": "dcat"}
+_TEXT, _NUMBER = {"type": "string"}, {"type": "number"}
+_CONTEXT = {"dcat": "http://www.w3.org/ns/dcat#", "dct": "http://purl.org/dc/terms/"}
 
 
 def export(
@@ -162,13 +168,96 @@ def _json(made: Exported) -> bytes:
 
 
 def _package(made: Exported) -> bytes:
+    """A Data Package that holds the tables, (d, d) or (d,), and a table of the columns."""
+    release, quantity, columns, labels = made.release, made.quantity, made.columns, made.labels
     noise = {} if made.noise is None else {"noise-std": made.noise}
-    tables = {made.quantity: made.values, **noise}
-    return data_package(made.release, made.quantity, made.columns, tables)
+    tables = {quantity: made.values, **noise}
+    row_label = "column"
+    while row_label in labels:
+        row_label += "_"
+    fields = [{"name": row_label, **_TEXT}, *(_field(column, quantity) for column in columns)]
+    resources = [
+        {
+            "name": name,
+            "schema": {"fields": fields, "primaryKey": [row_label]},
+            "data": [
+                {row_label: row, **dict(zip(labels, numbers, strict=True))}
+                for row, numbers in zip(
+                    labels if values.ndim == 2 else [name],
+                    np.atleast_2d(values).tolist(),
+                    strict=True,
+                )
+            ],
+        }
+        for name, values in tables.items()
+    ]
+    kinds = {"name": _TEXT, "source": _TEXT, "kind": _TEXT, "unit": _TEXT, "description": _TEXT}
+    bounds = {"lower": _NUMBER, "upper": _NUMBER}
+    resources.append(
+        {
+            "name": "columns",
+            "schema": {"fields": [{"name": key, **kind} for key, kind in (kinds | bounds).items()]},
+            "data": [
+                {key: getattr(column, key) for key in kinds}
+                | dict(zip(bounds, column.bounds, strict=True))
+                for column in columns
+            ],
+        }
+    )
+    return json_text(
+        {
+            "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
+            "name": f"dpcov-{release.fingerprint[:12].lower()}",
+            "id": release.fingerprint,
+            "title": _title(release),
+            "description": _described(release),
+            "resources": resources,
+        }
+    )
 
 
 def _dcat(made: Exported) -> bytes:
-    return dcat(made.release, made.quantity, made.columns)
+    """A ``dcat:Dataset``; its distribution still needs the address at which it is published."""
+    release, columns = made.release, made.columns
+    distribution = {
+        "@type": "dcat:Distribution",
+        "dct:title": f"{made.quantity} of {len(columns)} columns",
+        "dct:description": "Written by dpcov; add dcat:downloadURL where it is published.",
+    }
+    return json_text(
+        {
+            "@context": _CONTEXT,
+            "@type": "dcat:Dataset",
+            "dct:identifier": release.fingerprint,
+            "dct:title": _title(release),
+            "dct:description": _described(release),
+            "dct:accessRights": f"Released under differential privacy: {release.guarantee}",
+            "dcat:keyword": ["differential privacy", *dict.fromkeys(c.source for c in columns)],
+            "dcat:distribution": distribution,
+        }
+    )
+
+
+def _field(column: EncodedColumn, quantity: str) -> dict[str, Any]:
+    told = {"title": column.description, "unit": column.unit if quantity == "mean" else ""}
+    return {"name": column.name, **_NUMBER, **{key: word for key, word in told.items() if word}}
+
+
+def _title(release: BaseRelease) -> str:
+    return release.manifest.title or "Table"
+
+
+def _described(release: BaseRelease) -> str:
+    n_rows = f"{release.n_rows:,.0f} rows"
+    return (
+        f"Moments of {n_rows}, released once under differential privacy: {release.guarantee}. "
+        "Numbers contain random noise, whose standard deviation is given where it is known."
+    )
+
+
+def json_text(record: dict[str, Any]) -> bytes:
+    """A JSON file, one field a line; NaN, which JSON has not, becomes null."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
 
 
 def _npz(made: Exported) -> bytes:

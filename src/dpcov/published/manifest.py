@@ -145,12 +145,6 @@ class Manifest(_Record, frozen=True, kw_only=True):
 _PROMISES: dict[str, type[Promise]] = {"pure": PureDP, "zcdp": ZCDP, "approximate": ApproxDP}
 
 
-def promise_record(promise: Promise) -> PromiseRecord:
-    """Write a promise down exactly."""
-    kind: Any = next(kind for kind, known in _PROMISES.items() if isinstance(promise, known))
-    return PromiseRecord(kind=kind, **{name: str(value) for name, value in vars(promise).items()})
-
-
 def read_promise(record: PromiseRecord) -> Promise:
     """Read a promise back; refuse numbers that are missing, malformed or promise nothing."""
     promise_type = _PROMISES[record.kind]
@@ -174,7 +168,11 @@ def _exact(text: str | None, name: str) -> Fraction:
 
 def guarantee_record(guarantee: Guarantee) -> GuaranteeRecord:
     """Write a guarantee down exactly."""
-    return GuaranteeRecord(**vars(guarantee) | {"promise": promise_record(guarantee.promise)})
+    promise = guarantee.promise
+    kind: Any = next(kind for kind, known in _PROMISES.items() if isinstance(promise, known))
+    numbers = {name: str(value) for name, value in vars(promise).items()}
+    written = PromiseRecord(kind=kind, **numbers)
+    return GuaranteeRecord(**vars(guarantee) | {"promise": written})
 
 
 def read_guarantee(record: GuaranteeRecord) -> Guarantee:

@@ -82,7 +82,7 @@ class GroupNumbers:
     name: str
     release: BaseRelease
     estimates: Estimates | None = None
-    problem: str | None = None
+    problem: str = ""
 
 
 def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:

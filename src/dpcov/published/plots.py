@@ -56,7 +56,7 @@ def plot_correlations(release: BaseRelease, axes: Any = None) -> Any:
     """Draw the heat map; see :meth:`dpcov.Release.plot`."""
     found = group_numbers(0, "", release)
     if found.estimates is None:
-        raise ReleaseError(found.problem or "Nothing can be estimated here.")
+        raise ReleaseError(found.problem)
     made, p = found.estimates, len(release.feature_names)
     if axes is None:
         side = min(12.0, 2.5 + 0.3 * max(p, 6))

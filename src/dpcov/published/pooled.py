@@ -5,6 +5,7 @@ Contract: reads a release only and costs nothing.  Derived in docs/several.md.
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -75,28 +76,30 @@ def pool_groups(release: BaseRelease) -> PooledGroups:
     # What holds rows of all groups together may hold some of each, also where its noise hides them:
     # what is left of a group would have little noise, and not its rows.
     longest = max((part.largest_trace for part in inhabited(release.unit).parts), default=0.0)
-    groups = GroupMoments.of(
-        [_moments(release.group(name), places, longest) for name in release.group_names]
-    )
+    parts = [release.group(name) for name in release.group_names]
+    facts = [_moments(part, places, longest) for part in parts]
+    groups = GroupMoments(**{key: np.array([own[key] for own in facts]) for key in facts[0]})
     back = release.frame.on(places).back
     back = np.eye(len(places)) if back is None else back
     made = pool_moments(
         groups, _covariance_of_rows(release, places, back), _reading(release, places, back)
     )
-    covariances = [
-        _with_own(release.group(name), *found)
-        for name, *found in zip(release.group_names, made.covariances, made.kept, strict=True)
-    ]
-    return _in_original_units(release, groups, made, np.array(covariances))
+    found = zip(parts, made.covariances, made.kept.tolist(), strict=True)
+    covariances = np.array([_with_own(*own) for own in found])
+    given_back = np.array([_given_back(release, part) for part in parts])
+    return _in_original_units(release, groups, made, covariances, given_back)
 
 
 def _in_original_units(
-    release: BaseRelease, groups: GroupMoments, made: PooledMoments, covariances: Array
+    release: BaseRelease,
+    groups: GroupMoments,
+    made: PooledMoments,
+    covariances: Array,
+    given_back: Array,
 ) -> PooledGroups:
     """Estimates and their errors with what scaling rows down took; ``covariances`` are encoded."""
     lower, upper = np.array([column.bounds for column in release.features]).T
     centers, units = _encoded(release)
-    given_back = np.array([_given_back(release, name) for name in release.group_names])
     factors, unsure, parts, whole = given_back.swapaxes(0, 1)
     means = np.clip(centers + units * made.means, lower, upper)
     spreads = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0)) * units * factors
@@ -125,7 +128,7 @@ def _encoded(release: BaseRelease) -> tuple[Array, Array]:
     return centers, units
 
 
-def _given_back(release: BaseRelease, name: str) -> Array:
+def _given_back(release: BaseRelease, part: BaseRelease) -> Array:
     """What scaling rows down took of a group's columns, (4, p).
 
     Factors of deviations, deviations of their squares, lost parts of variances, and variances
@@ -137,7 +140,7 @@ def _given_back(release: BaseRelease, name: str) -> Array:
     average = are_numbers * lost / (1 - lost)
     parts, whole = release.lost_parts[shown], release.whole_variances[shown]
     found = np.array([np.ones(len(shown)), average, parts, whole])
-    for each in (release, release.group(name)):
+    for each in (release, part):
         if each.stretch is not None:
             told = ~np.isnan(each.stretch.lost[shown])
             own = each.stretch.factors, SKEW * each.stretch.unsure
@@ -225,7 +228,7 @@ def _relative_to(errors: Array, covariance: Array) -> Array:
     return found
 
 
-def _moments(group: BaseRelease, places: Places, longest: float) -> GroupMoments:
+def _moments(group: BaseRelease, places: Places, longest: float) -> dict[str, Any]:
     """Those of one group, divided by a number of rows that is clear of its noise."""
     unit, whole = inhabited(group.unit, longest), group.unit.n_rows
     if unit.off_diagonal_variance is None:
@@ -239,13 +242,13 @@ def _moments(group: BaseRelease, places: Places, longest: float) -> GroupMoments
     scale = whole / rows / intercept
     matrix = unit.matrix[np.ix_(places, places)] * scale
     mean = matrix[0, 1:]
-    return GroupMoments(
-        means=mean[None],
-        covariances=(matrix[1:, 1:] - np.outer(mean, mean))[None],
-        variances=np.array([unit.off_diagonal_variance * scale**2]),
-        counts=np.array([rows]),
-        count_variances=np.array([(noise / rows) ** 2]),
-    )
+    return {
+        "means": mean,
+        "covariances": matrix[1:, 1:] - np.outer(mean, mean),
+        "variances": unit.off_diagonal_variance * scale**2,
+        "counts": rows,
+        "count_variances": (noise / rows) ** 2,
+    }
 
 
 def is_pooled(release: BaseRelease) -> bool:

@@ -14,7 +14,7 @@ from datetime import date
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 from dpcov.privacy.ledger.ledger import Balance
-from dpcov.published.catalogs import json_text
+from dpcov.published.export import json_text
 from dpcov.published.release import Release
 from dpcov.report.html import asset
 

@@ -30,7 +30,7 @@ def side_by_side(release: Release, whole: GroupNumbers) -> Html | None:
     except (ReleaseError, UsageError) as problem:
         return el("p", str(problem), class_="warning")
     if whole.estimates is None:
-        return el("p", whole.problem or "Nothing can be estimated here.", class_="warning")
+        return el("p", whole.problem, class_="warning")
     common = np.nan_to_num(whole.estimates.correlation)
     several = len(release.feature_names) > 1
     return join(

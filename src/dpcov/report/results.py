@@ -188,4 +188,4 @@ def verdicts(found: Diagnosis, *, is_centered: bool = True) -> Html:
 
 
 def _problem(group: GroupNumbers) -> Html:
-    return el("p", group.problem or "Nothing can be estimated here.", class_="warning")
+    return el("p", group.problem, class_="warning")

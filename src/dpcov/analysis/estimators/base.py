@@ -23,7 +23,6 @@ from dpcov.analysis.estimators.fit_rows import (
 )
 from dpcov.analysis.features import (
     Columns,
-    Places,
     feature_matrix,
     find_features,
     is_placeholder,
@@ -38,7 +37,7 @@ from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.one_thread import one_thread
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
 from dpcov.published.statistics import Post
 

@@ -1,5 +1,6 @@
 """Give principal components of a release, with the edge of the noise marked, and factors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Literal
@@ -9,7 +10,6 @@ from scipy.optimize import minimize
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpcov.analysis.estimators.base import ReleaseEstimator, with_signs
-from dpcov.analysis.estimators.biplot import draw_loadings
 from dpcov.analysis.features import Columns, find_features
 from dpcov.analysis.intervals.eigenvalues import Scaling
 from dpcov.analysis.intervals.inference import eigenvalue_intervals
@@ -21,10 +21,10 @@ from dpcov.analysis.problems import (
     warn_noise,
 )
 from dpcov.analysis.reading import Reading
-from dpcov.markup import Child, listing
+from dpcov.markup import Child, listing, shorten
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigh
-from dpcov.published.plots import new_axes
+from dpcov.published.plots import NAME_LENGTH, new_axes
 from dpcov.published.release import Release
 
 # Share of a column's variance that is its own at least: below, the likelihood may have no maximum
@@ -32,6 +32,9 @@ from dpcov.published.release import Release
 SMALLEST_UNIQUENESS = 0.005
 
 _RANDOM_STARTS = 4
+
+# Arrows up to which all have names; of more, those that are clear of the noise and the longest.
+_NAMED = 25
 
 
 class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ReleaseEstimator):  # type: ignore[misc]
@@ -195,13 +198,36 @@ class PrivatePCA(Projection):
         loadings = self.components_[places].T * spreads
         radius = float(np.sqrt(max(self.noise_edge_, 0.0)))
         axes = new_axes(6.5, 6.0) if axes is None else axes
-        draw_loadings(axes, loadings, [str(name) for name in self.get_encoded_names()], radius)
+        _draw_loadings(axes, loadings, [str(name) for name in self.get_encoded_names()], radius)
         for label, place in ((axes.set_xlabel, places[0]), (axes.set_ylabel, places[1])):
             hidden = "" if place < self.n_above_noise_ else ", within the noise"
             share = 100 * self.explained_variance_ratio_[place]
             label(f"component {place + 1} ({share:.0f} % of the variance{hidden})")
         axes.set_title(f"loadings ({self.scaling} units)", fontsize="medium")
         return axes
+
+
+def _draw_loadings(axes: Any, loadings: Array, names: Sequence[str], radius: float) -> None:
+    """Draw ``loadings``, (p, 2), as arrows; those within ``radius`` of the origin in gray."""
+    lengths = np.hypot(*loadings.T)
+    reach = 1.25 * max(float(lengths.max()), radius, np.finfo(np.float64).tiny)
+    named = set(np.argsort(-lengths)[:_NAMED].tolist())
+    for place, (x, y) in enumerate(loadings.tolist()):
+        color = "C0" if lengths[place] > radius else "0.6"
+        arrow = {"arrowstyle": "-|>", "color": color, "shrinkA": 0, "shrinkB": 0}
+        axes.annotate("", (x, y), (0, 0), arrowprops=arrow)
+        if place in named:
+            side = {"ha": "left" if x >= 0 else "right", "va": "bottom" if y >= 0 else "top"}
+            name = shorten(names[place], NAME_LENGTH)
+            axes.text(x, y, name, color=color, fontsize="small", parse_math=False, **side)
+    if radius > 0:
+        angle = np.linspace(0, 2 * np.pi, 200)
+        circle = radius * np.cos(angle), radius * np.sin(angle)
+        axes.plot(*circle, linestyle="--", color="0.3", linewidth=1, label="noise edge")
+        axes.legend(loc="lower left", frameon=False)
+    axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
+    axes.axvline(0, color="0.8", linewidth=0.8, zorder=0)
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
 
 
 @dataclass(eq=False, repr=False)

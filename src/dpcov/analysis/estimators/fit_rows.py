@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from dpcov.analysis.problems import InputError, SpentError
+from dpcov.analysis.problems import InputError, SpentError, require_matrix
 from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
@@ -168,21 +168,14 @@ def columns_of(y: Any) -> NDArray[Any]:
 
 
 def _numbers(X: Any) -> NDArray[np.float64]:
-    # scikit-learn's own checks would quote cells; NaN and infinity are the schema's business.
+    # NaN and infinity are the schema's business.
     if issparse(X):
         raise InputError("Sparse data are not taken here. Read a release: from_release(release).")
-    try:
-        array = np.asarray(X)
-        numbers = array if np.iscomplexobj(array) else array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            "The array is ragged or a cell is no number. In an array every argument must be a "
-            "string or a number that reads as a float; text needs a data frame and a schema."
-        ) from None
-    if np.iscomplexobj(numbers):
-        raise InputError("Complex data not supported; give real numbers.")
-    if numbers.ndim != 2:
-        raise InputError(f"Expected 2D array, got {numbers.ndim}D array instead. Reshape your data")
+    numbers = require_matrix(
+        X,
+        "The array is ragged or a cell is no number. In an array every argument must be a string "
+        "or a number that reads as a float; text needs a data frame and a schema.",
+    )
     if numbers.shape[1] == 0:
         raise InputError("There are 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     return numbers

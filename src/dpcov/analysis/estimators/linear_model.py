@@ -23,7 +23,6 @@ from dpcov.analysis.estimators.regression_summary import (
 from dpcov.analysis.estimators.ridge_path import Probe, RidgeProblem
 from dpcov.analysis.features import (
     Columns,
-    Places,
     coding_of,
     find_features,
     predictors,
@@ -45,7 +44,7 @@ from dpcov.markup import CELL, Child, listing, name_of, shorten
 from dpcov.published.columns import INTERCEPT
 from dpcov.published.encoded import noise_of, on_one_thread
 from dpcov.published.estimate.unit import STEP
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
 from dpcov.published.words import rows_in_words
 

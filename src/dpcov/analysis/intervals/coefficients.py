@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcov.analysis.features import Coding, Places
+from dpcov.analysis.features import Coding
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval, solve_quadratic
 from dpcov.published.columns import INTERCEPT
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 
 
 class Regression(NamedTuple):

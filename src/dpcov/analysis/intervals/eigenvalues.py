@@ -12,10 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 
 Scaling = Literal["original", "encoded", "correlation"]
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpcov.analysis.features import (
-    Places,
     coding_of,
     find_features,
     predictors,
@@ -28,6 +27,7 @@ from dpcov.analysis.problems import InputError, require_count, require_number, r
 from dpcov.analysis.reading import half_range_map
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
+from dpcov.published.linalg.symmetric import Places
 from dpcov.published.release import Release
 
 Names = Sequence[str] | None

@@ -15,12 +15,11 @@ from typing import Literal
 
 import numpy as np
 
-from dpcov.analysis.features import Places
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import TWO_VALUED, EncodedColumn
 from dpcov.published.estimate.entry_noise import exceeded
 from dpcov.published.linalg.project import project_psd
-from dpcov.published.linalg.symmetric import Array, eigh
+from dpcov.published.linalg.symmetric import Array, Places, eigh
 
 # What stands in for fourth moments: a law that fits a column's mean, variance and public bounds,
 # never with lighter tails than the normal law; or the worst law within the bounds.
@@ -149,19 +148,18 @@ class MomentLaw:
     longest: float = inf
     # What a row loses at most of its squared values, as far as sums of losses count it.
     most_lost: float = 0.0
-    # Lowest and largest encoded values that rows have once they are scaled down, (d, 2); None: the
-    # public bounds.
-    ends: Array | None = None
+    # Lowest and largest encoded values that rows have once they are scaled down, (d, 2).
+    ends: Array
     # What is taken from means, and what they are divided by then, because rows are shorter, (2, d);
     # None: nothing.
     shorter: Array | None = None
     # Deviations of the variances' units, over those units, where the release says what scaling rows
     # down took of every column, (d,); None: it does not.
     stretch_stds: Array | None = None
-    # Parts that columns lost of their variances, (d,); None: as much as all together.
-    told: Array | None = None
-    # Mean variances before rows were scaled down, over those here, (d,); None: one.
-    whole: Array | None = None
+    # Parts that columns lost of their variances, (d,).
+    lost_parts: Array
+    # Mean variances before rows were scaled down, over those here, (d,).
+    whole: Array
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
     # Tails of the noise, from 0, normal, to 1, those of a Laplace law.
@@ -262,11 +260,6 @@ class MomentLaw:
             known = self.stretch_stds[self.stretch_stds > 0]
             part = float(np.sqrt(np.mean(known**2))) if len(known) else part
         return part
-
-    @cached_property
-    def lost_parts(self) -> Array:
-        """Parts that columns lost of their variances, (d,)."""
-        return np.full(len(self.moment), self.lost) if self.told is None else self.told
 
     @cached_property
     def restored(self) -> "MomentLaw":
@@ -386,7 +379,7 @@ class MomentLaw:
     def _ends(self, place: int, mean: float) -> tuple[float, float]:
         column = self.columns[place]
         lowest, largest = column.lowest, column.largest
-        if self.ends is None or self.tails == "bounded" or column.kind in TWO_VALUED:
+        if self.tails == "bounded" or column.kind in TWO_VALUED:
             return lowest, largest
         # A noisy mean may lie beyond what rows reach.
         lowest, largest = max(lowest, self.ends[place, 0]), min(largest, self.ends[place, 1])

@@ -3,10 +3,8 @@
 It reads public metadata alone.
 """
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from datetime import date
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -14,6 +12,7 @@ import msgspec
 
 from dpcov.analysis.problems import InputError
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.design import stated
 from dpcov.published.release import Release
 
 # Names that a note gives.
@@ -48,7 +47,7 @@ def require_one_unit(releases: Sequence[Release], names: Iterable[str]) -> None:
 
 def meaning_notes(releases: Sequence[Release], names: Sequence[str]) -> list[str]:
     """Say which features are declared differently, by unit, function, date or grouping."""
-    schemas = [_stated(release.manifest.schema_toml or "") for release in releases]
+    schemas = [stated(release.manifest.schema_toml or "", _Stated) for release in releases]
     differ = [name for name in names if _differ(name, releases, schemas)]
     if not differ:
         return []
@@ -95,12 +94,3 @@ def _meaning(column: EncodedColumn, declared: _Declared) -> tuple[Any, ...]:
     # All that is not listed is one level.
     others = frozenset(listed) if declared.other in own else None
     return declared.type, frozenset(counted), others
-
-
-@lru_cache(maxsize=16)
-def _stated(schema: str) -> _Stated:
-    try:
-        return msgspec.convert(tomllib.loads(schema), _Stated)
-    # Anybody may have written the file.
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _Stated()

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcov.analysis.features import Places
 from dpcov.analysis.intervals.law import ColumnShape, MomentLaw, pair_covariance
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
 from dpcov.published.columns import TWO_VALUED
 from dpcov.published.estimate.scaled_down import MOST_LOST, error_at, mean_error
 from dpcov.published.estimate.stretch import SKEW
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 
 # Times the average that one of forty columns loses: measured.
 SEVERAL = 4.0
@@ -35,8 +34,8 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
         privacy = _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]]))
         # Long rows were pulled toward the center, and they have more of a skew column's long side.
         present = law.n_rows * float(law.present(np.array([place]))[0, 0])
-        whole = 1.0 if law.whole is None else float(law.whole[place])
-        error = mean_error(law.lost, float(law.lost_parts[place]), whole, present)
+        parts, whole = float(law.lost_parts[place]), float(law.whole[place])
+        error = mean_error(law.lost, parts, whole, present)
         pulled = float(error) ** 2 * law.count * float(law.plausible[place, place])
         privacy = privacy[0] + pulled, *privacy[1:]
         sampling = float(law.shape(place).variance) * rows, 0.0, 0.0

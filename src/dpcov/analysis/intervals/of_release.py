@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.analysis.features import Places, require_release
+from dpcov.analysis.features import require_release
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
 from dpcov.published.estimate.present import MissingAs
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.pooled import is_pooled
 from dpcov.published.release import Release
 
@@ -123,7 +123,9 @@ def moment_law(
     facts: dict[str, Any] = {"moment": moment, "n_rows": unit.n_rows}
     n_intercepts = int(release.has_intercept)
     columns = (*release.manifest.columns[:n_intercepts], *release.restored_features)
-    facts |= {"columns": columns, "laplace_part": noise.laplace_part}
+    facts |= {"columns": columns, "laplace_part": noise.laplace_part, "ends": release.ends}
+    facts["lost_parts"] = np.append(np.zeros(n_intercepts), release.lost_parts)
+    facts["whole"] = np.append(np.ones(n_intercepts), release.whole_variances)
     others = list[MomentLaw]()
     for diagonal, other, map_ in zip(rest, noise.others, backs, strict=True):
         law = {"off_diagonal": other.off_diagonal, "diagonal": diagonal, "back": map_}
@@ -147,13 +149,10 @@ def moment_law(
         lost=release.statistics.lost,
         shorter=shorter,
         stretch_stds=None if stretch is None else np.append(0.0, stretch.unsure),
-        told=np.append(np.zeros(n_intercepts), release.lost_parts),
-        whole=np.append(np.ones(n_intercepts), release.whole_variances),
         bias=noise.bias,
         intercept_is_public=intercept_is_known,
         longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
         most_lost=0.0 if losses is None else losses.most,
-        ends=release.ends,
         sampling=sampling,
         level=level,
         tails=tails,

@@ -17,14 +17,12 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcov.data.histograms import Counts
 from dpcov.data.moments import Moments, StratumMoments
 from dpcov.mechanisms.blocks.additive_noise import laplaces
 from dpcov.noise.entropy import Entropy
 from dpcov.published.linalg.symmetric import Array
-
-Counts = NDArray[np.int64]
 
 # ``balance``: the last norm before a bound on the bias exceeds the noise (the paper). ``marginal``:
 # the last norm before halving it adds more bias than it takes off noise; its queries count rows,
@@ -169,12 +167,12 @@ def _marginal_queries(counts: Counts, candidates: Candidates) -> Iterator[float]
 # and N_s of the rows divided by their own norm.
 
 
-def shell_counts(moments: Moments) -> NDArray[np.int64]:
+def shell_counts(moments: Moments) -> Counts:
     """Rows in each shell, largest radius first."""
     return np.array([stratum.n_rows for stratum in moments.strata], dtype=np.int64)
 
 
-def outlier_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def outlier_counts(counts: Counts) -> Counts:
     """Rows longer than 2**-t, for each shell t."""
     return np.concatenate([[0], np.cumsum(counts[:-1])])
 

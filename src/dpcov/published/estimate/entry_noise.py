@@ -281,12 +281,17 @@ def mean_noise(means: Array, noise: MomentNoise) -> Array:
     return np.asarray(np.sqrt(variance) / noise.intercept * noise.thinning[0])
 
 
-def total(weights: Array, noise: MomentNoise) -> MomentNoise:
-    """The law for one feature alone: the sum of all with these ``weights``, (p,)."""
+def total_noise(total: float, weights: Array, noise: MomentNoise) -> float:
+    """Standard deviation of the noise on a ``total`` of means with these ``weights``, (p,)."""
+    return float(mean_noise(np.array([total]), _of_total(weights, noise))[0])
+
+
+def _of_total(weights: Array, noise: MomentNoise) -> MomentNoise:
+    # The law for one feature alone: the sum.
     # Levels of one column are present together.
     first = int(np.flatnonzero(weights)[0]) if weights.any() else 0
     shares = None if noise.shares is None else noise.shares[first : first + 1, first : first + 1]
-    others = tuple(total(weights, other) for other in noise.others)
+    others = tuple(_of_total(weights, other) for other in noise.others)
     return replace(noise.mapped(weights[None]), shares=shares, others=others)
 
 

@@ -16,8 +16,7 @@ from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     correlation_noise,
     covariance_noise,
-    mean_noise,
-    total,
+    total_noise,
 )
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, Places
@@ -175,9 +174,8 @@ def _adds_up(
     weights = np.zeros(len(mean))
     weights[places] = [columns[place].half_range for place in places]
     share = float(weights @ mean)
-    std = float(mean_noise(np.array([share]), total(weights, law))[0])
     # Levels of rows that were scaled down are shorter, by the root of what that took.
-    return abs(1.0 - share) <= DEVIATIONS * std + lost / 2
+    return abs(1.0 - share) <= DEVIATIONS * total_noise(share, weights, law) + lost / 2
 
 
 def _adding_up(groups: list[Places], scales: Array, metric: Array) -> Array:

@@ -4,10 +4,9 @@ Contract: noisy numbers and their known variances only, deterministic.  Derived 
 docs/several.md.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import sqrt
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import norm
@@ -86,12 +85,6 @@ class GroupMoments:
     variances: Array
     counts: Array
     count_variances: Array
-
-    @classmethod
-    def of(cls, groups: Sequence["GroupMoments"]) -> Self:
-        """Several together."""
-        names = [field.name for field in fields(cls)]
-        return cls(**{name: np.concatenate([getattr(g, name) for g in groups]) for name in names})
 
 
 class Reading(NamedTuple):
