@@ -179,6 +179,7 @@ def _chosen(
     # Lengths of rows under the map, and noise when it is undone.
     others = len(matrix) - len(places)
     length = others + (1 + edge) * float(np.sum(kept / (kept + edge)))
-    hidden = np.count_nonzero(values < edge) if edge <= _CLEAR else 0
+    # Those between half of the edge and the edge gain nothing by another matrix (survey.md).
+    hidden = np.count_nonzero(values < edge / 2) if edge <= _CLEAR else 0
     noisy = others + len(places)
     return _Chosen(matrix, units, length, noisy, edge / (1 + edge), int(hidden))
