@@ -229,6 +229,20 @@ class ExactMap(PrivateGeometry):
         return super()._whitened(ask, exact, problem, *rest)
 
 
+class ExactSecond(PrivateGeometry):
+    """The linear map goes on by the moments: the second matrix has next to no noise."""
+
+    name = "planted-exact-second"
+
+    def _whitened(self, ask, calibration, problem, entropy, geometry, usual, spreads=None):
+        given = ask, calibration, problem, entropy, geometry, usual, spreads
+        if spreads is None:
+            first = super()._whitened(*given)
+            return first and first._replace(goes_on=True)
+        exact = self.inner.calibrate(problem, Budget(rho=1000))
+        return super()._whitened(ask, exact, *given[2:])
+
+
 class ExactScales(PrivateGeometry):
     """Centers and scales follow from the counts; only those of lengths have noise."""
 
@@ -289,6 +303,7 @@ PLANTS = [
     Plant(RoundingLeak, Budget(rho=1), 2000),
     Plant(ForgottenMatrix, Budget(rho=8), 600, neighbors="add-remove-one", candidates=1),
     Plant(ExactMap, Budget(rho="0.25"), 400, neighbors="add-remove-one", candidates=1),
+    Plant(ExactSecond, Budget(rho="0.25"), 400, neighbors="add-remove-one", candidates=1),
     Plant(ExactScales, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
     Plant(ExactLengths, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
     Plant(ExactLosses, Budget(rho="0.25"), 1000, neighbors="add-remove-one", candidates=1),
