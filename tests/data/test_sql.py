@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from unittest import mock
+from urllib.parse import urlsplit, urlunsplit
 
 import duckdb
 import numpy as np
@@ -578,6 +579,34 @@ def test_decimals_of_postgres_keep_their_places_as_categories(postgres):
         query = Query(f"SELECT {text}::numeric(30,{places}) AS c", db=url)
         (block,) = open_source(query).blocks(9, wanted=Encoder(schema).wanted)
         assert reader_of(schema, "c").of(block).tolist() == [code]
+
+
+@pytest.fixture
+def latin(postgres_url):
+    """URL of a database whose server encodes text as LATIN1."""
+    psycopg = pytest.importorskip("psycopg")
+    pytest.importorskip("adbc_driver_postgresql")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE DATABASE dpcov_latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"
+            " TEMPLATE template0"
+        )
+    yield urlunsplit(urlsplit(postgres_url)._replace(path="/dpcov_latin"))
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP DATABASE dpcov_latin WITH (FORCE)")
+
+
+@pytest.mark.parametrize("asked", ["", "?client_encoding=LATIN1"])
+def test_text_of_postgres_is_asked_for_in_utf8(latin, asked, monkeypatch):
+    """The two letters Ã¤ of LATIN1 are the bytes of ä in UTF-8."""
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    schema = Schema(columns={"ä": Categorical(categories=("ä", "Ã¤"))})
+    query = Query(
+        'SELECT c AS "ä" FROM (VALUES (U&\'\\00E4\'), (U&\'\\00C3\\00A4\')) AS t (c)',
+        db=latin + asked,
+    )
+    (block,) = open_source(query).blocks(9, wanted=Encoder(schema).wanted)
+    assert reader_of(schema, "ä").of(block).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("kind", ["date", "timestamp"])

@@ -212,6 +212,8 @@ class Postgres(DatabaseSource):
         with opened as connection, connection.cursor() as cursor:
             cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
             cursor.execute("SET TIME ZONE 'UTC'")
+            # ADBC takes all text for UTF-8, in whatever encoding the server sends it.
+            cursor.execute("SET client_encoding TO 'UTF8'")
             # A prepared statement, which this makes of it, is always a single one.
             options = {"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)}
             cursor.adbc_statement.set_options(**options)
