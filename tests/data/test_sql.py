@@ -199,6 +199,22 @@ def test_errors_say_what_to_do_and_repeat_nothing(home, sql, words):
     assert "nowhere" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT 1 / (age - age) AS x FROM {name}", "cannot be computed"),
+        ("SELECT CAST(name AS int) AS x FROM {name}", "cannot be computed"),
+        ("SELECT age AS x, pg_sleep(3)::text AS y FROM {name}", "ended the query"),
+    ],
+)
+def test_errors_of_postgres_beside_rows_say_their_kind(postgres, sql, words):
+    url, name = postgres
+    url += "?options=-c%20statement_timeout%3D500ms"
+    with pytest.raises(DataError, match=words) as refused:
+        list(open_source(Query(sql.format(name=name), db=url)).blocks(100))
+    assert_silent(refused.value, url)
+
+
 def assert_silent(error, url=""):
     text = "".join((str(error), repr(error), *getattr(error, "__notes__", ())))
     assert SENTINEL not in text
@@ -602,7 +618,7 @@ def test_text_of_postgres_is_asked_for_in_utf8(latin, asked, monkeypatch):
     monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
     schema = Schema(columns={"ä": Categorical(categories=("ä", "Ã¤"))})
     query = Query(
-        'SELECT c AS "ä" FROM (VALUES (U&\'\\00E4\'), (U&\'\\00C3\\00A4\')) AS t (c)',
+        "SELECT c AS \"ä\" FROM (VALUES (U&'\\00E4'), (U&'\\00C3\\00A4')) AS t (c)",
         db=latin + asked,
     )
     (block,) = open_source(query).blocks(9, wanted=Encoder(schema).wanted)

@@ -229,7 +229,9 @@ class Postgres(DatabaseSource):
         with self._cursor() as cursor:
             # Batches of columns that are not wanted would stay in memory beside the others.
             cursor.execute(f"SELECT {names} FROM ({self._sql}\n) AS asked")  # noqa: S608
-            for batch in cursor.fetch_record_batch():
+            # Where ADBC has a reader of its own, its errors have the SQLSTATE; Arrow's have none.
+            results = getattr(cursor, "_results", None)
+            for batch in getattr(results, "reader", None) or cursor.fetch_record_batch():
                 yield _plain_batch(batch, wanted)
 
 
