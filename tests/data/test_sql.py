@@ -597,6 +597,15 @@ def test_decimals_of_postgres_keep_their_places_as_categories(postgres):
         assert reader_of(schema, "c").of(block).tolist() == [code]
 
 
+def test_single_precision_of_databases_is_a_category_as_it_is_written(postgres):
+    schema = Schema(columns={"c": Categorical(categories=("0.1",))})
+    for url in (postgres[0], "duckdb://"):
+        (block,) = open_source(Query("SELECT CAST(0.1 AS real) AS c", db=url)).blocks(
+            9, wanted=Encoder(schema).wanted
+        )
+        assert reader_of(schema, "c").of(block).tolist() == [0]
+
+
 @pytest.fixture
 def latin(postgres_url):
     """URL of a database whose server encodes text as LATIN1."""
