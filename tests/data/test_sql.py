@@ -19,6 +19,7 @@ import pytest
 from dpcov.data.encode import Encoder
 from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
+from dpcov.data.notation import Notation
 from dpcov.data.readers import reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Numeric
 from dpcov.data.schema.draft import describe
@@ -632,6 +633,14 @@ def test_text_of_postgres_is_asked_for_in_utf8(latin, asked, monkeypatch):
     )
     (block,) = open_source(query).blocks(9, wanted=Encoder(schema).wanted)
     assert reader_of(schema, "ä").of(block).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["TIME '01:02'", "INTERVAL '3 days'"])
+def test_a_time_declared_a_date_is_refused_before_a_row_is_read(postgres, kind):
+    for url in (postgres[0], "duckdb://"):
+        source = open_source(Query(f"SELECT {kind} AS d", db=url))
+        with pytest.raises(DataError, match="a time or a span, which has no day"):
+            next(source.blocks(9, wanted={"d": Notation(dates="")}))
 
 
 @pytest.mark.parametrize("kind", ["date", "timestamp"])

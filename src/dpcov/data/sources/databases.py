@@ -150,9 +150,12 @@ def _check_type(column: pa.Field, reading: ReadAs) -> None:
     wants_dates = isinstance(reading, Notation) and reading.dates is not None
     if isinstance(reading, Notation) and reading.takes_any_type:
         return
-    if temporal and (reading == "text" or wants_dates):
+    has_day = kind_of_arrow_type(column.type) == "date"
+    if (temporal and reading == "text") or (has_day and wants_dates):
         return
-    what = "a date or a time" if temporal else "neither a number, nor a truth value, nor a text"
+    what = "neither a number, nor a truth value, nor a text"
+    if temporal:
+        what = "a date or a time" if has_day else "a time or a span, which has no day"
     raise DataError(
         f"Column '{column.name}' is {what}. Declare a date as one (type = \"date\"), or turn it "
         "into a number or a text in the query, for example CAST(... AS double precision)."
