@@ -238,6 +238,16 @@ def test_a_moment_beyond_all_calendars_says_nothing(tmp_path, recwarn, moment):
     assert not [each for each in recwarn if issubclass(each.category, RuntimeWarning)]
 
 
+@pytest.mark.parametrize(("ending", "shown"), [("dta", "%tw"), ("dta", "%tq"), ("xpt", "MMYY7.")])
+def test_a_format_that_shows_no_day_is_told(tmp_path, ending, shown):
+    write = {"dta": pyreadstat.write_dta, "xpt": pyreadstat.write_xport}[ending]
+    path = tmp_path / f"x.{ending}"
+    write(pd.DataFrame({"seen": [2000.0, 2100.0]}), path, variable_format={"seen": shown})
+    schema = dpcov.Schema(columns={"seen": dpcov.Date(lower=1900, upper=2100)})
+    with pytest.raises(DataError, match="type or format in the data holds no day"):
+        dpcov.release(path, schema=schema, budget=dpcov.Budget(rho=0.5))
+
+
 def test_codes_of_statas_single_precision_are_missing(tmp_path):
     frame = pd.DataFrame({"x": np.array([99.9, 7], np.float32), "y": [np.float32(99.9), 7.0]})
     frame["y"] = frame["y"].astype(np.float64)

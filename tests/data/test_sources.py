@@ -28,6 +28,7 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.data.sources.databases import Query
 from dpcov.data.sources.lines import CheckedLines
+from dpcov.data.values import MISSING
 from dpcov.errors import DataError
 from tests.data.reading import read_encoded
 
@@ -494,6 +495,36 @@ def test_categories_of_single_precision_have_the_codes_of_such_a_column(dtype):
     for column in (cells, cells.astype("category")):
         (block,) = open_source(column.to_frame("n")).blocks(9, wanted={"n": reader.wanted})
         assert np.isnan(reader.of(block)).tolist() == [True, False, True]
+
+
+SINGLE = np.array([0.1, 1 / 3, 16777216, np.nan], np.float32)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        *(pd.Series(SINGLE, dtype=kind) for kind in ("float32", "Float32", "float32[pyarrow]")),
+        *(pd.Series(SINGLE).astype("category"), pd.Series(list(SINGLE), dtype=object)),
+        *(pl.Series(SINGLE), pa.array(SINGLE), pa.array(SINGLE).dictionary_encode()),
+    ],
+    ids=lambda cells: str(getattr(cells, "dtype", "Arrow")),
+)
+def test_categories_of_single_precision_are_as_they_are_written(cells):
+    """The shortest decimal that is rounded to such a number: 0.1, and not 0.10000000149011612."""
+    schema = Schema(columns={"c": Categorical(categories=("0.1", "0.33333334", "16777216"))})
+    reader = reader_of(schema, "c")
+    is_arrow = isinstance(cells, pa.Array)
+    frame = pa.table({"c": cells}) if is_arrow else cells.rename("c").to_frame()
+    for block in open_source(frame).blocks(9, wanted={"c": reader.wanted}):
+        assert reader.of(block).tolist() == [0, 1, 2, MISSING]
+
+
+def test_categories_of_statas_single_precision_are_as_they_are_written(tmp_path):
+    pd.DataFrame({"c": SINGLE}).to_stata(tmp_path / "c.dta", write_index=False, version=118)
+    schema = Schema(columns={"c": Categorical(categories=("0.1", "0.33333334", "16777216"))})
+    reader = reader_of(schema, "c")
+    for block in open_source(tmp_path / "c.dta").blocks(9, wanted={"c": reader.wanted}):
+        assert reader.of(block).tolist() == [0, 1, 2, MISSING]
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])

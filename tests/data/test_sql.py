@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from unittest import mock
+from urllib.parse import urlsplit, urlunsplit
 
 import duckdb
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 from dpcov.data.encode import Encoder
 from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
+from dpcov.data.notation import Notation
 from dpcov.data.readers import reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Numeric
 from dpcov.data.schema.draft import describe
@@ -196,6 +198,22 @@ def test_errors_say_what_to_do_and_repeat_nothing(home, sql, words):
         list(open_source(Query(sql.format(name=name), db=url)).blocks(100))
     assert_silent(refused.value, url)
     assert "nowhere" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT 1 / (age - age) AS x FROM {name}", "cannot be computed"),
+        ("SELECT CAST(name AS int) AS x FROM {name}", "cannot be computed"),
+        ("SELECT age AS x, pg_sleep(3)::text AS y FROM {name}", "ended the query"),
+    ],
+)
+def test_errors_of_postgres_beside_rows_say_their_kind(postgres, sql, words):
+    url, name = postgres
+    url += "?options=-c%20statement_timeout%3D500ms"
+    with pytest.raises(DataError, match=words) as refused:
+        list(open_source(Query(sql.format(name=name), db=url)).blocks(100))
+    assert_silent(refused.value, url)
 
 
 def assert_silent(error, url=""):
@@ -578,6 +596,51 @@ def test_decimals_of_postgres_keep_their_places_as_categories(postgres):
         query = Query(f"SELECT {text}::numeric(30,{places}) AS c", db=url)
         (block,) = open_source(query).blocks(9, wanted=Encoder(schema).wanted)
         assert reader_of(schema, "c").of(block).tolist() == [code]
+
+
+def test_single_precision_of_databases_is_a_category_as_it_is_written(postgres):
+    schema = Schema(columns={"c": Categorical(categories=("0.1",))})
+    for url in (postgres[0], "duckdb://"):
+        (block,) = open_source(Query("SELECT CAST(0.1 AS real) AS c", db=url)).blocks(
+            9, wanted=Encoder(schema).wanted
+        )
+        assert reader_of(schema, "c").of(block).tolist() == [0]
+
+
+@pytest.fixture
+def latin(postgres_url):
+    """URL of a database whose server encodes text as LATIN1."""
+    psycopg = pytest.importorskip("psycopg")
+    pytest.importorskip("adbc_driver_postgresql")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE DATABASE dpcov_latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"
+            " TEMPLATE template0"
+        )
+    yield urlunsplit(urlsplit(postgres_url)._replace(path="/dpcov_latin"))
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP DATABASE dpcov_latin WITH (FORCE)")
+
+
+@pytest.mark.parametrize("asked", ["", "?client_encoding=LATIN1"])
+def test_text_of_postgres_is_asked_for_in_utf8(latin, asked, monkeypatch):
+    """The two letters Ã¤ of LATIN1 are the bytes of ä in UTF-8."""
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    schema = Schema(columns={"ä": Categorical(categories=("ä", "Ã¤"))})
+    query = Query(
+        "SELECT c AS \"ä\" FROM (VALUES (U&'\\00E4'), (U&'\\00C3\\00A4')) AS t (c)",
+        db=latin + asked,
+    )
+    (block,) = open_source(query).blocks(9, wanted=Encoder(schema).wanted)
+    assert reader_of(schema, "ä").of(block).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["TIME '01:02'", "INTERVAL '3 days'"])
+def test_a_time_declared_a_date_is_refused_before_a_row_is_read(postgres, kind):
+    for url in (postgres[0], "duckdb://"):
+        source = open_source(Query(f"SELECT {kind} AS d", db=url))
+        with pytest.raises(DataError, match="a time or a span, which has no day"):
+            next(source.blocks(9, wanted={"d": Notation(dates="")}))
 
 
 @pytest.mark.parametrize("kind", ["date", "timestamp"])

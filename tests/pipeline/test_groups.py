@@ -89,6 +89,14 @@ def test_groups_of_dates_are_days():
             beside(np.ones((100, 1)), wrong, **terms)
 
 
+@pytest.mark.parametrize("made", [np.asarray, pd.Series, pd.Categorical, pa.array])
+def test_groups_of_single_precision_are_as_they_are_written(made):
+    groups = made(np.array([0.1, 3] * 50, np.float32))
+    terms = {"categories": ["0.1"], "budget": dpcov.Budget(rho=1e3)}
+    release = beside(np.ones((100, 1)), groups, entropy=dpcov.SeededEntropy(1), **terms)
+    assert release.group("0.1").n_rows == pytest.approx(50, abs=2)
+
+
 def test_unlisted_and_missing_values_share_the_last_group():
     codes = Grouping("site", SITES).codes_of(pa.array(["south", None, "north", "moon", ""]))
     assert codes.tolist() == [1, 2, 0, 2, 2]

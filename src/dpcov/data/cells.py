@@ -71,15 +71,17 @@ def truth_value_of(cell: object, name: str) -> float:
 def text_of(cell: object, name: str) -> str | None:
     """Return the text by which a category is compared; None for a missing value.
 
-    A whole number is written without a fraction, a decimal with the places it has itself.
+    A whole number is written without a fraction, another one of any precision with the fewest
+    digits that give it, and a decimal with the places it has itself.
     """
-    cell = plain_cell(cell)
+    given, cell = cell, plain_cell(cell)
     if cell is None or isinstance(cell, str):
         return cell
     if isinstance(cell, bool | int | date | datetime | time):
         return str(cell)
     if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() else str(cell)
+        # NumPy writes a number of fewer bits with its own digits: 0.1, not 0.10000000149011612.
+        return str(int(cell)) if cell.is_integer() else str(float(str(given)))
     if isinstance(cell, Decimal):
         written_out = cell.is_finite() and abs(cell.adjusted()) < _LONGEST_DECIMAL
         return format(cell, "f") if written_out else str(cell)

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, time, timedelta
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -21,6 +21,9 @@ from dpcov.data.dates import day_of, day_of_date, pattern_of
 from dpcov.errors import DataError
 
 _NO_DATE = "that is no date as the schema says it is written; correct its format, or the cell"
+# Such as times, and numbers whose format in a file shows weeks, months or quarters.
+_NO_DAY = "whose type or format in the data holds no day; convert it to a date there"
+_NO_DIGITS = f"{_NO_DAY}, or declare a format that begins with %Y if its digits are a date"
 _NOT_SO_WRITTEN = "that is no number with the schema's decimal and thousands marks; correct it"
 # Marks and the other characters that programs write for them.
 _ALIKE = {" ": " \u00a0\u202f", "'": "'\u2019"}
@@ -136,7 +139,7 @@ class Notation:
         # A format that begins with the year reads numbers, too: no zero of theirs is left out.
         text = str(text_of(cell, name))
         if text not in self.words and not str(self.dates).startswith("%Y"):
-            raise DataError(f"Column '{name}' holds a number {_NO_DATE}.")
+            raise DataError(f"Column '{name}' holds a number {_NO_DIGITS}.")
         return text
 
     def _day_of(self, cell: object, name: str) -> float:
@@ -150,7 +153,8 @@ class Notation:
         elif isinstance(cell, str):
             day = day_of(cell, self.date_pattern)
         if day is None:
-            raise DataError(f"Column '{name}' holds something {_NO_DATE}.")
+            why = _NO_DAY if isinstance(cell, time | timedelta) else _NO_DATE
+            raise DataError(f"Column '{name}' holds something {why}.")
         return day
 
     def _value_of_code(self, code: str | float) -> float | None:

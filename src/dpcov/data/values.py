@@ -185,6 +185,9 @@ def _distinct(column: Column) -> tuple[list[object], NDArray[np.int64]]:
     if not pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_encode()
     entries, places = _used(cells)
+    if pa.types.is_floating(entries.type):
+        # Python's own numbers would forget a single precision.
+        return list(entries.to_numpy(zero_copy_only=False)), places
     return entries.to_pylist(), places
 
 

@@ -185,6 +185,10 @@ def _group_codes(
             "Groups that are dates are days; give groups.astype('datetime64[D]'), or texts."
         )
     cells = groups.tolist() if hasattr(groups, "tolist") else groups
+    # Python's own numbers would forget a single precision.
+    held = np.asarray(groups if hasattr(groups, "__array__") else ())
+    if held.dtype in (np.float16, np.float32):
+        cells = list(held)
     column = sealed(
         lambda: text_column(cells, "groups"), "groups", lambda _: "give a category for every row."
     )

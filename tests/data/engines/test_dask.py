@@ -125,6 +125,24 @@ class TestOnThreads:
                 whole, schema, SPEC
             )
 
+    def test_parquet_with_missing_whole_numbers_needs_types_that_hold_them(self, tmp_path):
+        schema = dpcov.Schema(columns={"n": dpcov.Numeric(lower=0, upper=9, missing="indicator")})
+        whole = pa.table({"n": pa.array([1, 2, 3, None])})
+        for index in range(2):
+            pq.write_table(whole.slice(2 * index, 2), tmp_path / f"{index}.parquet")
+        with pytest.raises(DataError, match=r'dtype_backend="pyarrow"'):
+            table_moments(dd.read_parquet(tmp_path), schema, SPEC)
+        cured = dd.read_parquet(tmp_path, dtype_backend="pyarrow")
+        assert table_moments(cured, schema, SPEC) == table_moments(whole, schema, SPEC)
+
+    def test_delayed_partitions_have_the_types_of_the_first_or_are_refused(self):
+        schema = dpcov.Schema(columns={"n": dpcov.Numeric(lower=0, upper=9)})
+        first, other = pd.DataFrame({"n": [1, 2]}), pd.DataFrame({"n": [1.5, 2]})
+        parts = [dask.delayed(first), dask.delayed(first)]
+        assert table_moments(dd.from_delayed(parts), schema, SPEC).n_rows == 4
+        with pytest.raises(DataError, match="'n' has another type in a partition"):
+            table_moments(dd.from_delayed([*parts, dask.delayed(other)]), schema, SPEC)
+
     def test_a_chunk_has_the_type_that_the_array_declares(self):
         """A missing code is rounded as the type of the cells is."""
         coded = dpcov.Numeric(lower=0, upper=1000, missing_codes=[99.9])

@@ -112,7 +112,9 @@ def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:
             known = (
                 "Let Dask know its categories (.categorize(columns=[...])), or leave it as it was."
                 if dtype.name == "category"
-                else "Convert it in all partitions, for example with astype."
+                else "Convert it in all partitions, for example with astype. Of Parquet files with "
+                'missing values read_parquet(..., dtype_backend="pyarrow") keeps the types, and so '
+                'does engine="dask" with their path.'
             )
             raise DataError(
                 f"Column '{name}' has another type in a partition than the data frame declares. "

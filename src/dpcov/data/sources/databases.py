@@ -150,9 +150,12 @@ def _check_type(column: pa.Field, reading: ReadAs) -> None:
     wants_dates = isinstance(reading, Notation) and reading.dates is not None
     if isinstance(reading, Notation) and reading.takes_any_type:
         return
-    if temporal and (reading == "text" or wants_dates):
+    has_day = kind_of_arrow_type(column.type) == "date"
+    if (temporal and reading == "text") or (has_day and wants_dates):
         return
-    what = "a date or a time" if temporal else "neither a number, nor a truth value, nor a text"
+    what = "neither a number, nor a truth value, nor a text"
+    if temporal:
+        what = "a date or a time" if has_day else "a time or a span, which has no day"
     raise DataError(
         f"Column '{column.name}' is {what}. Declare a date as one (type = \"date\"), or turn it "
         "into a number or a text in the query, for example CAST(... AS double precision)."
@@ -212,6 +215,8 @@ class Postgres(DatabaseSource):
         with opened as connection, connection.cursor() as cursor:
             cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
             cursor.execute("SET TIME ZONE 'UTC'")
+            # ADBC takes all text for UTF-8, in whatever encoding the server sends it.
+            cursor.execute("SET client_encoding TO 'UTF8'")
             # A prepared statement, which this makes of it, is always a single one.
             options = {"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)}
             cursor.adbc_statement.set_options(**options)
@@ -227,7 +232,9 @@ class Postgres(DatabaseSource):
         with self._cursor() as cursor:
             # Batches of columns that are not wanted would stay in memory beside the others.
             cursor.execute(f"SELECT {names} FROM ({self._sql}\n) AS asked")  # noqa: S608
-            for batch in cursor.fetch_record_batch():
+            # Where ADBC has a reader of its own, its errors have the SQLSTATE; Arrow's have none.
+            results = getattr(cursor, "_results", None)
+            for batch in getattr(results, "reader", None) or cursor.fetch_record_batch():
                 yield _plain_batch(batch, wanted)
 
 
