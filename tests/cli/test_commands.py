@@ -111,6 +111,10 @@ def test_groups_inside_groups_add_up(desk):
     assert result.exit_code == 2 and "has a group" in result.output
     inside.write_text("F\nM,M,M\n")
     assert "two columns" in desk.run(*chosen, "--overwrite", "--group", "F").output
+    for unreadable in (b"\xff,F\nF,F\n", b"region,state\n" + b"F" * 200_000):
+        inside.write_bytes(unreadable)
+        result = desk.run(*chosen, "--overwrite", "--group", "F")
+        assert result.exit_code == 2 and "no CSV file" in result.output
     inside.unlink()
     result = desk.run(*chosen, "--overwrite", "--group", "F")
     assert result.exit_code == 2
@@ -148,6 +152,8 @@ def test_a_closed_pipe_is_no_internal_error(desk):
 def test_options_of_a_mechanism_are_read_as_toml_scalars():
     read = parse_options(["bits=18", "x=0.5", "y=true", "z=word", 'w="18"'])
     assert read == {"bits": 18, "x": 0.5, "y": True, "z": "word", "w": "18"}
+    for text in ("9" * 5000, "[" * 5000):
+        assert parse_options([f"bits={text}"]) == {"bits": text}
     for wrong in ("bits", "=3", "a b=3"):
         with pytest.raises(errors.UsageError, match="NAME=VALUE"):
             parse_options([wrong])

@@ -126,6 +126,8 @@ def nest(
             rows = [row for row in csv.reader(file) if row][1:]
     except OSError as error:
         raise UsageError(f"Cannot read {inside}: {reason_of(error)}. Check the path.") from None
+    except (ValueError, csv.Error):
+        raise UsageError(f"{inside} is no CSV file in UTF-8. Save it as one.") from None
     if any(len(row) != 2 for row in rows):
         raise UsageError(f"{inside} needs two columns below a header: a group, and what holds it.")
     regions, states = options.load(release).nest(options.load(parents), dict(rows))
