@@ -135,6 +135,9 @@ def test_components_are_those_of_the_rows(made, numbers):
     scores = ours.transform(numbers)
     np.testing.assert_allclose(scores.mean(axis=0), 0.0, atol=0.05)
     np.testing.assert_allclose(ours.inverse_transform(scores), numbers, atol=1e-9)
+    for wrong in (scores[:, :2], scores[0], 3, "a", [["a"]]):
+        with pytest.raises(InputError, match=r"one of every component|2D array"):
+            ours.inverse_transform(wrong)
 
 
 @pytest.mark.parametrize(("n_components", "kept"), [(2, 2), (0.5, 1), (None, 3), ("noise", None)])
