@@ -220,6 +220,7 @@ PAID = "rows.csv --schema s.toml --rho 0.1 --ledger ledger.sqlite --dataset peop
         f"release {ROWS} --geometry geo.toml -o geo.toml",
         f"release {ROWS} --geometry a.dpcov -o a.dpcov",
         "plan --schema s.toml --rows 50 --rho 1 --html s.toml",
+        "moments merge c.moments d.moments --key k -o ./d.moments",
         *(f"release {PAID} -o ledger.sqlite{end}" for end in ("-journal", "-wal", "-shm")),
     ],
 )
@@ -247,6 +248,21 @@ def test_nothing_that_a_command_reads_is_written_over(command, tmp_path, monkeyp
     assert run.exit_code != 0
     assert "is read by this command" in run.output
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("door", "names"),
+    [(dpcov.release, ("data", "schema", "geometry")), (dpcov.survey, ("data", "schema"))],
+)
+def test_nothing_that_a_call_reads_is_written_over(door, names, tmp_path):
+    budget = dpcov.Budget(rho=1)
+    schema = dpcov.Schema(columns={"x": dpcov.Numeric(lower=-1, upper=1)})
+    for name in names:
+        path, given = tmp_path / f"{name}.toml", {"data": pa.table({"x": [0.5]}), "schema": schema}
+        path.write_text("kept")
+        with pytest.raises(errors.UsageError, match="is read by"):
+            door(**given | {name: path}, budget=budget, output=path, overwrite=True)
+        assert path.read_text() == "kept"
 
 
 def test_a_release_is_not_written_over_its_ledger(tmp_path):

@@ -159,12 +159,9 @@ def balance_of(release: "Release", ledger: str | None) -> "Balance | None":
 
 def check_output(output: Path, *inputs: object) -> None:
     """Refuse to write over what the command reads, also with --overwrite."""
-    from dpcov.files import is_of_database
+    from dpcov import files
 
-    for used in inputs:
-        # The same file by whatever name: rows or a ledger would be lost.
-        if isinstance(used, str | Path) and is_of_database(output, used):
-            raise UsageError(f"{output} is read by this command. Choose another name.")
+    files.check_output(output, *inputs)
 
 
 def check_free(output: Path | None, overwrite: bool) -> None:
