@@ -138,6 +138,7 @@ OPTIONS = {
     "--rows 7": (DATA, "--rows"),
     "--rows 0": (USAGE, "1 or more"),
     "--rows 301 --neighbors add-remove-one": (USAGE, "private"),
+    "--seed -3 --not-private": (USAGE, "--seed"),
     "--seed 1": (USAGE, "--not-private"),
     "--mechanism magic": (USAGE, "gaussian"),
     "--option magic=1": (USAGE, "bits"),

@@ -63,6 +63,10 @@ def test_synthetic_rows_are_written_and_read_back(desk, name, read):
     rows = read(output)
     assert (rows.num_rows, rows.column_names) == (70, ["age", "sex", "ill"])
     assert desk.run("sample", desk.output, "-o", output).exit_code == 7
+    negative = desk.run("sample --seed -1", desk.output, "-o", desk.folder / "new.csv")
+    assert negative.exit_code == 2
+    with pytest.raises(errors.UsageError, match="seed must be a whole number, 0 or more"):
+        dpcov.load(desk.output).sample(3, seed=-1)
     assert desk.run("sample", desk.output, "-o", desk.folder / "s.xls").exit_code == 2
 
 

@@ -147,7 +147,7 @@ def sample(
     rows: Annotated[int, option("sample rows", min=1)] = 1000,
     group: options.Group = None,
     pooled: options.Pooled = False,
-    seed: Annotated[int | None, option("sample seed")] = None,
+    seed: Annotated[int | None, option("sample seed", min=0)] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Draw synthetic rows with the release's means, correlations and bounds; costs no privacy."""
