@@ -87,6 +87,14 @@ def test_a_total_is_divided_among_releases_without_a_table(desk):
     assert "(0.25)-zCDP" in told and "(0.4)-zCDP" in told
     assert re.search(r"release 4 .* combined so far 1.00", told)
     assert desk.run("plan --rho 1 --releases 1").exit_code == 2
+    for more in ("--html p.html", "--rows 9", "--mechanisms", "--trace 0.5"):
+        assert "Leave other" in desk.run(f"plan --rho 1 --releases 4 {more}").output
+
+
+@pytest.mark.parametrize("option", ["--curator me", "--link x", "--justification x"])
+def test_a_checklist_refuses_what_it_does_not_hold(desk, option):
+    command = f"record a.dpcov --kind checklist -o c.md {option}"
+    desk.assert_refused(desk.run(command), 2, "registry entry")
 
 
 def test_the_help_of_an_export_names_the_endings_of_scripts(desk):

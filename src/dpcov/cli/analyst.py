@@ -189,14 +189,17 @@ def record(
 
     if kind not in ("registry", "checklist"):
         raise UsageError("--kind is registry or checklist.")
+    told = {"description": description, "sector": sector, "published": published, "link": link}
+    told |= {"curator": curator, "intended_use": intended_use}
+    if kind == "checklist" and (justification or any(told.values())):
+        raise UsageError("A checklist takes --ledger alone; the rest is for a registry entry.")
     options.check_output(output, release, ledger)
     loaded = options.load(release)
     balance = options.balance_of(loaded, ledger)
     if kind == "checklist":
         content = checklist(loaded, balance).encode()
     else:
-        told = {"description": description, "sector": sector, "published": published, "link": link}
-        deployment = Deployment(curator=curator, intended_use=intended_use, **told)
+        deployment = Deployment(**told)
         content = registry_entry(loaded, deployment, justification=justification, balance=balance)
     write_file(output, content, overwrite=overwrite)
     typer.echo(f"Wrote {output}.")
