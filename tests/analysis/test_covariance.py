@@ -121,6 +121,20 @@ def test_the_graphical_lasso_keeps_the_edge_that_is_there_and_no_other():
     assert 0 < PrivateGraphicalLasso.from_release(made.release_).alpha_ < 0.1
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ((np.eye(2),), r"a covariance of numbers, \(3, 3\)"),
+        (([["a"]],), "a covariance of numbers"),
+        ((3,), "2D array"),
+        ((np.eye(3), "l1"), "norm must be one of"),
+    ],
+)
+def test_what_is_no_covariance_has_no_distance(made, wrong, words):
+    with pytest.raises(InputError, match=words):
+        PrivateCovariance.from_release(made, features=NUMBERS).error_norm(*wrong)
+
+
 def test_components_are_those_of_the_rows(made, numbers):
     scaled = PrivatePCA.from_release(made, features=NUMBERS, scaling="correlation")
     eigenvalues = np.linalg.eigvalsh(np.corrcoef(numbers.T))[::-1]
