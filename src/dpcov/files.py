@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Self
 
-from dpcov.errors import MovedError, ReleaseError
+from dpcov.errors import MovedError, ReleaseError, UsageError
 
 # What file systems answer that cannot take space in advance.
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -127,6 +127,14 @@ def is_of_database(path: str | Path, database: str | Path) -> bool:
         names = [database, *(f"{real}{end}" for end in _BESIDE)]
         return any(is_same_file(path, each) for each in names)
     return False
+
+
+def check_output(output: str | Path, *inputs: object) -> None:
+    """Refuse to write over what is read, also where writing over a file is allowed."""
+    for used in inputs:
+        # The same file by whatever name: rows or a ledger would be lost.
+        if isinstance(used, str | Path) and is_of_database(output, used):
+            raise UsageError(f"{output} is read by this command. Choose another name.")
 
 
 def reason_of(error: OSError) -> str:

@@ -121,6 +121,20 @@ def test_the_graphical_lasso_keeps_the_edge_that_is_there_and_no_other():
     assert 0 < PrivateGraphicalLasso.from_release(made.release_).alpha_ < 0.1
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ((np.eye(2),), r"a covariance of numbers, \(3, 3\)"),
+        (([["a"]],), "a covariance of numbers"),
+        ((3,), "2D array"),
+        ((np.eye(3), "l1"), "norm must be one of"),
+    ],
+)
+def test_what_is_no_covariance_has_no_distance(made, wrong, words):
+    with pytest.raises(InputError, match=words):
+        PrivateCovariance.from_release(made, features=NUMBERS).error_norm(*wrong)
+
+
 def test_components_are_those_of_the_rows(made, numbers):
     scaled = PrivatePCA.from_release(made, features=NUMBERS, scaling="correlation")
     eigenvalues = np.linalg.eigvalsh(np.corrcoef(numbers.T))[::-1]
@@ -135,6 +149,9 @@ def test_components_are_those_of_the_rows(made, numbers):
     scores = ours.transform(numbers)
     np.testing.assert_allclose(scores.mean(axis=0), 0.0, atol=0.05)
     np.testing.assert_allclose(ours.inverse_transform(scores), numbers, atol=1e-9)
+    for wrong in (scores[:, :2], scores[0], 3, "a", [["a"]]):
+        with pytest.raises(InputError, match=r"one of every component|2D array"):
+            ours.inverse_transform(wrong)
 
 
 @pytest.mark.parametrize(("n_components", "kept"), [(2, 2), (0.5, 1), (None, 3), ("noise", None)])

@@ -96,8 +96,15 @@ def test_loadings_in_correlation_units_are_correlations_with_the_component():
     np.testing.assert_allclose(list(arrows(pca.plot_biplot())), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("wrong", [(1, 1), (0, 1), (1, 3)])
+@pytest.mark.parametrize("wrong", [(1, 1), (0, 1), (1, 3), 3, "12", ([1], [2])])
 def test_components_that_are_not_there_are_refused(wrong):
     pca = PrivatePCA.from_release(demo(), n_components=2)
     with pytest.raises(UsageError, match="from 1 to 2"):
         pca.plot_biplot(wrong)
+
+
+def test_what_is_no_axes_is_refused():
+    pca = PrivatePCA.from_release(demo(), n_components=2)
+    for draw in (pca.plot_scree, pca.plot_biplot, demo().plot, mean_intervals(demo()).plot):
+        with pytest.raises(UsageError, match="axes must be"):
+            draw(axes=3)

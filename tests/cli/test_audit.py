@@ -59,9 +59,10 @@ def test_a_third_party_mechanism_is_audited_and_a_refuted_claim_is_exit_code_one
         "--module dpcov.mechanisms.base:Mechanism",
         "gaussian --out audit.xlsx",
         "gaussian --epsilon 1",
+        "gaussian --seed -1",
     ],
 )
 def test_what_cannot_be_audited_is_wrong_usage(desk, arguments):
-    result = desk.run(f"audit {arguments} --seconds 0.1 --seed 1 --processes 1 --quiet")
+    result = desk.run(f"audit --seconds 0.1 --seed 1 --processes 1 --quiet {arguments}")
     assert result.exit_code == 2
     assert "Error" in result.output

@@ -63,6 +63,10 @@ def test_synthetic_rows_are_written_and_read_back(desk, name, read):
     rows = read(output)
     assert (rows.num_rows, rows.column_names) == (70, ["age", "sex", "ill"])
     assert desk.run("sample", desk.output, "-o", output).exit_code == 7
+    negative = desk.run("sample --seed -1", desk.output, "-o", desk.folder / "new.csv")
+    assert negative.exit_code == 2
+    with pytest.raises(errors.UsageError, match="seed must be a whole number, 0 or more"):
+        dpcov.load(desk.output).sample(3, seed=-1)
     assert desk.run("sample", desk.output, "-o", desk.folder / "s.xls").exit_code == 2
 
 
@@ -83,6 +87,14 @@ def test_a_total_is_divided_among_releases_without_a_table(desk):
     assert "(0.25)-zCDP" in told and "(0.4)-zCDP" in told
     assert re.search(r"release 4 .* combined so far 1.00", told)
     assert desk.run("plan --rho 1 --releases 1").exit_code == 2
+    for more in ("--html p.html", "--rows 9", "--mechanisms", "--trace 0.5"):
+        assert "Leave other" in desk.run(f"plan --rho 1 --releases 4 {more}").output
+
+
+@pytest.mark.parametrize("option", ["--curator me", "--link x", "--justification x"])
+def test_a_checklist_refuses_what_it_does_not_hold(desk, option):
+    command = f"record a.dpcov --kind checklist -o c.md {option}"
+    desk.assert_refused(desk.run(command), 2, "registry entry")
 
 
 def test_the_help_of_an_export_names_the_endings_of_scripts(desk):
@@ -111,6 +123,10 @@ def test_groups_inside_groups_add_up(desk):
     assert result.exit_code == 2 and "has a group" in result.output
     inside.write_text("F\nM,M,M\n")
     assert "two columns" in desk.run(*chosen, "--overwrite", "--group", "F").output
+    for unreadable in (b"\xff,F\nF,F\n", b"region,state\n" + b"F" * 200_000):
+        inside.write_bytes(unreadable)
+        result = desk.run(*chosen, "--overwrite", "--group", "F")
+        assert result.exit_code == 2 and "no CSV file" in result.output
     inside.unlink()
     result = desk.run(*chosen, "--overwrite", "--group", "F")
     assert result.exit_code == 2
@@ -148,6 +164,8 @@ def test_a_closed_pipe_is_no_internal_error(desk):
 def test_options_of_a_mechanism_are_read_as_toml_scalars():
     read = parse_options(["bits=18", "x=0.5", "y=true", "z=word", 'w="18"'])
     assert read == {"bits": 18, "x": 0.5, "y": True, "z": "word", "w": "18"}
+    for text in ("9" * 5000, "[" * 5000):
+        assert parse_options([f"bits={text}"]) == {"bits": text}
     for wrong in ("bits", "=3", "a b=3"):
         with pytest.raises(errors.UsageError, match="NAME=VALUE"):
             parse_options([wrong])
@@ -214,6 +232,7 @@ PAID = "rows.csv --schema s.toml --rho 0.1 --ledger ledger.sqlite --dataset peop
         f"release {ROWS} --geometry geo.toml -o geo.toml",
         f"release {ROWS} --geometry a.dpcov -o a.dpcov",
         "plan --schema s.toml --rows 50 --rho 1 --html s.toml",
+        "moments merge c.moments d.moments --key k -o ./d.moments",
         *(f"release {PAID} -o ledger.sqlite{end}" for end in ("-journal", "-wal", "-shm")),
     ],
 )
@@ -241,6 +260,21 @@ def test_nothing_that_a_command_reads_is_written_over(command, tmp_path, monkeyp
     assert run.exit_code != 0
     assert "is read by this command" in run.output
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("door", "names"),
+    [(dpcov.release, ("data", "schema", "geometry")), (dpcov.survey, ("data", "schema"))],
+)
+def test_nothing_that_a_call_reads_is_written_over(door, names, tmp_path):
+    budget = dpcov.Budget(rho=1)
+    schema = dpcov.Schema(columns={"x": dpcov.Numeric(lower=-1, upper=1)})
+    for name in names:
+        path, given = tmp_path / f"{name}.toml", {"data": pa.table({"x": [0.5]}), "schema": schema}
+        path.write_text("kept")
+        with pytest.raises(errors.UsageError, match="is read by"):
+            door(**given | {name: path}, budget=budget, output=path, overwrite=True)
+        assert path.read_text() == "kept"
 
 
 def test_a_release_is_not_written_over_its_ledger(tmp_path):

@@ -74,6 +74,8 @@ def test_a_private_geometry_is_assumed_where_a_survey_would_be_made(desk, monkey
         ("--rho 1 --trace 0.5", UsageError),
         ("--rho 1 --mechanisms --html plan.html", UsageError),
         ("--rho 1 --spread 2", UsageError),
+        ("--rho 1 --spread 0", UsageError),
+        ("--rho 1 --mechanisms --spread 0.1", UsageError),
         ("--rho 1 --schema nowhere.toml", UsageError),
         ("--rho 1 --geometry neither", UsageError),
         ("--rho 1 --neighbors next-door", BudgetError),

@@ -250,6 +250,7 @@ def test_entities_and_other_files_are_refused(tmp_path):
         "f.json": '{"tableSchema": {"columns": [7]}}',
         "g.json": "{" * 5000,
         "h.csv": "a,b",
+        "i.json": '{"a":' * 900 + "1" + "}" * 900,
     }.items():
         with pytest.raises(SchemaError):
             read_codebook(written(tmp_path, content, name))

@@ -14,7 +14,10 @@ def opened(desk, data="patients.csv", **more):
 
 
 def test_the_page_is_there_for_who_knows_the_token(desk):
+    for ending in (".zsav", ".jsonld", ".json-ld"):
+        (desk.folder / f"book{ending}").touch()
     status, headers, text = desk.ask()
+    assert all(f"book{ending}" in text for ending in (".zsav", ".jsonld", ".json-ld"))
     assert status == 200 and "Choose a table" in text
     assert "default-src 'none'" in headers["content-security-policy"]
     assert headers["cache-control"] == "no-store" and headers["x-frame-options"] == "DENY"

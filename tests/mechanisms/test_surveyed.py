@@ -224,6 +224,13 @@ def test_what_does_not_fit_is_refused(more, words):
         release(**more)
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "[" * 5000], ids=["long", "deep"])
+def test_a_file_that_no_reader_takes_is_refused(number, tmp_path):
+    (tmp_path / "geometry.toml").write_text(f"norm_bound = {number}")
+    with pytest.raises(SchemaError, match=r"geometry\.toml.*nested too deeply"):
+        Geometry.from_toml(tmp_path / "geometry.toml")
+
+
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), "9"])
 def test_a_geometry_has_positive_scales(scale):
     with pytest.raises(SchemaError, match="scale"):

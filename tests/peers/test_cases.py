@@ -305,6 +305,7 @@ def test_a_fitted_covariance_has_the_methods_of_scikit_learn():
     assert distance.min() > 0 and distance.shape == theirs.mahalanobis(rows).shape
     with pytest.raises(ValueError):
         ours.mahalanobis(rows[:, :2])
+    assert ours.error_norm(ours.covariance_, "spectral") == 0.0
     one = PrivateCovariance(**terms).fit(rows[:, :1])
     np.testing.assert_allclose(one.covariance_, rows[:, 0].var(), rtol=0.01)
 

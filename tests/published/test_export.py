@@ -210,6 +210,14 @@ def test_a_data_package_holds_the_numbers_and_describes_the_columns(made, tmp_pa
     assert [mean["data"][0][label] for label in labels] == made.mean().tolist()
 
 
+def test_a_number_of_rows_that_is_not_known_is_left_out(tmp_path):
+    unit = dpcov.Schema(columns={"x": dpcov.Numeric(lower=-1, upper=1)})
+    terms = {"budget": dpcov.Budget(rho=1), "mechanism": "zero", "neighbors": "add-remove-one"}
+    made = dpcov.release(pa.table({"x": [0.5]}), schema=unit, **terms)
+    export(made, tmp_path / "x.jsonld", quantity="second-moment")
+    assert "Moments, released" in (tmp_path / "x.jsonld").read_text(encoding="utf-8")
+
+
 def test_dcat_states_the_guarantee(made, tmp_path):
     export(made, tmp_path / "x.jsonld")
     record = json.loads((tmp_path / "x.jsonld").read_text(encoding="utf-8"))

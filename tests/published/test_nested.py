@@ -133,6 +133,23 @@ def test_the_guarantee_is_that_of_both(made, tmp_path):
     assert by_state.fingerprint[:12] in again.summary(details=True)
 
 
+def test_both_charges_are_stated(made, tmp_path):
+    book = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    book.create("people", dpcov.Budget(rho="1"), "replace-one")
+    paid = {"ledger": book, "dataset": "people"}
+    one, other = (released(made[0], by, 7 + len(by), **paid) for by in ("region", "state"))
+    for level in one.nest(other, INSIDE):
+        for release in level.values():
+            told = "entry 1 of dataset people, entry 2 of dataset people"
+            assert told in " ".join(release.summary(details=True).split())
+            assert release.manifest.is_charged
+    regions, _ = one.nest(other, INSIDE)
+    regions["r1"].save(tmp_path / "r1.dpcov")
+    assert [each.entry for each in dpcov.load(tmp_path / "r1.dpcov").manifest.charges] == [1, 2]
+    both = one.combine(released(made[0], "region", 9, **paid)).group("r1", pooled=True)
+    assert [each.entry for each in both.manifest.charges] == [1, 3]
+
+
 def test_what_does_not_go_together_is_refused(made):
     frame, by_region, by_state = made
     with pytest.raises(UsageError, match="holds 'r5'"):

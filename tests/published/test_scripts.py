@@ -28,6 +28,7 @@ ENDINGS = {"r": "R", "julia": "jl", "stata": "do"}
 HOSTILE = (
     *('a"); quit(status = 7); c("', "back\\slash", "$(exit 3)", "`shell rm x'", '"; exit(3); "'),
     *("new\nline", "* /* comment", "#| x |#", "\\$HOME", "if", "IF", "_", "1st", "x" * 90),
+    *("str9", "STR2045", "strL"),
 )
 needs_r = pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
 needs_julia = pytest.mark.skipif(shutil.which("julia") is None, reason="needs Julia")
@@ -217,7 +218,9 @@ def test_stata_expands_nothing_in_labels_and_names_are_names(hostile, tmp_path):
     names = [name for name, _ in labels]
     assert len({name.lower() for name in names}) == len(names)
     assert all(re.fullmatch(r"[A-Za-z]\w{0,31}", name) for name in names)
-    assert "if" not in names and all(len(label) <= 80 for _, label in labels)
+    reserved = re.compile(r"if|str\d*|strL", re.I)
+    assert not any(map(reserved.fullmatch, names))
+    assert all(len(label) <= 80 for _, label in labels)
 
 
 @pytest.mark.parametrize("program", get_args(Program))

@@ -126,6 +126,8 @@ def nest(
             rows = [row for row in csv.reader(file) if row][1:]
     except OSError as error:
         raise UsageError(f"Cannot read {inside}: {reason_of(error)}. Check the path.") from None
+    except (ValueError, csv.Error):
+        raise UsageError(f"{inside} is no CSV file in UTF-8. Save it as one.") from None
     if any(len(row) != 2 for row in rows):
         raise UsageError(f"{inside} needs two columns below a header: a group, and what holds it.")
     regions, states = options.load(release).nest(options.load(parents), dict(rows))
@@ -145,7 +147,7 @@ def sample(
     rows: Annotated[int, option("sample rows", min=1)] = 1000,
     group: options.Group = None,
     pooled: options.Pooled = False,
-    seed: Annotated[int | None, option("sample seed")] = None,
+    seed: Annotated[int | None, option("sample seed", min=0)] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Draw synthetic rows with the release's means, correlations and bounds; costs no privacy."""
@@ -187,14 +189,17 @@ def record(
 
     if kind not in ("registry", "checklist"):
         raise UsageError("--kind is registry or checklist.")
+    told = {"description": description, "sector": sector, "published": published, "link": link}
+    told |= {"curator": curator, "intended_use": intended_use}
+    if kind == "checklist" and (justification or any(told.values())):
+        raise UsageError("A checklist takes --ledger alone; the rest is for a registry entry.")
     options.check_output(output, release, ledger)
     loaded = options.load(release)
     balance = options.balance_of(loaded, ledger)
     if kind == "checklist":
         content = checklist(loaded, balance).encode()
     else:
-        told = {"description": description, "sector": sector, "published": published, "link": link}
-        deployment = Deployment(curator=curator, intended_use=intended_use, **told)
+        deployment = Deployment(**told)
         content = registry_entry(loaded, deployment, justification=justification, balance=balance)
     write_file(output, content, overwrite=overwrite)
     typer.echo(f"Wrote {output}.")

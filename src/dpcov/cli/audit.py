@@ -28,7 +28,7 @@ def audit(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     rho: options.Rho = None,
-    seed: Annotated[int | None, option("audit seed")] = None,
+    seed: Annotated[int | None, option("audit seed", min=0)] = None,
     out: Annotated[Path | None, option("audit out", "-o")] = None,
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,

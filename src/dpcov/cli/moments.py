@@ -109,6 +109,7 @@ def merge(
 
     if len(files) < 2:
         raise UsageError("Name two or more files of moments to merge.")
+    options.check_output(output, key_file, *files)
     secret = options.key_from(key_file)
     total = Checkpoint.load(files[0], secret)
     for file in files[1:]:

@@ -101,14 +101,24 @@ def counted(number: int, thing: str) -> str:
 
 def parse_options(pairs: list[str] | None) -> dict[str, Any]:
     """Read NAME=VALUE pairs; values are TOML scalars (numbers, true, false) or plain words."""
+    from inspect import signature
+
+    import dpcov
+
     parsed: dict[str, Any] = {}
     for pair in pairs or ():
         name, separator, text = pair.partition("=")
         if not separator or not name.isidentifier():
             raise UsageError("Write mechanism options as NAME=VALUE, for example --option bits=18.")
+        # What Python takes beside them; `name` is that of a checkpoint's part.
+        if name == "name" or name in signature(dpcov.release).parameters:
+            raise UsageError(
+                f"{name} is no option of a mechanism. Use the command's own, listed by --help."
+            )
         try:
             parsed[name] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
+            # Also a number of thousands of digits, or brackets nested as deeply.
             parsed[name] = text
     return parsed
 
@@ -149,12 +159,9 @@ def balance_of(release: "Release", ledger: str | None) -> "Balance | None":
 
 def check_output(output: Path, *inputs: object) -> None:
     """Refuse to write over what the command reads, also with --overwrite."""
-    from dpcov.files import is_of_database
+    from dpcov import files
 
-    for used in inputs:
-        # The same file by whatever name: rows or a ledger would be lost.
-        if isinstance(used, str | Path) and is_of_database(output, used):
-            raise UsageError(f"{output} is read by this command. Choose another name.")
+    files.check_output(output, *inputs)
 
 
 def check_free(output: Path | None, overwrite: bool) -> None:

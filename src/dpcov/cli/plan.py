@@ -61,6 +61,9 @@ def plan(
 
     budget = options.budget_from(epsilon, delta, rho)
     if releases is not None:
+        others = (rows, schema, features, rows_per_person, table, spread, html)
+        if mechanisms or trace or others != (None,) * len(others):
+            raise UsageError("--releases divides the budget alone. Leave other options out.")
         tell_releases(budget, releases)
         return
     if html is not None:
@@ -74,8 +77,11 @@ def plan(
     declared = _schema(schema, features, rows_per_person, table)
     warn_of_large_epsilon(budget.promise, stacklevel=2)
     if mechanisms:
-        if rows is None or html is not None or table is not None:
-            raise UsageError("Mechanisms are compared for --rows NUMBER alone, without --html.")
+        if rows is None or (html, table, spread) != (None,) * 3:
+            raise UsageError(
+                "Mechanisms are compared for --rows NUMBER alone, without --html, --table or "
+                "--spread."
+            )
         compare(declared, rows, budget, relation, geometry, trace)
         return
     from dpcov.pipeline.plan.rehearsal import SPREAD, Rehearsal, count_rows
@@ -88,7 +94,7 @@ def plan(
         n_rows=n_public if rows is None else rows,
         public=table,
         n_public=n_public,
-        spread=spread or SPREAD,
+        spread=SPREAD if spread is None else spread,
         neighbors=relation,
         geometry=geometry,
     )

@@ -42,7 +42,7 @@ def release(
     memory_limit: options.MemoryLimit = None,
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
-    seed: Annotated[int | None, option("release seed")] = None,
+    seed: Annotated[int | None, option("release seed", min=0)] = None,
     not_private: Annotated[bool, option("release not-private")] = False,
     dry_run: Annotated[bool, option("release dry-run")] = False,
 ) -> None:
@@ -154,7 +154,7 @@ def survey(
     memory_limit: options.MemoryLimit = None,
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,
-    seed: Annotated[int | None, option("release seed")] = None,
+    seed: Annotated[int | None, option("release seed", min=0)] = None,
     not_private: Annotated[bool, option("release not-private")] = False,
 ) -> None:
     """Find centers and scales of columns once; releases that use them need no survey."""

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from dpcov.data.linear import LinearMap
+from dpcov.data.schema.mistakes import TOO_LONG_OR_DEEP
 from dpcov.errors import SchemaError, UsageError
 from dpcov.files import write_file
 from dpcov.markup import CELL, Child, card, facts, listing, name_of
@@ -180,6 +181,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise SchemaError(f"The geometry file '{Path(path).name}' cannot be read.") from None
         except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SchemaError(f"The geometry file cannot be used: {error}.") from None
+        except (ValueError, RecursionError):
+            raise SchemaError(f"'{Path(path).name}' has {TOO_LONG_OR_DEEP}.") from None
 
     def _repr_html_(self) -> str:
         rows = [

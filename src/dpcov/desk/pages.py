@@ -12,6 +12,7 @@ from jinja2 import PackageLoader
 
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.sources import is_table
+from dpcov.data.sources.statistical import ENDINGS
 from dpcov.desk.commands import commands_of
 from dpcov.desk.work import Work, is_unfilled, written
 from dpcov.errors import few_of
@@ -20,7 +21,7 @@ from dpcov.privacy.meaning import certainty_in_words
 from dpcov.report.html import environment, json_block
 from dpcov.report.results import verdicts
 
-CODEBOOKS = (".toml", ".json", ".xml", ".sav", ".dta", ".sas7bdat", ".xpt")
+CODEBOOKS = (".toml", ".json", ".jsonld", ".json-ld", ".xml", *ENDINGS)
 _LAYOUT = "How the file is laid out, where it is unusual"
 # Names of files that are shown before the rest is counted.
 _NAMED = 8

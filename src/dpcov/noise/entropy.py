@@ -9,13 +9,13 @@ import os
 import threading
 from collections.abc import Callable, Hashable
 from functools import wraps
-from operator import index
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.errors import NumericError, UsageError
+from dpcov.errors import NumericError
+from dpcov.privacy.options import Seed, plain
 
 Words = NDArray[np.uint64]
 Draws = NDArray[np.float64]
@@ -77,10 +77,7 @@ class SeededEntropy:
     private = False
 
     def __init__(self, seed: int) -> None:
-        try:
-            text = str(index(seed))
-        except TypeError:
-            raise UsageError("The seed must be an integer, for example SeededEntropy(7).") from None
+        text = str(plain("seed", seed, Seed))
         self._stream = _KeyStream(hashlib.sha256(text.encode()).digest())
         self._lock = threading.Lock()
 

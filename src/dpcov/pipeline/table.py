@@ -12,7 +12,9 @@ from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.gather import Gathering, TellRows
 from dpcov.data.geometry import Geometry
 from dpcov.data.schema.schema import Schema
+from dpcov.data.sources import Query, database_file
 from dpcov.errors import UsageError
+from dpcov.files import check_output
 from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.survey_alone import SurveyAlone
 from dpcov.mechanisms.surveyed import Surveyed
@@ -120,6 +122,7 @@ def release(
     (2, 2)
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
+    _refuse_inputs(output, data, schema, geometry)
     if isinstance(data, Checkpoint) and geometry == "private":
         geometry = data.geometry or "schema"
     declared, data = _declared(schema, data, where)
@@ -187,6 +190,7 @@ def survey(
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     expected = budget if coming is None else coming
+    _refuse_inputs(output, data, schema)
     declared, data = _declared(schema, data, where)
     terms, encoding = plan_table(
         declared, expected, AUTO, neighbors, n_rows, by, {}, "private", accept_large_delta
@@ -242,6 +246,11 @@ def checkpoint(
     gathered = where.answer(data, encoding, question)
     facts = {"schema_toml": terms.schema_toml, "by": by, "geometry": encoding.geometry}
     return Checkpoint.of_part(gathered, name, **facts)
+
+
+def _refuse_inputs(output: str | Path | None, data: Any, *inputs: object) -> None:
+    if output is not None:
+        check_output(output, database_file(data) if isinstance(data, Query) else data, *inputs)
 
 
 def _declared(schema: Schema | str | Path, data: Any, where: Gathering) -> tuple[Schema, Any]:

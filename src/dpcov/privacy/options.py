@@ -41,6 +41,9 @@ class Between:
 Count = Annotated[int, Between(1, _MOST)]
 """Of rows, columns, people."""
 
+Seed = Annotated[int, Between(0)]
+"""As NumPy takes them."""
+
 
 def make_plain(options: Any, *names: str) -> None:
     """Make fields of a frozen dataclass plain, all or those named, or refuse them."""

@@ -101,6 +101,7 @@ def combined_facts(
         spent=None,
         warnings=tuple(sorted(_warnings(members, disjoint))),
         combined=tuple(member.manifest for member in members),
+        also_spent=(),
     )
     return manifest, arrays
 
@@ -108,7 +109,7 @@ def combined_facts(
 # What a combination states of its own; the rest is its reference's.
 _OWN = (
     *("created", "disjoint", "n_rows", "software", "mechanism", "guarantee", "intercept_is_public"),
-    *("statistics", "members", "spent", "warnings", "combined"),
+    *("statistics", "members", "spent", "also_spent", "warnings", "combined"),
 )
 
 

@@ -9,6 +9,7 @@ https://datapackage.org/standard/data-package/ ; https://www.w3.org/TR/vocab-dca
 
 import csv
 import io
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -248,9 +249,9 @@ def _title(release: BaseRelease) -> str:
 
 
 def _described(release: BaseRelease) -> str:
-    n_rows = f"{release.n_rows:,.0f} rows"
+    n_rows = f" of {release.n_rows:,.0f} rows" if math.isfinite(release.n_rows) else ""
     return (
-        f"Moments of {n_rows}, released once under differential privacy: {release.guarantee}. "
+        f"Moments{n_rows}, released once under differential privacy: {release.guarantee}. "
         "Numbers contain random noise, whose standard deviation is given where it is known."
     )
 

@@ -118,17 +118,20 @@ class Manifest(_Record, frozen=True, kw_only=True):
     combined: tuple["Manifest", ...] = ()
     # Whether those are of different people, whose tables were put together.
     disjoint: bool = False
+    # Of estimates from several releases: where the others were charged.
+    also_spent: tuple[SpentRecord, ...] = ()
 
     @property
     def charges(self) -> tuple[SpentRecord, ...]:
         """Entries of the ledger that paid, of every release that was combined."""
-        records = self.combined or (self,)
-        return tuple(record.spent for record in records if record.spent is not None)
+        if self.combined:
+            return tuple(paid for record in self.combined for paid in record.charges)
+        return (*(() if self.spent is None else (self.spent,)), *self.also_spent)
 
     @property
     def is_charged(self) -> bool:
         """Whether a ledger paid for all of it."""
-        return len(self.charges) == len(self.combined or (self,))
+        return all(record.charges for record in self.combined or (self,))
 
     @property
     def laws(self) -> tuple[NoiseLaw, ...]:

@@ -173,8 +173,11 @@ def _facts(group: BaseRelease, sums: Sums, members: Sequence[BaseRelease]) -> Fa
         lost=statistics.lost,
         losses=statistics.losses,
     )
+    charges = tuple(paid for member in members for paid in member.manifest.charges)
     manifest = msgspec.structs.replace(
         group.manifest,
+        spent=charges[0] if charges else None,
+        also_spent=charges[1:],
         statistics=record,
         members={key: member_record(array) for key, array in arrays.items()},
         guarantee=guarantee_record(joint_guarantee(members)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.errors import ReleaseError
+from dpcov.errors import ReleaseError, UsageError
 from dpcov.extras import load_extra
 from dpcov.markup import shorten
 from dpcov.published.base import BaseRelease
@@ -27,6 +27,13 @@ def new_axes(width: float, height: float, grid: tuple[int, int] = (1, 1)) -> Any
     """Axes of a new figure, in inches, or a grid of them; pyplot's, so that notebooks show it."""
     pyplot = load_extra("matplotlib.pyplot", "Drawing", "plots")
     return pyplot.subplots(*grid, figsize=(width, height), layout="constrained")[1]
+
+
+def require_axes(axes: Any) -> Any:
+    """Refuse what nothing can be drawn on."""
+    if not hasattr(axes, "plot"):
+        raise UsageError("axes must be matplotlib axes, or None for new ones.")
+    return axes
 
 
 def plot_groups(release: BaseRelease, found: PooledGroups) -> Any:
@@ -62,6 +69,7 @@ def plot_correlations(release: BaseRelease, axes: Any = None) -> Any:
         side = min(12.0, 2.5 + 0.3 * max(p, 6))
         axes = new_axes(side + 1.0, side)
     hidden = made.hidden
+    require_axes(axes)
     shown = np.ma.masked_array(made.correlation, mask=hidden | np.isnan(made.correlation))
     picture = axes.imshow(shown, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
     if p <= _DOTS:

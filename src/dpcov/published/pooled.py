@@ -275,6 +275,8 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
         noise=None,
         notes=(note,),
     )
+    # A part of a combination that nobody paid for is not hidden behind the others.
+    is_paid = group.manifest.combined and group.manifest.is_charged
     manifest = msgspec.structs.replace(
         group.manifest,
         # The moments are those over the values that are present already.
@@ -283,5 +285,6 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
         statistics=statistics,
         members={key: member_record(array) for key, array in arrays.items()},
         combined=(),
+        also_spent=group.manifest.charges if is_paid else (),
     )
     return manifest, arrays

@@ -124,7 +124,8 @@ def _identifiers(names: Sequence[str]) -> list[str]:
     made: dict[str, str] = {}
     for name in names:
         stem = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_LONGEST].rstrip("_") or "x"
-        if not stem[0].isalpha() or stem.lower() in _RESERVED:
+        # Also Stata's types of texts: str1, str2, and so on.
+        if not stem[0].isalpha() or re.sub(r"^str\d+$", "str", stem.lower()) in _RESERVED:
             stem = f"x_{stem}"
         tried = (stem if number == 0 else f"{stem}_{number}" for number in count())
         chosen = next(name for name in tried if name.lower() not in made)

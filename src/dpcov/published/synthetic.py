@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import optimize, special, stats
 
-from dpcov.privacy.options import Count, plain
+from dpcov.privacy.options import Count, Seed, plain
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.encoded import on_one_thread
@@ -40,7 +40,8 @@ def sample(release: BaseRelease, n_rows: int, *, seed: int | None = None) -> pa.
     One column for every column of the schema: numbers, booleans, or categories as text (null for
     none of the listed, and for missing values).  ``seed`` gives the same rows again.
     """
-    encoded = Copula(release, np.random.default_rng(seed)).draw(plain("n_rows", n_rows, Count))
+    random = np.random.default_rng(plain("seed", seed, Seed | None))
+    encoded = Copula(release, random).draw(plain("n_rows", n_rows, Count))
     # Encoded columns of one column of the table stand together.
     pairs = list(zip(release.encoded_features, encoded.T, strict=True))
     hidden = {

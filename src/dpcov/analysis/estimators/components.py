@@ -16,6 +16,7 @@ from dpcov.analysis.intervals.inference import eigenvalue_intervals
 from dpcov.analysis.problems import (
     InputError,
     require_count,
+    require_matrix,
     require_number,
     require_one_of,
     warn_noise,
@@ -24,7 +25,7 @@ from dpcov.analysis.reading import Reading
 from dpcov.markup import Child, listing, shorten
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigh
-from dpcov.published.plots import NAME_LENGTH, new_axes
+from dpcov.published.plots import NAME_LENGTH, new_axes, require_axes
 from dpcov.published.release import Release
 
 # Share of a column's variance that is its own at least: below, the likelihood may have no maximum
@@ -159,13 +160,17 @@ class PrivatePCA(Projection):
     def inverse_transform(self, X: Any) -> Array:
         """Features with the given scores, in original units, (n_rows, p)."""
         self._require_fitted()
-        scaled = np.asarray(X, dtype=np.float64) @ self.components_
+        wanted = f"Give rows of scores, one of every component: {self.n_components_} in a row."
+        scores = require_matrix(X, wanted)
+        if scores.shape[1] != self.n_components_:
+            raise InputError(wanted)
+        scaled = scores @ self.components_
         return np.asarray(scaled * self.scale_ + self.mean_)
 
     def plot_scree(self, axes: Any = None) -> Any:
         """Draw all variances on matplotlib axes (new by default), with the noise edge marked."""
         self._require_fitted()
-        axes = new_axes(7, 4.5) if axes is None else axes
+        axes = new_axes(7, 4.5) if axes is None else require_axes(axes)
         places = np.arange(1, len(self.scree_) + 1)
         k = self.n_above_noise_
         axes.plot(places[:k], self.scree_[:k], "o-", label="above the noise")
@@ -188,8 +193,8 @@ class PrivatePCA(Projection):
         :meth:`plot_scree`.
         """
         self._require_fitted()
-        kept = set(range(1, self.n_components_ + 1))
-        if len(components) != 2 or len(kept.intersection(components)) != 2:
+        kept = [place + 1 for place in range(self.n_components_)]
+        if np.shape(components) != (2,) or sum(k in components for k in kept) != 2:
             problem = f"Choose two different components from 1 to {self.n_components_}"
             raise InputError(f"{problem}; n_components says how many are kept.")
         first, second = map(int, components)
@@ -197,7 +202,7 @@ class PrivatePCA(Projection):
         spreads = np.sqrt(np.maximum(self.explained_variance_[places], 0.0))
         loadings = self.components_[places].T * spreads
         radius = float(np.sqrt(max(self.noise_edge_, 0.0)))
-        axes = new_axes(6.5, 6.0) if axes is None else axes
+        axes = new_axes(6.5, 6.0) if axes is None else require_axes(axes)
         _draw_loadings(axes, loadings, [str(name) for name in self.get_encoded_names()], radius)
         for label, place in ((axes.set_xlabel, places[0]), (axes.set_ylabel, places[1])):
             hidden = "" if place < self.n_above_noise_ else ", within the noise"

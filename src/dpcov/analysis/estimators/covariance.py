@@ -14,7 +14,15 @@ from sklearn.covariance import EmpiricalCovariance, graphical_lasso, log_likelih
 from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.features import Columns
 from dpcov.analysis.intervals.inference import correlation_intervals, variance_intervals
-from dpcov.analysis.problems import UNKNOWN_PENALTY, UnknownNoiseError, require_number, warn_noise
+from dpcov.analysis.problems import (
+    UNKNOWN_PENALTY,
+    InputError,
+    UnknownNoiseError,
+    require_matrix,
+    require_number,
+    require_one_of,
+    warn_noise,
+)
 from dpcov.analysis.reading import Reading
 from dpcov.errors import NumericError
 from dpcov.published.design import design_of
@@ -62,6 +70,22 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
         """Squared Mahalanobis distances of new rows from the location, shape (n_rows,)."""
         centered = self._features_of(X) - self.location_
         return np.asarray(np.einsum("ij,jk,ik->i", centered, self.precision_, centered))
+
+    def error_norm(
+        self,
+        comp_cov: Any,
+        norm: Literal["frobenius", "spectral"] = "frobenius",
+        scaling: bool = True,
+        squared: bool = True,
+    ) -> float:
+        """Distance from another covariance, (p, p), as scikit-learn measures it."""
+        self._require_fitted()
+        require_one_of("norm", norm, Literal["frobenius", "spectral"])
+        p = len(self.covariance_)
+        other = require_matrix(comp_cov, wanted := f"Give a covariance of numbers, ({p}, {p}).")
+        if other.shape != (p, p):
+            raise InputError(wanted)
+        return float(super().error_norm(other, norm, scaling, squared))
 
 
 def partial_correlation_of(precision: Array) -> Array:

@@ -30,6 +30,7 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _UNKNOWN = re.compile(r"unknown field `(.*)`$", re.DOTALL)
 _COLUMN = re.compile(r"Column '(.*?)'(?::| |$)", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(.*)`, got `(\w+)`")
+TOO_LONG_OR_DEEP = "a number of thousands of digits, or brackets nested too deeply"
 # What is wrong where a value has another type, by the type that is expected.
 _WRITE = {
     "float": "write a number without quotes, such as 90 or 0.5",
@@ -48,9 +49,7 @@ def load_toml(text: str, name: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         told = str(error)
     except (ValueError, RecursionError):
-        raise SchemaError(
-            f"{name} has a number of thousands of digits, or brackets nested too deeply."
-        ) from None
+        raise SchemaError(f"{name} has {TOO_LONG_OR_DEEP}.") from None
     raise _syntax_error(text, name, told)
 
 

@@ -57,7 +57,7 @@ def read_codebook(path: Path, layout: FileLayout | None = None) -> Schema:
         table = _json(text, path.name)
         read = csvw.schema_of if csvw.is_csvw(table) else frictionless.schema_of
         return read(table, part)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         pass
     # Raised outside the handler: the error may quote the file.
     raise SchemaError(f"'{path.name}' does not have the form of its kind of codebook. Correct it.")
