@@ -80,7 +80,7 @@ def covered(setting, n_rows):
         rows = rng.multivariate_normal(MEANS, COVARIANCE, size=n_rows)
         made = released(rows, "0.05", seed, schema=SCHEMA, **SETTINGS[setting])
         law = moment_law(made)
-        names = ("off_diagonal", "diagonal", "lost", "told")
+        names = ("off_diagonal", "diagonal", "lost", "lost_parts")
         parts = {name: getattr(law, name) for name in names}
         if law.stretch_stds is not None:
             parts["stretch_stds"] = law.stretch_stds

@@ -103,7 +103,7 @@ def test_the_command_writes_both_with_what_is_left_and_refuses_gaps(ledger, tmp_
 
     who = "--curator H --intended-use teaching --ledger l.sqlite"
     assert record(f"-o a.json {who}") == 0
-    assert record(f"-o a.md --kind checklist {who}") == 0
+    assert record("-o a.md --kind checklist --ledger l.sqlite") == 0
     assert json.loads((tmp_path / "a.json").read_text())["deployment"]["curator"] == "H"
     assert (tmp_path / "a.md").read_text().startswith("# Evaluation")
     for name in ("a.json", "a.md"):
@@ -112,4 +112,5 @@ def test_the_command_writes_both_with_what_is_left_and_refuses_gaps(ledger, tmp_
     assert record("-o b.json") == 2
     assert record(f"-o b.json {who} --published 2026-13-01") == 2
     assert record("-o b.json --kind poem") == 2
+    assert record(f"-o b.md --kind checklist {who}") == 2
     assert record(f"-o a.json {who}") == 7

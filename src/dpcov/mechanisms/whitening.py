@@ -105,7 +105,7 @@ def whitening_map(
     sums = len({c.source for c in features if c.kind == "category"})
     levels_mapped = whole.length * (whole.noise - sums * whole.edge)
     levels_kept = plain.length * (plain.noise - sums)
-    chosen, known = (whole, sums) if levels_mapped < _BETTER * levels_kept else (plain, 0)
+    chosen, empty = (whole, sums) if levels_mapped < _BETTER * levels_kept else (plain, 0)
     p = len(covariance)
     before = np.eye(p, start + p, start) if mapped_by is None else mapped_by.matrix
     matrix = chosen.matrix @ before[:, start:]
@@ -123,7 +123,7 @@ def whitening_map(
     # Rounded, it must still be one that can be undone: the budget is charged by now.
     if not found.can_be_undone:
         return None
-    return Whitening(found, chosen.spreads, chosen.hidden > known)
+    return Whitening(found, chosen.spreads, chosen.hidden > empty)
 
 
 def centering_map(middles: Array) -> LinearMap:
