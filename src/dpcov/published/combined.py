@@ -7,7 +7,7 @@ order in which releases are combined changes nothing.  Derived in docs/several.m
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -15,11 +15,13 @@ import numpy as np
 from dpcov.errors import DpcovError, ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.together import largest, spend_of, together
+from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.merging import Weighted, merged, shares
 from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.scaled_down import correlation_error
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 from dpcov.published.file import Arrays, member_record
+from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import (
     Manifest,
@@ -28,11 +30,43 @@ from dpcov.published.manifest import (
     guarantee_record,
     read_guarantee,
 )
-
-if TYPE_CHECKING:
-    from dpcov.published.record import ReleaseRecord
+from dpcov.published.statistics import NoisyStatistics
 
 MOST = 32
+
+
+class Member(Protocol):
+    """What is asked of a release that is combined with others: it is one itself."""
+
+    manifest: Manifest
+    guarantee: Guarantee
+    statistics: NoisyStatistics
+    members: tuple[Any, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the manifest."""
+
+    @property
+    def unit(self) -> UnitEstimate:
+        """Its second moment."""
+
+    @property
+    def frame(self) -> Frame:
+        """Where its noise was added."""
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether means are known."""
+
+    @property
+    def public_intercept(self) -> float | None:
+        """The intercept's moment, where it has no noise."""
+
+    @property
+    def encoded_features(self) -> tuple[EncodedColumn, ...]:
+        """Its columns without the intercept."""
+
 
 # What must be the same, and what to say where it is not.
 _SAME = {
@@ -49,7 +83,7 @@ _GEOMETRY = "Make the later release in the geometry of the first one: --geometry
 
 
 def combined_facts(
-    releases: Iterable["ReleaseRecord"], *, disjoint: bool = False
+    releases: Iterable[Member], *, disjoint: bool = False
 ) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of the combination; UsageError where they do not belong together.
 
@@ -113,12 +147,12 @@ _OWN = (
 )
 
 
-def _counted(members: Sequence["ReleaseRecord"], disjoint: bool) -> int | None:
+def _counted(members: Sequence[Member], disjoint: bool) -> int | None:
     counts = [member.manifest.n_rows for member in members]
     return sum(count or 0 for count in counts) if disjoint and all(counts) else counts[0]
 
 
-def _warnings(members: Sequence["ReleaseRecord"], disjoint: bool) -> set[str]:
+def _warnings(members: Sequence[Member], disjoint: bool) -> set[str]:
     found = {warning for member in members for warning in member.manifest.warnings}
     paid = Counter(m.manifest.spent.dataset for m in members if m.manifest.spent is not None)
     for dataset, count in sorted(paid.items()):
@@ -130,7 +164,7 @@ def _warnings(members: Sequence["ReleaseRecord"], disjoint: bool) -> set[str]:
     return found
 
 
-def check_combined(manifest: Manifest, members: Sequence["ReleaseRecord"]) -> None:
+def check_combined(manifest: Manifest, members: Sequence[Member]) -> None:
     """ReleaseError where members do not belong together, or promise less than the file states."""
     if not members:
         return
@@ -180,7 +214,7 @@ def arrays_of(arrays: Arrays, place: int) -> Arrays:
     return {name.removeprefix(start): a for name, a in arrays.items() if name.startswith(start)}
 
 
-def combined_unit(members: Sequence["ReleaseRecord"], disjoint: bool) -> UnitEstimate:
+def combined_unit(members: Sequence[Member], disjoint: bool) -> UnitEstimate:
     """The average of the members' second moments, divided by one number of rows."""
     # The first source of noise has the coordinates in which it is known what lengths lost.
     reference = reference_of(members)
@@ -197,9 +231,7 @@ def combined_unit(members: Sequence["ReleaseRecord"], disjoint: bool) -> UnitEst
     return replace(unit, count_variance=count_variance)
 
 
-def _weights(
-    members: Sequence["ReleaseRecord"], placed: Sequence[Weighted], disjoint: bool
-) -> list[float]:
+def _weights(members: Sequence[Member], placed: Sequence[Weighted], disjoint: bool) -> list[float]:
     if not disjoint:
         return shares(_variances(members, placed))
     # Every row of every table counts once.
@@ -207,7 +239,7 @@ def _weights(
     return [count / sum(counts) for count in counts]
 
 
-def reference_of(members: Sequence["ReleaseRecord"]) -> "ReleaseRecord":
+def reference_of(members: Sequence[Member]) -> Member:
     """Whose geometry the combination has: a found one, of the largest budget, the oldest first."""
     return min(
         members,
@@ -218,7 +250,7 @@ def reference_of(members: Sequence["ReleaseRecord"]) -> "ReleaseRecord":
     )
 
 
-def _placed(members: Sequence["ReleaseRecord"], rows: float | None) -> list[Weighted]:
+def _placed(members: Sequence[Member], rows: float | None) -> list[Weighted]:
     reference = reference_of(members)
     same = all(same_coordinates(reference, member) for member in members)
     placed = []
@@ -231,7 +263,7 @@ def _placed(members: Sequence["ReleaseRecord"], rows: float | None) -> list[Weig
     return placed
 
 
-def _mapped(found: Weighted, member: "ReleaseRecord", reference: "ReleaseRecord") -> Weighted:
+def _mapped(found: Weighted, member: Member, reference: Member) -> Weighted:
     """The same in the coordinates of the reference."""
     back = encoded_map(member, reference)
     if member.frame.back is not None:
@@ -241,7 +273,7 @@ def _mapped(found: Weighted, member: "ReleaseRecord", reference: "ReleaseRecord"
     return replace(found, unit=unit, forth=forth, back=back)
 
 
-def encoded_map(member: "ReleaseRecord", reference: "ReleaseRecord") -> Array:
+def encoded_map(member: Member, reference: Member) -> Array:
     """From rows as one release encodes them to rows as another does, (d, d).
 
     A missing value is zero in both, so that centers shift only the values that are present.
@@ -258,7 +290,7 @@ def encoded_map(member: "ReleaseRecord", reference: "ReleaseRecord") -> Array:
     return found
 
 
-def _with_public_intercept(member: "ReleaseRecord", unit: UnitEstimate) -> UnitEstimate:
+def _with_public_intercept(member: Member, unit: UnitEstimate) -> UnitEstimate:
     known = member.public_intercept
     if known is None:
         return unit
@@ -272,7 +304,7 @@ def _with_public_intercept(member: "ReleaseRecord", unit: UnitEstimate) -> UnitE
     return replace(unit, matrix=matrix, parts=tuple(parts))
 
 
-def _variances(members: Sequence["ReleaseRecord"], placed: Sequence[Weighted]) -> list[float]:
+def _variances(members: Sequence[Member], placed: Sequence[Weighted]) -> list[float]:
     # Of noise, and of what scaling rows down took from one member and not from others, of entries
     # that are about one in units of the reference.
     facts = [(_lost(member, members), member.unit.n_rows) for member in members]
@@ -284,7 +316,7 @@ def _variances(members: Sequence["ReleaseRecord"], placed: Sequence[Weighted]) -
     ]
 
 
-def _lost(member: "ReleaseRecord", members: Sequence["ReleaseRecord"]) -> float:
+def _lost(member: Member, members: Sequence[Member]) -> float:
     """The part that scaling rows down took of one: the average of all that were scaled alike."""
     alike = [
         other.statistics.lost
@@ -295,7 +327,7 @@ def _lost(member: "ReleaseRecord", members: Sequence["ReleaseRecord"]) -> float:
     return sum(alike) / len(alike)
 
 
-def _rows(members: Sequence["ReleaseRecord"]) -> tuple[float | None, float]:
+def _rows(members: Sequence[Member]) -> tuple[float | None, float]:
     """The average of noisy numbers of rows, and its variance relative to its square."""
     counts, variances = _counts(members)
     if not np.all(variances > 0):
@@ -305,13 +337,13 @@ def _rows(members: Sequence["ReleaseRecord"]) -> tuple[float | None, float]:
     return rows, float(weights**2 @ variances) / rows**2
 
 
-def _counts(members: Sequence["ReleaseRecord"]) -> tuple[Array, Array]:
+def _counts(members: Sequence[Member]) -> tuple[Array, Array]:
     """Numbers of rows, and the variances of their noise."""
     counts = np.array([member.unit.n_rows for member in members])
     return counts, np.array([member.unit.count_variance for member in members]) * counts**2
 
 
-def _base(member: "ReleaseRecord") -> float:
+def _base(member: Member) -> float:
     """Variance of an entry off the diagonal that the budget alone decides, up to a factor."""
     unit, noise = member.unit, member.statistics.noise
     assert noise is not None
@@ -321,7 +353,7 @@ def _base(member: "ReleaseRecord") -> float:
     return _first_shell(member, unit) * ratio / member.statistics.radius**4
 
 
-def _first_shell(member: "ReleaseRecord", unit: UnitEstimate) -> float:
+def _first_shell(member: Member, unit: UnitEstimate) -> float:
     # Variance of a diagonal entry of the outermost norm shell.
     statistics, noise = member.statistics, member.statistics.noise
     assert noise is not None
@@ -329,7 +361,7 @@ def _first_shell(member: "ReleaseRecord", unit: UnitEstimate) -> float:
     return float(noise.diagonal_variance) * step**2
 
 
-def _check(members: Sequence["ReleaseRecord"], disjoint: bool) -> None:
+def _check(members: Sequence[Member], disjoint: bool) -> None:
     if len(members) < 2:
         raise UsageError("Combining needs at least two releases.")
     if len(members) > MOST:
@@ -382,7 +414,7 @@ def _meaning(manifest: Manifest) -> list[tuple[Any, ...]]:
     return [(each.name, each.source, each.kind, each.missing_of) for each in manifest.columns]
 
 
-def same_coordinates(one: "ReleaseRecord", other: "ReleaseRecord") -> bool:
+def same_coordinates(one: Member, other: Member) -> bool:
     """Whether noise was added in the same coordinates, up to the norm bound, a common factor."""
     first, second = one.frame.back, other.frame.back
     same = first is second
@@ -391,7 +423,7 @@ def same_coordinates(one: "ReleaseRecord", other: "ReleaseRecord") -> bool:
     return same and one.manifest.columns == other.manifest.columns
 
 
-def joint_guarantee(members: Sequence["ReleaseRecord"], disjoint: bool = False) -> Guarantee:
+def joint_guarantee(members: Sequence[Member], disjoint: bool = False) -> Guarantee:
     """What releases promise together: of the same people, or of disjoint tables."""
     spends, first = list[Any](), members[0].guarantee
     for member in members:
@@ -406,7 +438,7 @@ def joint_guarantee(members: Sequence["ReleaseRecord"], disjoint: bool = False) 
     )
 
 
-def _notes(members: Sequence["ReleaseRecord"], weights: Sequence[float]) -> Iterable[str]:
+def _notes(members: Sequence[Member], weights: Sequence[float]) -> Iterable[str]:
     for member, weight in zip(members, weights, strict=True):
         told = [f"{100 * weight:.0f} % of release {member.fingerprint[:12]}"]
         told += [str(member.guarantee.promise), member.manifest.paid()]
