@@ -196,9 +196,10 @@ def table_from(
 
 def file_of(table: "str | Query | None") -> "str | Path | None":
     """The file that a table is read from, also that of a database."""
-    from dpcov.data.sources import Query, database_file
+    from dpcov.data import sources
 
-    return database_file(table) if isinstance(table, Query) else table
+    made: str | Path | None = sources.file_of(table)
+    return made
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from dpcov.data.schema.draft import describe
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
-from dpcov.data.sources import Query, Source, database_file, open_source
+from dpcov.data.sources import Query, Source, file_of, open_source
 from dpcov.desk.job import Job, Tell, counting
 from dpcov.errors import DpcovError, MovedError, SchemaError, UsageError
 from dpcov.files import ReservedFile, is_of_database
@@ -316,7 +316,7 @@ class Work:
         files, read = self.files, self.source()
         _check_names(self.schema, read)
         data = _place(self.data, self.folder)
-        table = database_file(data) if isinstance(data, Query) else data
+        table = file_of(data)
         taken = [self.ledger_place, *([table] if table else [])]
         for path in files.values():
             if any(is_of_database(path, other) for other in taken):

@@ -12,7 +12,7 @@ from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.gather import Gathering, TellRows
 from dpcov.data.geometry import Geometry
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import Query, database_file
+from dpcov.data.sources import file_of
 from dpcov.errors import UsageError
 from dpcov.files import check_output
 from dpcov.mechanisms.auto import AUTO
@@ -250,7 +250,7 @@ def checkpoint(
 
 def _refuse_inputs(output: str | Path | None, data: Any, *inputs: object) -> None:
     if output is not None:
-        check_output(output, database_file(data) if isinstance(data, Query) else data, *inputs)
+        check_output(output, file_of(data), *inputs)
 
 
 def _declared(schema: Schema | str | Path, data: Any, where: Gathering) -> tuple[Schema, Any]:

@@ -14,12 +14,12 @@ import scipy.sparse
 from dpcov.data.layout import PLAIN, FileLayout
 from dpcov.data.sources import delimited, frames, jsonlines, matrices, sheets, statistical
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source
-from dpcov.data.sources.databases import Query, database_file, open_query
+from dpcov.data.sources.databases import Query, file_of, open_query
 from dpcov.data.sources.streams import COMPRESSED, open_bytes
 from dpcov.errors import DataError
 from dpcov.files import reason_of
 
-__all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "database_file", "open_source"]
+__all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "file_of", "open_source"]
 
 # Text, which may be compressed; None where the delimiter has to be declared.
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": None}

@@ -355,9 +355,11 @@ def _only_reading(action: int, first: str | None, second: str | None, *where: ob
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-def database_file(query: Query) -> Path | None:
-    """The file of a database; None of a server, or of memory."""
-    scheme, place = _parts(query.db)
+def file_of(data: Any) -> Any:
+    """The file of a query's database, None of a server or of memory; other data as they are."""
+    if not isinstance(data, Query):
+        return data
+    scheme, place = _parts(data.db)
     is_file = scheme in ("duckdb", "sqlite") and place not in ("", ":memory:")
     return Path(place) if is_file else None
 
