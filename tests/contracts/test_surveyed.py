@@ -23,6 +23,7 @@ from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
+from dpcov.mechanisms.whitening import Whitening
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.privacy.calibrate import gaussian_delta
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP
@@ -211,14 +212,21 @@ def spent(monkeypatch):
 
 
 @every_case
-@pytest.mark.parametrize("seen", [True, False], ids=["seen", "hardly-seen"])
-def test_all_that_is_drawn_adds_up_to_the_promise(neighbors, kind, seen, spent, monkeypatch):
+@pytest.mark.parametrize(
+    ("seen", "twice", "draws"),
+    [(True, False, 5), (False, False, 6), (True, True, 6), (False, True, 7)],
+    ids=["seen", "hardly-seen", "seen-twice", "hardly-seen-twice"],
+)
+def test_all_that_is_drawn_adds_up_to_the_promise(
+    neighbors, kind, seen, twice, draws, spent, monkeypatch
+):
+    monkeypatch.setattr(Whitening, "goes_on", twice)
     if not seen:
         # As if the survey had shown less than half of the columns.
         monkeypatch.setattr(surveyed, "_SEEN", 2.0)
     promise = release(neighbors, kind).guarantee.promise
-    # Columns, lengths where little was seen, a first matrix, lengths, the second matrix, losses.
-    assert len(spent) == (5 if seen else 6)
+    # Columns, lengths where little was seen, one or two matrices, lengths, the last one, losses.
+    assert len(spent) == draws
     if kind is PureDP:
         assert sum(cost.epsilon for cost in spent) == promise.epsilon
     elif kind is ZCDP:
