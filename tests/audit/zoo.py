@@ -206,7 +206,7 @@ class UnchargedSurvey(PrivateGeometry):
 
     def calibrate(self, problem, budget):
         right, whole = super().calibrate(problem, budget), self.inner.calibrate(problem, budget)
-        return replace(right, inner=whole, after_two=whole)
+        return replace(right, inner=whole, rests=(whole, whole))
 
 
 class ForgottenMatrix(PrivateGeometry):
@@ -230,17 +230,17 @@ class ExactMap(PrivateGeometry):
 
 
 class ExactSecond(PrivateGeometry):
-    """The linear map goes on by the moments: the second matrix has next to no noise."""
+    """The linear map goes on by the moments: later matrices have next to no noise."""
 
     name = "planted-exact-second"
 
-    def _whitened(self, ask, calibration, problem, entropy, geometry, usual, spreads=None):
-        given = ask, calibration, problem, entropy, geometry, usual, spreads
-        if spreads is None:
-            first = super()._whitened(*given)
-            return first and first._replace(goes_on=True)
-        exact = self.inner.calibrate(problem, Budget(rho=1000))
-        return super()._whitened(ask, exact, *given[2:])
+    def calibrate(self, problem, budget):
+        right = super().calibrate(problem, budget)
+        return replace(right, again=self.inner.calibrate(problem, Budget(rho=1000)))
+
+    def _whitened(self, *given):
+        found = super()._whitened(*given)
+        return found and found._replace(goes_on=True)
 
 
 class ExactScales(PrivateGeometry):

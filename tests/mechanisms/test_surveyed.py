@@ -14,6 +14,7 @@ from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.vault import Key
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
+from dpcov.mechanisms import surveyed
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian import Gaussian
@@ -24,7 +25,6 @@ from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
 from dpcov.mechanisms.survey import SurveyColumn
 from dpcov.mechanisms.surveyed import LENGTHS, LOSSES, SHARE, SHARE_PURE, Surveyed, one_gaussian
-from dpcov.mechanisms.whitening import Whitening
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
@@ -387,17 +387,17 @@ def test_a_survey_pays_for_few_rows(budget):
     assert np.mean(errors["private"]) < 0.7 * np.mean(errors["schema"])
 
 
-def alike(seed=5):
-    """Two of four columns nearly agree: their difference has a thousandth of their variance."""
+def alike(seed=5, by=0.03):
+    """Two of four columns nearly agree: their difference has a spread of ``by``."""
     rows = np.random.default_rng(seed).normal(size=(N, 4))
-    rows[:, 1] = rows[:, 0] + 0.03 * rows[:, 1]
+    rows[:, 1] = rows[:, 0] + by * rows[:, 1]
     return rows
 
 
 @pytest.mark.parametrize(
     "budget", [Budget(epsilon=4), Budget(rho="0.5"), Budget(epsilon=4, delta="1e-6")], ids=str
 )
-def test_a_second_matrix_is_taken_off_what_the_last_one_costs(budget, monkeypatch):
+def test_more_matrices_are_taken_off_what_the_last_one_costs(budget, monkeypatch):
     drawn, parts = [], []
     calibrate = Surveyed.calibrate
 
@@ -414,27 +414,27 @@ def test_a_second_matrix_is_taken_off_what_the_last_one_costs(budget, monkeypatc
 
         monkeypatch.setattr(mechanism, "draw", draw)
     made = released_within(alike(), -30, 30, 1, budget=budget)
-    assert any("found twice" in note for note in made.statistics.notes)
-    part = parts[-1]
-    assert drawn == [part.first.promise, part.first.promise, part.after_two.promise]
+    assert any(", then (" in note for note in made.statistics.notes)
+    part, more = parts[-1], len(drawn) - 2
+    assert drawn == [part.first.promise, *more * [part.again.promise], part.rests[more - 1].promise]
     paid = [*drawn, part.survey, part.losses, one_gaussian(budget.promise)]
     *costs, whole = [each.epsilon if hasattr(each, "epsilon") else each.rho for each in paid]
     assert sum(costs) == whole
-    assert part.after_two.promise != part.inner.promise
+    assert len({rest.promise for rest in [part.inner, *part.rests]}) == 1 + len(part.rests)
     if budget.delta is not None:
         assert gaussian_delta(part.noise_multiplier, budget.epsilon) <= budget.delta
 
 
-def test_a_second_matrix_shows_small_differences(monkeypatch):
+def test_more_matrices_show_smaller_differences(monkeypatch):
     """Of columns that nearly agree: coefficients follow from their difference."""
-    rows = alike()
+    rows = alike(by=0.003)
     difference = np.array([1, -1, 0, 0])
-    errors = {True: [], False: []}
+    errors = {0: [], 1: [], 3: []}
     for seed in range(4):
-        for goes_on, found in errors.items():
-            with monkeypatch.context() as patch:
-                if not goes_on:
-                    patch.setattr(Whitening, "goes_on", False)
-                made = released_within(rows, -30, 30, seed).covariance_matrix()
-            found.append(difference @ made @ difference / (rows @ difference).var() - 1)
-    assert np.abs(errors[True]).mean() < 0.5 * np.abs(errors[False]).mean()
+        for more, found in errors.items():
+            monkeypatch.setattr(surveyed, "MOST_AGAIN", more)
+            made = released_within(rows, -30, 30, seed).covariance_matrix()
+            found.append(abs(difference @ made @ difference / (rows @ difference).var() - 1))
+    none, one, three = (np.mean(each) for each in errors.values())
+    assert three < 0.3 * one
+    assert one < 0.3 * none

@@ -106,7 +106,14 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                     "that it was found in."
                 )
             self.linear.check(n_features, len(columns))
-        return tuple(self._applied(column) for column in columns)
+        applied = tuple(self._applied(column) for column in columns)
+        for column, made in zip(columns, applied, strict=True):
+            if made.center != column.center and columns[0].kind != "intercept":
+                raise SchemaError(
+                    f"The geometry of '{column.name}' has its center at {made.center:.6g}. Without "
+                    f"an intercept it must be the middle of the bounds, {column.center:.6g}."
+                )
+        return applied
 
     def _applied(self, column: EncodedColumn) -> EncodedColumn:
         found = self.columns.get(column.name)

@@ -52,6 +52,12 @@ class Spread:
     scale: float
     energy: float = 0.0
 
+    def around(self, center: float) -> "Spread":
+        """Of the same values around another center."""
+        away = (self.center - center) ** 2
+        square = away + self.scale**2
+        return Spread(center, sqrt(square), (away + self.energy * self.scale**2) / square)
+
 
 @dataclass(frozen=True)
 class Cells:

@@ -4,7 +4,7 @@ Privacy
 -------
 Guarantee : the budget, split between the survey and the mechanism.  Neighbors, unit : as in
     the mechanism.
-Private input : histograms of all columns, a first matrix and perhaps a second one, a histogram of
+Private input : histograms of all columns, a first matrix and perhaps two more, a histogram of
     lengths, then the mechanism's moments in the geometry, and what scaling rows down takes of
     every column.
 Numerics : the mechanism's; the survey is exact.  Proof : survey.md.
@@ -71,9 +71,11 @@ LOSSES = Fraction(1, 32)
 # where it saw at least that part of the columns; otherwise a look says how long they are.
 _FIRST_LENGTH, _SEEN = 2.0, 0.5
 
-# Part of the budget for a first matrix, from which the linear map of the geometry follows, and for
-# a second one under that map, where the noise of the first hides directions.
+# Part of the budget for a first matrix, from which the linear map of the geometry follows.
 FIRST = Fraction(1, 10)
+
+# And for each of those under the map, at most so many, where noise hides directions (survey.md).
+AGAIN, MOST_AGAIN = Fraction(1, 20), 3
 
 # Largest eigenvalue of its noise, on correlations, with which it is worth that: this one, or this
 # part of the sum of all, since few directions hold much of what many columns do (survey.md).
@@ -95,15 +97,16 @@ _INDICATOR = 0.7
 class SurveyedCalibration(Calibration):
     """What the survey costs, and calibrations of a first matrix and of the rest; None: not made.
 
-    ``losses`` is the cost of what scaling rows down takes of columns.  ``after_two`` is the rest
-    where two matrices are drawn before it, each as the first one.
+    ``losses`` is the cost of what scaling rows down takes of columns.  ``again`` is that of another
+    matrix under the map; ``rests`` are the rest after one of them, two, ... instead of ``inner``.
     """
 
     survey: Cost | None
     first: Calibration | None = None
+    again: Calibration | None = None
     losses: Cost | None = None
     inner: Calibration
-    after_two: Calibration | None = None
+    rests: tuple[Calibration, ...] = ()
 
     @classmethod
     def unsurveyed(cls, whole: Calibration) -> Self:
@@ -240,22 +243,25 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             whole = ZCDP(rho=budget.zcdp_rho())
             inner = _calibrated(self.inner, problem, part_of(whole, rest))
         multipliers = [_together(inner, part_of(whole, 1 - rest), budget.promise)]
-        drawn_first, after_two = None, None
+        drawn_first, again, rests = None, None, []
         if first:
-            whole_table, plain = replace(problem, n_groups=1), _plain(budget.promise)
+            plain, whole_table = _plain(budget.promise), replace(problem, n_groups=1)
             drawn_first = _calibrated(plain, whole_table, part_of(whole, first))
-            after_two = _calibrated(self.inner, problem, part_of(whole, rest - first))
-            before = part_of(whole, 1 - rest + first)
-            multipliers.append(_together(after_two, before, budget.promise))
+            again = _calibrated(plain, whole_table, part_of(whole, AGAIN))
+            for _ in range(MOST_AGAIN):
+                rest -= AGAIN
+                rests.append(_calibrated(self.inner, problem, part_of(whole, rest)))
+                multipliers.append(_together(rests[-1], part_of(whole, 1 - rest), budget.promise))
         stated = [each for each in multipliers if each is not None]
         return SurveyedCalibration(
             promise=budget.promise,
             noise_multiplier=min(stated, default=None),
             survey=part_of(whole, share),
             first=drawn_first,
+            again=again,
             losses=part_of(whole, losses) if losses else None,
             inner=inner,
-            after_two=after_two,
+            rests=tuple(rests),
         )
 
     def draw(
@@ -306,6 +312,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         assert calibration.survey is not None
         costs = part_of(calibration.survey, 1 - LENGTHS), part_of(calibration.survey, LENGTHS)
         spreads = survey(ask, self.columns, costs[0], problem, entropy)
+        if self.declared[0].kind != "intercept":
+            spreads = list(map(_about_bounds, self.columns, spreads))
         by_name = {column.name: each for column, each in zip(self.columns, spreads, strict=True)}
         found = self._scales(by_name)
         notes = [f"centers and scales of the columns were found with {calibration.survey}"]
@@ -328,19 +336,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                 first_look = FIRST_LOOK
                 look = part_of(costs[1], first_look)
                 usual = self._lengths(ask, full, look, calibration.first, problem, entropy, None)
-            drawn = ask, calibration.first, problem, entropy
-            how, made = "could not be found", self._whitened(*drawn, full, usual)
-            if made is not None:
-                # No row is scaled down before lengths are measured.
-                full = Geometry(columns=found, linear=made.linear, norm_bound=ANY_BOUND)
-                how = "was found"
-            if made is not None and made.goes_on and calibration.after_two is not None:
-                rest, how = calibration.after_two, "was found twice, each time"
-                made = self._whitened(*drawn, full, usual, made.spreads) or made
-                full = msgspec.structs.replace(full, linear=made.linear)
-            notes.append(
-                f"a linear map that takes correlations out {how} with {calibration.first.promise}"
-            )
+            full, rest, how = self._mapped(ask, calibration, problem, entropy, full, usual)
+            notes.append(f"a linear map that takes correlations out {how}")
         look = part_of(costs[1], 1 - first_look)
         losses = calibration.losses
         lengths = self._lengths(ask, full, look, rest, problem, entropy, losses)
@@ -350,6 +347,33 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             factor = spread_out(full.linear.matrix, in_l2=isinstance(losses, ZCDP))
         lengths = replace(lengths, limit=lengths.limit * factor)
         return self._shortened(full, lengths).in_units(self._unit), lengths, rest, notes
+
+    def _mapped(
+        self,
+        ask: Ask,
+        calibration: SurveyedCalibration,
+        problem: Problem,
+        entropy: Entropy,
+        geometry: Geometry,
+        usual: Shortening,
+    ) -> tuple[Geometry, Calibration, str]:
+        """The geometry under the map of one matrix or more, what is left, and how it was found."""
+        first, again, rest = calibration.first, calibration.again, calibration.inner
+        assert first is not None and again is not None
+        how = f"found with {first.promise}"
+        made = self._whitened(ask, first, problem, entropy, geometry, usual)
+        if made is None:
+            return geometry, rest, f"could not be {how}"
+        # No row is scaled down before lengths are measured.
+        geometry = Geometry(columns=geometry.columns, linear=made.linear, norm_bound=ANY_BOUND)
+        for left in calibration.rests:
+            if not made.goes_on:
+                break
+            rest, how = left, f"{how}, then {again.promise}"
+            more = self._whitened(ask, again, problem, entropy, geometry, usual, made.spreads)
+            made = more or made._replace(goes_on=False)
+            geometry = msgspec.structs.replace(geometry, linear=made.linear)
+        return geometry, rest, f"was {how}"
 
     def _lengths(
         self,
@@ -419,6 +443,13 @@ class Surveyed(Mechanism[SurveyedCalibration]):
                 else:
                     scales[each.name] = _in_units(each, spreads[0])
         return scales
+
+
+def _about_bounds(column: SurveyColumn, spreads: list[Spread]) -> list[Spread]:
+    """Around the middle of the bounds: without an intercept nothing tells of another center."""
+    if column.boolean:
+        return [Spread(0.5, 0.5, 1.0)] * len(spreads)
+    return spreads if column.categories else [each.around(0.0) for each in spreads]
 
 
 def _in_units(column: EncodedColumn, spread: Spread) -> Scale:

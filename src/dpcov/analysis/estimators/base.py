@@ -169,6 +169,9 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         ``options`` are those of the functions for these intervals.
         """
         self._require_fitted()
+        if getattr(self, "assume_centered", False):
+            problem = "Intervals are for what is around the means. Fit without assume_centered."
+            raise InputError(problem)
         return self._intervals(level=level, missing=self.missing, **options)
 
     def _intervals(self, **options: Any) -> Any:

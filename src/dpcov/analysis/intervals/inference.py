@@ -122,7 +122,7 @@ def eigenvalue_intervals(
     release: Release,
     features: Names = None,
     *,
-    n_eigenvalues: int = 3,
+    n_eigenvalues: int | None = None,
     scaling: Scaling = "original",
     level: float = 0.95,
     sampling: bool = True,
@@ -131,7 +131,7 @@ def eigenvalue_intervals(
     tails: Tails = "moments",
     draws: int = 200,
 ) -> IntervalTable:
-    """Intervals for the largest eigenvalues of the covariance or correlation matrix.
+    """Intervals for the largest eigenvalues of the covariance or correlation matrix, by default 3.
 
     ``scaling`` is the unit of the columns: the table's, half widths of the public bounds, or
     standard deviations.  The simulation of ``draws`` has the same result every time.  Other
@@ -140,6 +140,8 @@ def eigenvalue_intervals(
     law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
     require_one_of("scaling", scaling, Scaling)
     draws = require_count("draws", draws, 2)
+    if n_eigenvalues is None:
+        n_eigenvalues = min(3, len(places))
     n_eigenvalues = require_count("n_eigenvalues", n_eigenvalues, 1)
     if n_eigenvalues > len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
