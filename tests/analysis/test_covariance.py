@@ -82,6 +82,26 @@ def test_a_release_without_an_intercept_gives_second_moments_only():
     np.testing.assert_allclose(ours.covariance_, rows.T @ rows / 5000, atol=0.01)
 
 
+def test_a_table_without_an_intercept_keeps_the_centers_of_its_bounds():
+    """Nothing would tell of others: second moments could not be read in the columns' units."""
+    rows = np.random.default_rng(0).normal([5.0, -3.0, 1.0], [2.0, 1.0, 0.5], size=(5000, 3))
+    columns = {name: dpcov.Numeric(lower=-30, upper=30) for name in "abc"}
+    schema = dpcov.Schema(missing="never", intercept=False, columns=columns)
+    frame = pd.DataFrame(rows, columns=list(columns))
+    made = dpcov.release(frame, schema=schema, budget=dpcov.Budget(rho="0.5"))
+    assert [column.center for column in made.manifest.columns] == [0.0] * 3
+    assert max(column.half_range for column in made.manifest.columns) < 10
+    ours = PrivateCovariance.from_release(made, assume_centered=True)
+    np.testing.assert_allclose(ours.covariance_, rows.T @ rows / 5000, rtol=0.05)
+
+
+@pytest.mark.parametrize("kind", [PrivateCovariance, PrivatePCA])
+def test_intervals_are_of_what_is_around_the_means(made, kind):
+    estimator = kind.from_release(made, features=NUMBERS, assume_centered=True)
+    with pytest.raises(InputError, match="without assume_centered"):
+        estimator.conf_int()
+
+
 def test_correlations_and_partial_correlations_are_those_of_the_rows(made, numbers):
     ours = PrivateCorrelation.from_release(made, features=NUMBERS)
     np.testing.assert_allclose(ours.correlation_, np.corrcoef(numbers.T), atol=0.005)

@@ -194,6 +194,15 @@ def test_eigenvalues_agree_with_the_rows_where_noise_is_small(made, frame, scali
     np.testing.assert_allclose(table.estimate, expected, rtol=0.03)
     assert np.all((table.lower < expected) & (expected < table.upper))
     assert np.all(table.upper - table.lower < 0.2 * expected)
+    default = eigenvalue_intervals(made, ["age", "income"], scaling=scaling)
+    assert default.rows == table.rows
+
+
+def test_the_variance_of_equal_shares_is_within_its_interval(frame):
+    half = frame.assign(member=np.arange(len(frame)) % 2 == 0)[["member"]]
+    schema = dpcov.Schema(columns={"member": dpcov.Boolean()})
+    found = variance_intervals(dpcov.release(half, schema=schema, budget=dpcov.Budget(rho=1)))
+    assert found["member"].upper >= 0.25
 
 
 def test_a_release_of_noise_gives_intervals_that_exclude_nothing(noisy):

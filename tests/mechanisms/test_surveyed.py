@@ -243,6 +243,13 @@ def test_a_geometry_has_centers_that_are_numbers(center):
         Geometry(columns={"x": Scale(center=center, scale=1)})
 
 
+def test_without_an_intercept_a_geometry_keeps_the_middles_of_the_bounds():
+    schema = dpcov.Schema(columns={"a": dpcov.Numeric(lower=-9, upper=9)}, intercept=False)
+    other = Geometry(columns={"a": Scale(center=1, scale=2)})
+    with pytest.raises(SchemaError, match="must be the middle of the bounds, 0"):
+        dpcov.release(pd.DataFrame({"a": [1.0]}), schema=schema, budget=BUDGET, geometry=other)
+
+
 def test_a_geometry_takes_numbers_of_numpy():
     known = Scale(center=np.float32(170), scale=np.int64(9))
     made = release(geometry=Geometry(columns={"height": known}, norm_bound=np.float64(3)))

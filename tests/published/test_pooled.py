@@ -126,7 +126,9 @@ def test_groups_of_combined_releases_are_pooled(made):
         one, other = (released(frame, seed=seed + more, rho="0.03") for more in (0, 1))
         both = one.combine(other)
         errors.append([scores(frame, each, truth)[:2] for each in (one, other, both)])
-        assert np.isfinite(both.group("r03", pooled=True).covariance_matrix()).all()
+        pooled = both.group("r03", pooled=True)
+        assert np.isfinite(pooled.covariance_matrix()).all()
+        assert pooled.n_rows == round(both.group("r03").n_rows)
     # Alone and together, of either release and of both.
     one, other, combined = np.mean(errors, axis=0)
     single = (one + other) / 2

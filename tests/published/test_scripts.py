@@ -210,6 +210,24 @@ def test_julia_and_stata_hold_the_numbers(release, tmp_path):
     assert "n(20000)" in text and 'label variable ward_north "ward=north"\n' in text
 
 
+@pytest.mark.parametrize("levels", [("x",), ("x", "y"), ("x", "y", "z")])
+def test_a_level_is_left_out_where_levels_hold_all_rows(tmp_path, levels):
+    """As regressions of this package do: other rows are no reference elsewhere."""
+    rng = np.random.default_rng(0)
+    rows = pa.table({"ward": rng.choice(["x", "y", "z"], 2000), "dose": rng.normal(size=2000)})
+    columns = {
+        "ward": dpcov.Categorical(categories=levels),
+        "dose": dpcov.Numeric(lower=-4, upper=4),
+    }
+    made = dpcov.release(rows, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=20))
+    text = written(made, "stata", tmp_path, target="dose").read_text()
+    named = re.search("^regress dose (.*)$", text, re.MULTILINE)[1].split()
+    model = PrivateLinearRegression.from_release(made, target="dose")
+    kept = [row.name for row in model.conf_int().rows if row.name != "(intercept)"]
+    assert named == [name.replace("=", "_") for name in kept]
+    assert len(named) == len(levels) - (len(levels) == 3)
+
+
 def test_stata_expands_nothing_in_labels_and_names_are_names(hostile, tmp_path):
     text = written(hostile, "stata", tmp_path).read_text()
     labels = re.findall(r'^label variable (\w+) "(.*)"$', text, re.M)

@@ -18,16 +18,12 @@ from dpcov.analysis.problems import InputError, require_matrix
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn, given_names
 from dpcov.published.design import weighting_of
-from dpcov.published.encoded import noise_of
-from dpcov.published.estimate.entry_noise import DEVIATIONS, total_noise
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array, Places
+from dpcov.published.numbers import complete_columns
 from dpcov.published.release import Release
 
 Columns = Sequence[EncodedColumn]
-
-# Share of rows from which levels are taken to be exhaustive, and hence collinear.
-NEARLY_ALL = 0.9
 
 
 def require_release(release: Any) -> None:
@@ -157,23 +153,6 @@ def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Co
         reference[base] = 1.0 / chosen[base].half_range
     directions, contrasts = (np.delete(each, dropped, axis=0) for each in (directions, contrasts))
     return Coding(directions, contrasts, np.delete(np.arange(n), dropped), reference)
-
-
-def complete_columns(release: Release) -> frozenset[str]:
-    """Table columns of whose levels nearly every row has one, as far as the noise lets see."""
-    if not release.has_intercept:
-        return frozenset()
-    columns, means = release.restored_features, release.mean_vector(indicators=True)
-    law, full = noise_of(release, indicators=True), set()
-    for source in {column.source for column in columns if column.kind == "category"}:
-        is_level = [each.source == source and each.kind == "category" for each in columns]
-        share, noise = means[is_level].sum(), 0.0
-        if law is not None:
-            units = np.array([column.half_range for column in columns]) * is_level
-            noise = total_noise(float(share), units, law)
-        if sum(is_level) > 1 and share + DEVIATIONS * noise > NEARLY_ALL:
-            full.add(source)
-    return frozenset(full)
 
 
 def stand_ins(release: Release, complete: frozenset[str], missing: MissingAs) -> Array:

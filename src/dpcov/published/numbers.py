@@ -15,6 +15,7 @@ from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
+    DEVIATIONS,
     MomentNoise,
     clear_of_pairs,
     correlation_noise,
@@ -23,6 +24,7 @@ from dpcov.published.estimate.entry_noise import (
     left_open,
     mean_noise,
     read_with,
+    total_noise,
 )
 from dpcov.published.estimate.noise_edge import clear_of_noise, largest_noise_eigenvalue
 from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
@@ -30,6 +32,8 @@ from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
 
 # Standard deviations of the noise in which 95 of 100 errors lie.
 WITHIN = 1.96
+# Share of rows from which levels are taken to be exhaustive, and hence collinear.
+NEARLY_ALL = 0.9
 
 
 class Spectrum(NamedTuple):
@@ -159,6 +163,23 @@ def _estimates(release: BaseRelease) -> Estimates:
         hidden_variances=hidden * half_ranges**2,
         spectrum=spectrum(noisy, covariance, noise=law, means=encoded),
     )
+
+
+def complete_columns(release: BaseRelease) -> frozenset[str]:
+    """Table columns of whose levels nearly every row has one, as far as the noise lets see."""
+    if not release.has_intercept:
+        return frozenset()
+    columns, means = release.restored_features, release.mean_vector(indicators=True)
+    law, full = noise_of(release, indicators=True), set()
+    for source in {column.source for column in columns if column.kind == "category"}:
+        is_level = [each.source == source and each.kind == "category" for each in columns]
+        share, noise = means[is_level].sum(), 0.0
+        if law is not None:
+            units = np.array([column.half_range for column in columns]) * is_level
+            noise = total_noise(float(share), units, law)
+        if sum(is_level) > 1 and share + DEVIATIONS * noise > NEARLY_ALL:
+            full.add(source)
+    return frozenset(full)
 
 
 def _of_two_values(

@@ -4,7 +4,7 @@ Contract: reads a release only and costs nothing.  Derived in docs/several.md.
 """
 
 from dataclasses import dataclass
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any
 
 import msgspec
@@ -263,8 +263,8 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
     mean, bound = (made.means[place] - centers) / units, release.manifest.norm_bound
     moment = moment_of(mean, made.covariances[place] / np.outer(units, units))
     arrays: Arrays = {"second_moment": (moment + moment.T) / 2 / bound**2}
-    if "row_count" in group.statistics.arrays:
-        arrays["row_count"] = group.statistics.arrays["row_count"]
+    if isfinite(group.n_rows):
+        arrays["row_count"] = np.array([round(group.n_rows)], dtype=np.int64)
     note = f"{_POOLED} {release.fingerprint[:12]}"
     statistics = StatisticsRecord(
         layout="estimate",

@@ -19,6 +19,7 @@ from dpcov.files import write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
 from dpcov.published.linalg.symmetric import Array
+from dpcov.published.numbers import complete_columns
 from dpcov.published.statistics import Post
 
 Program = Literal["r", "julia", "stata"]
@@ -108,12 +109,12 @@ def _target(release: BaseRelease, target: str | None) -> int:
 
 
 def _predictors(release: BaseRelease, goal: int) -> list[int]:
-    """All features of other columns, of every column's levels without the first."""
-    features, found, seen = release.features, [], set()
+    """All features of other columns; of levels that hold all rows without the first."""
+    features, found, complete = release.features, [], set(complete_columns(release))
     for place, column in enumerate(features):
-        # Levels add up to one: the first is what the others are compared with.
-        is_first = column.kind == "category" and column.source not in seen
-        seen.add(column.source)
+        # Such levels add up to one: the first is what the others are compared with.
+        is_first = column.kind == "category" and column.source in complete
+        complete.discard(column.source)
         if column.source != features[goal].source and not is_first:
             found.append(place)
     return found

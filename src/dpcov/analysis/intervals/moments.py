@@ -73,7 +73,9 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
         # A yes-or-no column's mean tells its variance.
         m, slope = encoded.estimate, abs(upper + lower - 2 * encoded.estimate)
         stds = slope * encoded.sampling_std, slope * encoded.privacy_std
-        line = Interval(column.name, min(allowed), max(allowed), (upper - m) * (m - lower), *stds)
+        # Rounding must not leave the variance of equal shares out, which is the largest.
+        most = max(allowed) * (1 + 1e-12)
+        line = Interval(column.name, min(allowed), most, (upper - m) * (m - lower), *stds)
         return line.scaled(column.half_range**2)
     pair = np.array([-law.means[place], 1.0])
     point = float(law.covariance[place, place]) * law.count, law.count
