@@ -280,7 +280,7 @@ def test_the_schema_as_text_is_the_schema(desk, ready):
 
 
 def test_what_the_page_does_not_ask_for_stays(tmp_path):
-    from dpcov.desk.work import declared
+    from dpcov.desk.columns import declared
 
     now = Numeric(lower=0, upper=1, missing="indicator")
     assert declared(now, {"upper": "2"}) == Numeric(lower=0, upper=2, missing="indicator")
@@ -323,7 +323,7 @@ def test_truth_values_may_be_groups(desk, ready):
     ],
 )
 def test_a_column_that_is_saved_untouched_stays_as_it_was(column):
-    from dpcov.desk.work import declared, written
+    from dpcov.desk.columns import declared, written
 
     asked = ("lower", "upper", "unit", "categories", "missing_codes")
     shown = {name: written(getattr(column, name, None)) for name in asked}
@@ -332,7 +332,7 @@ def test_a_column_that_is_saved_untouched_stays_as_it_was(column):
 
 
 def test_a_missing_code_that_is_typed_is_a_number_only_where_it_is_written_as_one():
-    from dpcov.desk.work import declared
+    from dpcov.desk.columns import declared
 
     now = Numeric(lower=0, upper=1, missing_codes=(-9.5,))
     typed = "-9.5\n9\n-1\n09\n99,5\n1E5\n2.50\nno answer, refused"

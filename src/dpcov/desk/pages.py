@@ -13,8 +13,9 @@ from jinja2 import PackageLoader
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.sources import is_table
 from dpcov.data.sources.statistical import ENDINGS
+from dpcov.desk.columns import is_unfilled, written
 from dpcov.desk.commands import commands_of
-from dpcov.desk.work import Work, is_unfilled, written
+from dpcov.desk.work import Work
 from dpcov.errors import few_of
 from dpcov.pipeline.plan.page import slider_of, table_of
 from dpcov.privacy.meaning import certainty_in_words

@@ -11,21 +11,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from dpcov.data.cells import text_of
 from dpcov.data.fit import TableFit, fit
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks import read_codebook
-from dpcov.data.schema.codebooks.fields import code_of
-from dpcov.data.schema.declared import Boolean, Categorical, Date, Numeric
+from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.draft import describe
-from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
 from dpcov.data.sources import Query, Source, file_of, open_source
+from dpcov.desk.columns import declared
 from dpcov.desk.job import Job, Tell, counting
 from dpcov.errors import DpcovError, MovedError, SchemaError, UsageError
 from dpcov.files import ReservedFile, is_of_database
@@ -406,63 +403,3 @@ def _check_names(schema: Schema, source: Source) -> None:
     if absent := [name for name in schema.features if name not in source.columns]:
         shown = ", ".join(absent[:10])
         raise SchemaError(f"The table lacks {len(absent)} columns of the schema: {shown}.")
-
-
-def declared(now: Any, fields: Mapping[str, str]) -> Any:
-    """A column as typed; what the page does not ask for stays as it was."""
-    kind = STRUCTS.get(fields.get("type", str(now.__struct_config__.tag)))
-    if kind is None:
-        raise SchemaError(f"The types of columns are {', '.join(STRUCTS)}.")
-    kept = {
-        name: value
-        for name, value in msgspec.structs.asdict(now).items()
-        if name in kind.__struct_fields__
-    }
-    given = {name: text.replace("\r\n", "\n").strip() for name, text in fields.items()}
-    # What was not touched stays as it was, also where its words could be read otherwise.
-    typed = {
-        name: text
-        for name, text in given.items()
-        if name in kind.__struct_fields__ and text != written(getattr(now, name, None)).strip()
-    }
-    codes = {written(code): code for code in getattr(now, "missing_codes", None) or ()}
-    return kind(**kept | dict(_values(typed, codes)))
-
-
-def written(value: object) -> str:
-    """A field of a column as the page shows it; several values are one a line."""
-    if isinstance(value, tuple):
-        return "\n".join(map(written, value))
-    return "" if value is None else str(text_of(value, ""))
-
-
-def _values(
-    typed: Mapping[str, str], codes: Mapping[str, str | float]
-) -> Iterator[tuple[str, Any]]:
-    for name, text in typed.items():
-        if name in ("lower", "upper"):
-            yield name, _number(text) if text else None
-        elif name == "categories":
-            yield name, tuple(_parts(text))
-        elif name == "missing_codes":
-            yield name, tuple(codes.get(part, code_of(part)) for part in _parts(text)) or None
-        else:
-            yield name, text
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.splitlines() if part.strip()]
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError("a bound is a number, such as 90 or 0.5.") from None
-
-
-def is_unfilled(column: Any) -> bool:
-    """Whether bounds or categories are still to be filled in."""
-    if isinstance(column, Numeric | Date):
-        return column.lower is None or column.upper is None
-    return isinstance(column, Categorical) and not column.levels
