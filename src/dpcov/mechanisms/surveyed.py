@@ -4,7 +4,7 @@ Privacy
 -------
 Guarantee : the budget, split between the survey and the mechanism.  Neighbors, unit : as in
     the mechanism.
-Private input : histograms of all columns, a first matrix and perhaps two more, a histogram of
+Private input : histograms of all columns, a first matrix and perhaps three more, a histogram of
     lengths, then the mechanism's moments in the geometry, and what scaling rows down takes of
     every column.
 Numerics : the mechanism's; the survey is exact.  Proof : survey.md.

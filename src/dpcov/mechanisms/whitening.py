@@ -28,8 +28,9 @@ _LEAST = 1e-6
 # this part of the squared noise that one of the numbers alone does.
 _BETTER = 0.95
 
-# Largest eigenvalue of noise with which a second matrix shows what the first one hides.
-_CLEAR = 0.5
+# Largest eigenvalue of noise with which another matrix shows what this one hides: after the first,
+# of which the others have twice the variance of noise, and after them.
+_CLEAR, _CLEAR_LATER = 0.5, 0.7
 
 # Deviations of noise that a mean is told from zero by.
 _HIDDEN = 4.0
@@ -180,6 +181,7 @@ def _chosen(
     others = len(matrix) - len(places)
     length = others + (1 + edge) * float(np.sum(kept / (kept + edge)))
     # Those between half of the edge and the edge gain nothing by another matrix (survey.md).
-    hidden = np.count_nonzero(values < edge / 2) if edge <= _CLEAR else 0
+    clear = _CLEAR if given is None else _CLEAR_LATER
+    hidden = np.count_nonzero(values < edge / 2) if edge <= clear else 0
     noisy = others + len(places)
     return _Chosen(matrix, units, length, noisy, edge / (1 + edge), int(hidden))
