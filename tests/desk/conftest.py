@@ -14,6 +14,15 @@ import pytest
 from tests.docs.test_blocks import patients
 
 TOKEN = "a-token-that-the-test-knows"
+NAMES = ("age", "dose", "pressure", "recovery", "smoker", "ward")
+TYPED = {
+    **{f"{place}.type": "numeric" for place in range(4)},
+    **{f"{place}.lower": "0" for place in range(4)},
+    **{f"{place}.upper": "300" for place in range(4)},
+    "4.type": "boolean",
+    "5.type": "categorical",
+    "5.categories": "north\nsouth",
+}
 
 
 @dataclass
@@ -75,3 +84,53 @@ def desk(tmp_path):
     pyarrow.csv.write_csv(patients(2000, 0), tmp_path / "patients.csv")
     with running_in(tmp_path) as running:
         yield running
+
+
+def opened(desk, data="patients.csv", **more):
+    """Where the work on a file is."""
+    status, headers, text = desk.post("/open", data=data, **more)
+    assert status == 303, text
+    return headers["location"].removesuffix("/columns").removeprefix(desk.base)
+
+
+def version_of(desk, path):
+    text = desk.ask(path)[2]
+    return text.split('name="version" value="')[1].split('"')[0]
+
+
+def send(desk, work, step, page=None, **fields):
+    fields["version"] = version_of(desk, f"{work}/{page or step}")
+    return desk.post(f"{work}/{step}", **fields)
+
+
+def until_done(desk, work):
+    end = time.monotonic() + 120
+    while '"running":true' in desk.ask(f"{work}/news")[2]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def released(desk, work):
+    """The page at the end of a release, or of one that was refused."""
+    assert send(desk, work, "begin", "release")[0] == 303
+    until_done(desk, work)
+    return desk.ask(f"{work}/release")[2]
+
+
+@pytest.fixture
+def ready(desk):
+    """A table for which everything is decided."""
+    work = opened(desk)
+    assert send(desk, work, "columns", **TYPED)[0] == 303
+    who = {
+        "neighbors": "replace-one",
+        "rows_per_person": "1",
+        "rows": "",
+        "title": "patients",
+        "by": "",
+    }
+    assert send(desk, work, "people", **who)[0] == 303
+    assert send(desk, work, "budget", chosen="1", delta="1e-6")[0] == 303
+    account = {"ledger": "ledger.sqlite", "dataset": "people"}
+    assert send(desk, work, "account", total_epsilon="4", total_delta="1e-5", **account)[0] == 303
+    return work

@@ -5,12 +5,7 @@ import socket
 
 import pytest
 
-
-def opened(desk, data="patients.csv", **more):
-    """Where the work on a file is."""
-    status, headers, text = desk.post("/open", data=data, **more)
-    assert status == 303, text
-    return headers["location"].removesuffix("/columns").removeprefix(desk.base)
+from tests.desk.conftest import opened
 
 
 def test_the_page_is_there_for_who_knows_the_token(desk):

@@ -16,62 +16,9 @@ import dpcov
 from dpcov import Boolean, Categorical, Ledger, Numeric, Schema
 from dpcov.errors import DpcovError
 from dpcov.noise.entropy import SystemEntropy
-from tests.desk.test_guard import opened
+from tests.desk.conftest import NAMES, TYPED, opened, released, send, until_done, version_of
 
 Work = pytest.importorskip("dpcov.desk.work").Work
-
-NAMES = ("age", "dose", "pressure", "recovery", "smoker", "ward")
-TYPED = {
-    **{f"{place}.type": "numeric" for place in range(4)},
-    **{f"{place}.lower": "0" for place in range(4)},
-    **{f"{place}.upper": "300" for place in range(4)},
-    "4.type": "boolean",
-    "5.type": "categorical",
-    "5.categories": "north\nsouth",
-}
-
-
-def version_of(desk, path):
-    text = desk.ask(path)[2]
-    return text.split('name="version" value="')[1].split('"')[0]
-
-
-def send(desk, work, step, page=None, **fields):
-    fields["version"] = version_of(desk, f"{work}/{page or step}")
-    return desk.post(f"{work}/{step}", **fields)
-
-
-def until_done(desk, work):
-    end = time.monotonic() + 120
-    while '"running":true' in desk.ask(f"{work}/news")[2]:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def released(desk, work):
-    """The page at the end of a release, or of one that was refused."""
-    assert send(desk, work, "begin", "release")[0] == 303
-    until_done(desk, work)
-    return desk.ask(f"{work}/release")[2]
-
-
-@pytest.fixture
-def ready(desk):
-    """A table for which everything is decided."""
-    work = opened(desk)
-    assert send(desk, work, "columns", **TYPED)[0] == 303
-    who = {
-        "neighbors": "replace-one",
-        "rows_per_person": "1",
-        "rows": "",
-        "title": "patients",
-        "by": "",
-    }
-    assert send(desk, work, "people", **who)[0] == 303
-    assert send(desk, work, "budget", chosen="1", delta="1e-6")[0] == 303
-    account = {"ledger": "ledger.sqlite", "dataset": "people"}
-    assert send(desk, work, "account", total_epsilon="4", total_delta="1e-5", **account)[0] == 303
-    return work
 
 
 def test_nothing_is_written_before_the_release(desk, ready):
@@ -296,7 +243,7 @@ def test_groups_and_public_rows_are_those_of_the_commands(desk, ready):
     terms = {"expected_rows": "2000", "epsilon": "1", "delta": "1e-6", "public": "patients.csv"}
     assert send(desk, ready, "rehearse", "budget", **terms)[0] == 303
     text = desk.ask(f"{ready}/budget")[2]
-    assert "--table patients.csv" in text and "suspicion about one person" in text
+    assert "--dry-run" in text and "--by ward" in text and "suspicion about one person" in text
     assert "--rows 2000 --by ward" in desk.ask(f"{ready}/release")[2]
     released(desk, ready)
     made = dpcov.Release.load(desk.folder / "patients.dpcov")

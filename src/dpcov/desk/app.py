@@ -33,6 +33,7 @@ from dpcov.errors import DpcovError, place_of
 from dpcov.report.html import asset
 
 Handler = Callable[[Request], Awaitable[Response]]
+Do = Callable[[Work, "Form"], list[str] | None]
 # Of a form: more than the largest schema.
 _FIELDS, _PART = 100_000, 16 * 2**20
 
@@ -55,10 +56,12 @@ class Sealed:
         try:
             await self._app(scope, receive, send)
         except Exception as error:
+            title, status = "Internal error", 500
             told = f"Internal error ({place_of(error)}). Please report these words."
-            on = "Begin again", f"{self._base}/"
-            page = pages.message(self._base, "Internal error", told, *on)
-            await HTMLResponse(page, status_code=500)(scope, receive, send)
+            if isinstance(error, DpcovError):
+                title, status, told = "This cannot be shown", 422, str(error)
+            page = pages.message(self._base, title, told, "Begin again", f"{self._base}/")
+            await HTMLResponse(page, status_code=status)(scope, receive, send)
 
 
 class Desk:
@@ -79,8 +82,11 @@ class Desk:
                 Route(f"{self.base}/desk.js", self.script),
                 Route(f"{self.base}/open", self.open, methods=["POST"]),
                 Route(f"{self.base}/query", self.query, methods=["POST"]),
+                # Addresses of forms, typed or reloaded, lead to the page of the form.
+                *(Route(f"{self.base}/{each}", self.start) for each in ("open", "query")),
                 *(Route(f"{one}/{step}", self.page(step)) for step in STEPS),
                 *(Route(f"{one}/{deed}", self.posted(deed), methods=["POST"]) for deed in _DEEDS),
+                *(Route(f"{one}/{name}", self.page(deed.here)) for name, deed in _DEEDS.items()),
                 Route(f"{one}/news", self.news),
                 Route(f"{one}/files/{{what}}", self.file),
             ],
@@ -110,21 +116,18 @@ class Desk:
             work = self._work(request)
             if work is None:
                 return self._gone()
-            work.typed = {}
-            return await self._show(step, work)
+            made = await run_in_threadpool(pages.show, step, self.base, work)
+            return HTMLResponse(made)
 
         return show
-
-    async def _show(self, step: str, work: Work, problems: list[str] | None = None) -> Response:
-        made = await run_in_threadpool(pages.show, step, self.base, work, problems or [])
-        return HTMLResponse(made, status_code=422 if problems else 200)
 
     async def news(self, request: Request) -> Response:
         """How far the work in the background is."""
         work = self._work(request)
-        if work is None or work.job is None:
+        asked = request.query_params.get("step", work.step if work else "")
+        job = work.jobs.get(asked) if work else None
+        if job is None:
             return JSONResponse({"running": False})
-        job = work.job
         told = {"running": job.running, "done": job.done, "total": job.total, "told": job.told}
         return JSONResponse(told)
 
@@ -137,10 +140,15 @@ class Desk:
             headers = {
                 "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"
             }
-            return PlainTextResponse(script_of(work), headers=headers)
-        if work is None or what not in work.files or not work.files[what].exists():
+            return PlainTextResponse(script_of(work.begun), headers=headers)
+        if work is None or what not in work.files:
             return self._gone()
-        path = work.files[what]
+        path = work.begun.files[what]
+        if not path.exists():
+            on = "Back to the release", f"{self.base}/{work.name}/release"
+            told = f"{path.name} is not in its folder any more."
+            page = pages.message(self.base, "This file is not there", told, *on)
+            return HTMLResponse(page, status_code=404)
         if what == "report":
             # The page brings a policy of its own, by the hashes of its style and script.
             headers = {"Content-Security-Policy": "frame-ancestors 'none'"}
@@ -161,7 +169,7 @@ class Desk:
                 delimiter=given["delimiter"],
                 decimal=given["decimal"],
                 encoding=given["encoding"],
-                header=count_of(given["header"] or "1", "The line of names"),
+                header=given["header"] and count_of(given["header"], "The line of names"),
                 part=given["part"],
             ),
         )
@@ -190,19 +198,14 @@ class Desk:
             work, given = self._work(request), await _form(request)
             if work is None:
                 return self._gone()
-            work.typed = {}
-            try:
-                async with self._lock:
-                    if what != "stop" and given["version"] != str(work.version):
-                        return self._stale(work, here)
-                    problems = await run_in_threadpool(do, work, given)
-                    work.version += 1
-            except DpcovError as error:
-                problems = str(error).splitlines()
+            async with self._lock:
+                if what != "stop" and not work.takes(given["version"]):
+                    return self._stale(work, here)
+                problems = await run_in_threadpool(_done, do, work, given)
             if not problems:
                 return self._to(work, after or work.step or "columns")
-            work.typed = given
-            return await self._show(here, work, problems)
+            made = await run_in_threadpool(pages.show, here, self.base, work, problems, given)
+            return HTMLResponse(made, status_code=422)
 
         return act
 
@@ -220,10 +223,21 @@ class Desk:
         return HTMLResponse(page, status_code=404)
 
     def _stale(self, work: Work, step: str) -> Response:
-        told = "This table was changed in another tab. Nothing was changed here."
+        told = "What is decided was changed after this page was made, in another tab or on a later "
+        told += "page. What was typed here is not taken."
         there = "Show what is there now", f"{self.base}/{work.name}/{step}"
-        page = pages.message(self.base, "Changed in another tab", told, *there)
+        page = pages.message(self.base, "Changed meanwhile", told, *there)
         return HTMLResponse(page, status_code=409)
+
+
+def _done(do: Do, work: Work, given: Form) -> list[str]:
+    try:
+        problems = do(work, given) or []
+    except DpcovError as error:
+        problems = str(error).splitlines()
+    work.settle()
+    work.oldest, work.refused = next(work.pages), given["version"] if problems else ""
+    return problems
 
 
 def _columns(work: Work, given: Form) -> list[str]:
@@ -241,9 +255,17 @@ def _people(work: Work, given: Form) -> list[str]:
     return work.missing()["people"]
 
 
+def _check(work: Work, given: Form) -> list[str]:
+    problems = _columns(work, given)
+    if not problems:
+        work.check()
+    return problems
+
+
 def _rehearse(work: Work, given: Form) -> None:
-    work.expected_rows = count_of(given["expected_rows"], "The number of rows")
-    work.decide_budget(given["epsilon"], given["delta"])
+    if work.rows is None:
+        work.expected_rows = count_of(given["expected_rows"], "The number of rows")
+    work.decide_budget(given.get("chosen", work.epsilon), given["delta"])
     work.public = given["public"].strip()
     work.rehearse()
 
@@ -265,14 +287,14 @@ class Deed(NamedTuple):
     """What a form asks for: on which page, what is done, which page is next."""
 
     here: str
-    do: Callable[[Work, Form], list[str] | None]
+    do: Do
     after: str
 
 
 _DEEDS = {
     "columns": Deed("columns", _columns, "people"),
     "text": Deed("columns", lambda work, given: work.write_schema(given["toml"]), "columns"),
-    "check": Deed("columns", lambda work, given: work.check(), "columns"),
+    "check": Deed("columns", _check, "columns"),
     "people": Deed("people", _people, "budget"),
     "rehearse": Deed("budget", _rehearse, "budget"),
     "budget": Deed("budget", _budget, "account"),

@@ -30,7 +30,12 @@ def declared(now: Any, fields: Mapping[str, str]) -> Any:
         if name in kind.__struct_fields__ and text != written(getattr(now, name, None)).strip()
     }
     codes = {written(code): code for code in getattr(now, "missing_codes", None) or ()}
-    return kind(**kept | dict(_values(typed, codes)))
+    made = kind(**kept | dict(_values(typed, codes)))
+    if isinstance(made, Categorical) and "categories" in typed:
+        # The page has no field for labels: those of what is no category any more go with it.
+        labels = {level: label for level, label in made.labels.items() if level in made.levels}
+        made = msgspec.structs.replace(made, labels=labels)
+    return made
 
 
 def written(value: object) -> str:

@@ -7,6 +7,7 @@ nothing, after it a spent budget, and the message says which.
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from dpcov.errors import DpcovError, place_of
 
@@ -38,11 +39,16 @@ class Job:
     what : str
         For the person who waits.
     run : callable
-        Gets a function that is told steps done and steps in all (None where not known).
+        Gets a function that is told steps done and steps in all (None where not known); returns
+        what came of it.
+    decided : object
+        What had been decided when it began.
     """
 
     what: str
-    run: Callable[[Tell], None]
+    run: Callable[[Tell], Any]
+    decided: Any = None
+    made: Any = None
     done: int = 0
     total: int | None = None
     problem: str = ""
@@ -84,7 +90,7 @@ class Job:
     def _work(self) -> None:
         try:
             self._tell(0)
-            self.run(self._tell)
+            self.made = self.run(self._tell)
         except DpcovError as error:
             self.problem = "\n".join([str(error), *getattr(error, "__notes__", ())])
         except Exception as error:

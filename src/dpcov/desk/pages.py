@@ -16,7 +16,7 @@ from dpcov.data.sources.statistical import ENDINGS
 from dpcov.desk.columns import is_unfilled, written
 from dpcov.desk.commands import commands_of
 from dpcov.desk.work import Work
-from dpcov.errors import few_of
+from dpcov.errors import DpcovError, few_of
 from dpcov.pipeline.plan.page import slider_of, table_of
 from dpcov.privacy.meaning import certainty_in_words
 from dpcov.report.html import environment, json_block
@@ -24,6 +24,8 @@ from dpcov.report.results import verdicts
 
 CODEBOOKS = (".toml", ".json", ".jsonld", ".json-ld", ".xml", *ENDINGS)
 _LAYOUT = "How the file is laid out, where it is unusual"
+# What problems of a layout speak of.
+_OF_LAYOUT = ("delimiter", "encoding", "[file]", "column names", "line of names", "blank row")
 # Names of files that are shown before the rest is counted.
 _NAMED = 8
 
@@ -46,7 +48,7 @@ def start(
     typed: Mapping[str, str] | None = None,
 ) -> bytes:
     """Choose a table."""
-    if any("delimiter" in each or "encoding" in each for each in problems):
+    if any(word in each for each in problems for word in _OF_LAYOUT):
         problems = [*problems, f"Here it is said under: {_LAYOUT}."]
     files = sorted(path.name for path in folder.iterdir() if is_table(path))
     return _filled(
@@ -64,20 +66,33 @@ def start(
     )
 
 
-def show(step: str, base: str, work: Work, problems: Sequence[str] = ()) -> bytes:
-    """One of the steps."""
-    stops = work.stops
+def show(
+    step: str,
+    base: str,
+    work: Work,
+    problems: Sequence[str] = (),
+    typed: Mapping[str, str] | None = None,
+) -> bytes:
+    """One of the steps; what was typed and refused stays in its fields."""
+    typed, job, left = typed or {}, work.jobs.get(step), ""
+    stops = work.jobs["budget"].made or [] if "budget" in work.jobs else []
+    try:
+        left = _left(work) if step == "account" else ""
+    except DpcovError as error:
+        problems = problems or str(error).splitlines()
     return _filled(
         step,
         base=base,
         title=step.capitalize(),
         step=step,
         work=work,
-        typed=work.typed,
+        version=next(work.pages),
+        typed=typed,
         problems=problems,
-        commands=commands_of(work, step),
-        job=work.job if work.step == step else None,
-        columns=_columns(work) if step == "columns" else (),
+        commands=commands_of(work.begun if step == "release" else work, step),
+        job=job,
+        left=left,
+        columns=_columns(work, typed) if step == "columns" else (),
         kinds=[(kind, kind) for kind in STRUCTS],
         groupings=[("", "one matrix for everybody"), *((name, name) for name in work.groupings)],
         stops=stops,
@@ -86,6 +101,13 @@ def show(step: str, base: str, work: Work, problems: Sequence[str] = ()) -> byte
         ),
         shown=[{**stop.words, "cells": stop.planned.cells} for stop in stops],
     )
+
+
+def _left(work: Work) -> str:
+    left = work.left()
+    if left is None:
+        return f"There is no account {work.account} in {work.ledger} yet. Releasing opens it."
+    return f"Account {work.account}: {left}"
 
 
 def message(base: str, title: str, text: str, link: str, href: str) -> bytes:
@@ -120,6 +142,10 @@ class _Column(NamedTuple):
         return is_unfilled(self.declared)
 
     @property
+    def has_groups(self) -> bool:
+        return bool(getattr(self.declared, "groups", None))
+
+    @property
     def said(self) -> list[str]:
         own = (getattr(self.declared, what, "") for what in ("description", "note"))
         return [text for text in (*own, self.why) if text]
@@ -129,10 +155,10 @@ class _Column(NamedTuple):
         return self.typed.get(f"{self.place}.{what}", written(value))
 
 
-def _columns(work: Work) -> Iterator[_Column]:
+def _columns(work: Work, typed: Mapping[str, str]) -> Iterator[_Column]:
     above = ""
     for place, (name, each) in enumerate(work.schema.columns.items()):
         why = work.notes.get(name, "")
         # Columns that are alike have one reason.
-        yield _Column(place, name, each, work.typed, "" if why == above else why)
+        yield _Column(place, name, each, typed, "" if why == above else why)
         above = why

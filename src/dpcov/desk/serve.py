@@ -1,7 +1,9 @@
 """Listen on the loopback address until the person stops it."""
 
+import contextlib
 import secrets
 import socket
+import warnings
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ import uvicorn
 
 from dpcov.desk.app import Desk
 from dpcov.desk.guard import HOST, Guard
-from dpcov.errors import UsageError
+from dpcov.errors import PrivacyWarning, UsageError
 from dpcov.files import reason_of
 
 
@@ -24,7 +26,10 @@ def serve(folder: Path, port: int, *, show: Callable[[str], object], browse: boo
     show(f"The desk is open: {address}\nStop it with Ctrl-C.")
     if browse:
         webbrowser.open(address)
-    server.run(sockets=[listening])
+    # A page shows what the terminal would be warned of; statements name files of the folder.
+    warnings.simplefilter("ignore", PrivacyWarning)
+    with contextlib.chdir(folder):
+        server.run(sockets=[listening])
 
 
 def listen(port: int) -> socket.socket:

@@ -7,14 +7,15 @@ library's doors, which refuse what the command line refuses.
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
 import msgspec
 
-from dpcov.data.fit import TableFit, fit
+from dpcov.data.fit import fit
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks import read_codebook
 from dpcov.data.schema.declared import Boolean, Categorical
@@ -24,15 +25,16 @@ from dpcov.data.schema.wildcards import assign
 from dpcov.data.sources import Query, Source, file_of, open_source
 from dpcov.desk.columns import declared
 from dpcov.desk.job import Job, Tell, counting
-from dpcov.errors import DpcovError, MovedError, SchemaError, UsageError
+from dpcov.errors import BudgetError, DpcovError, MovedError, SchemaError, UsageError
 from dpcov.files import ReservedFile, is_of_database
-from dpcov.pipeline.plan.page import Stop, sweep
+from dpcov.pipeline.plan.page import sweep
 from dpcov.pipeline.plan.rehearsal import Rehearsal, count_rows
 from dpcov.pipeline.table import release
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Neighbors, check_neighbors
+from dpcov.privacy.guarantee import Neighbors, check_neighbors, format_number
 from dpcov.privacy.ledger.composition import fits
 from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.meaning import LARGEST_QUIET_EPSILON, check_delta, implied_epsilon
 from dpcov.published.release import Release
 from dpcov.report import render_release
 
@@ -57,7 +59,11 @@ class Work:
     folder: Path
     schema: Schema
     name: str = field(default_factory=lambda: secrets.token_hex(4))
-    version: int = 0
+    # Numbers of pages; what was typed on one before the oldest is too late.
+    pages: Iterator[int] = field(default_factory=lambda: count(1))
+    oldest: int = 0
+    # The page that was refused last may be sent again.
+    refused: str = ""
     neighbors: Neighbors = "replace-one"
     rows: int | None = None
     by: str = ""
@@ -69,20 +75,16 @@ class Work:
     total_epsilon: str = ""
     total_delta: str = ""
     expected_rows: int = 0
-    stops: list[Stop] = field(default_factory=list)
-    job: Job | None = None
+    # The last work of every step, and the step of the latest.
+    jobs: dict[str, Job] = field(default_factory=dict)
     step: str = ""
-    made: Release | None = None
     # Files that have other names, since another program took theirs meanwhile.
     moved: dict[str, Path] = field(default_factory=dict)
     # The schema as an attempt wrote it.
     saved: bytes = b""
-    typed: dict[str, str] = field(default_factory=dict)
     # Why columns are proposed as they are; and the codebook or schema that was given.
     notes: dict[str, str] = field(default_factory=dict)
     described: str = ""
-    # How the rows fit the schema: sensitive, for the person at the desk alone.
-    fitted: TableFit | None = None
 
     @classmethod
     def open(
@@ -98,18 +100,22 @@ class Work:
         ``described`` is a schema that exists, or a codebook; ``decimal`` the mark of numbers that
         are written as text; ``layout`` the fields of a `FileLayout`.
         """
-        stated = FileLayout.of(**{key: value for key, value in layout.items() if value})
-        path = _within(folder, described)
-        is_schema = path.suffix == ".toml"
-        known = None
+        typed = {key: value for key, value in layout.items() if value}
+        path, known = _within(folder, described), None
         if described:
-            known = Schema.from_toml(path) if is_schema else read_codebook(path, stated)
-        found = stated or (known.file if known else None)
+            is_schema = is_toml(described)
+            known = (
+                Schema.from_toml(path) if is_schema else read_codebook(path, FileLayout.of(**typed))
+            )
+        # What is typed comes before what the schema or the codebook says.
+        said = msgspec.structs.asdict(known.file) if known and known.file else {}
+        found = FileLayout.of(**said | typed)
         source = open_source(_place(data, folder), found)
-        if known is not None and is_schema:
-            schema, why = msgspec.structs.replace(known, file=found), dict[str, str]()
+        if known is not None and is_toml(described):
+            terms = {"file": found, "decimal": decimal or known.decimal}
+            schema, why = msgspec.structs.replace(known, **terms), dict[str, str]()
         else:
-            made = describe(source, known, stated, decimal or None)
+            made = describe(source, known, found, decimal or None)
             schema, why = made.schema, made.comments
         entries = assign(schema.columns, source.columns) if schema.patterns else {}
         schema = schema.resolve(source.columns)
@@ -154,7 +160,7 @@ class Work:
                 columns[name] = declared(columns[name], fields)
             except (DpcovError, msgspec.ValidationError) as error:
                 problems.append(f"Column '{name}': {error}")
-        self.schema, self.fitted = msgspec.structs.replace(self.schema, columns=columns), None
+        self.schema = msgspec.structs.replace(self.schema, columns=columns)
         return problems
 
     def write_schema(self, text: str) -> None:
@@ -162,7 +168,7 @@ class Work:
         source = self.source()
         schema = Schema.loads(text).resolve(source.columns)
         _check_names(schema, source)
-        self.schema, self.fitted = schema, None
+        self.schema = schema
 
     def source(self) -> Source:
         """The table; nothing but names and types is read of it here."""
@@ -172,11 +178,9 @@ class Work:
         """Find out how the rows fit the schema."""
         schema, source = self.schema, self.source()
         schema.require_complete()
-
-        def run(tell: Tell) -> None:
-            self.fitted = fit(source, schema, counting(tell))
-
-        self._start("columns", Job("Reading the table", run))
+        self._start(
+            "columns", "Reading the table", lambda tell: fit(source, schema, counting(tell))
+        )
 
     @property
     def groupings(self) -> list[str]:
@@ -190,10 +194,10 @@ class Work:
         """Who is protected, what is public about their number, and groups of them."""
         if by and by not in self.groupings:
             raise UsageError("Groups are those of a categorical or boolean column.")
-        per_person, count = count_of(rows_per_person, "Rows per person"), None
+        per_person, stated = count_of(rows_per_person, "Rows per person"), None
         if rows.strip():
-            count = count_of(rows, "The number of rows")
-        self.neighbors, self.rows, self.by = check_neighbors(neighbors), count, by
+            stated = count_of(rows, "The number of rows")
+        self.neighbors, self.rows, self.by = check_neighbors(neighbors), stated, by
         self.schema = msgspec.structs.replace(
             self.schema, rows_per_person=per_person, title=title.strip()
         )
@@ -217,18 +221,10 @@ class Work:
             self.ledger, self.dataset = before
             raise
         self.total_epsilon, self.total_delta = epsilon.strip(), delta.strip()
-        if self.made is None and self.step == "release" and self.job and not self.job.running:
-            # What an attempt with another account said is no longer true.
-            self.job = None
         if left is not None:
             # Its total is fixed.
             self.total_epsilon = self.total_delta = ""
             return
-        if not self.total_epsilon:
-            raise UsageError(
-                "This account does not exist yet. Say what all releases about these people "
-                "together may cost."
-            )
         self._require_room()
 
     def _require_ledger(self) -> None:
@@ -243,6 +239,11 @@ class Work:
         ReservedFile(path, overwrite=True).discard()
 
     def _require_room(self) -> None:
+        if not self.total_epsilon:
+            raise UsageError(
+                "This account does not exist yet. Say what all releases about these people "
+                "together may cost."
+            )
         if not fits(self.total().promise, self.budget.promise):
             raise UsageError(
                 f"This release, {self.budget.promise}, does not fit into a total of "
@@ -276,7 +277,20 @@ class Work:
         lacks["columns"] = self.schema.problems()
         if self.neighbors == "add-remove-one" and self.rows is not None:
             lacks["people"] = ["The number of rows is private here; leave it out."]
+        if self.by and self.by not in self.groupings:
+            lacks["people"].append(f"Column '{self.by}' has no groups any more. Choose others.")
         return lacks
+
+    def cautions(self) -> list[str]:
+        """What a release will refuse or warn of."""
+        promise, said = self.budget.promise, list[str]()
+        try:
+            check_delta(promise, self.neighbors, self.rows or self.expected_rows or None)
+        except BudgetError as error:
+            said.append(f"A release will refuse this. {error}")
+        if (epsilon := implied_epsilon(promise)) > LARGEST_QUIET_EPSILON:
+            said.append(f"epsilon = {format_number(epsilon)} is large.")
+        return said
 
     def rehearse(self) -> None:
         """Find out what could be read at many budgets; opens no table."""
@@ -295,25 +309,17 @@ class Work:
             neighbors=self.neighbors,
             options={"by": self.by} if self.by else {},
         )
-        budget = self.budget
-
-        def run(tell: Tell) -> None:
-            self.stops = sweep(rehearsal, budget, tell)
-
-        self._start("budget", Job("Rehearsing the release at several budgets", run))
+        budget, words = self.budget, "Rehearsing the release at several budgets"
+        self._start("budget", words, lambda tell: sweep(rehearsal, budget, tell))
 
     def begin(self, overwrite: bool = False) -> None:
         """Write the schema, open the account where it is new, release, and write the report."""
-        self.schema.require_complete()
-        if self.job is not None and self.job.running:
-            if self.step == "release":
-                raise UsageError("It is being released already.")
-            self.stop()
-        self.moved = {}
+        self._require_idle()
+        if lacks := [lack for lacks in self.missing().values() for lack in lacks]:
+            raise UsageError("\n".join(lacks))
         files, read = self.files, self.source()
         _check_names(self.schema, read)
-        data = _place(self.data, self.folder)
-        table = file_of(data)
+        table = file_of(_place(self.data, self.folder))
         taken = [self.ledger_place, *([table] if table else [])]
         for path in files.values():
             if any(is_of_database(path, other) for other in taken):
@@ -326,32 +332,31 @@ class Work:
             Ledger(self.ledger_place).create(self.account, self.total(), self.neighbors)
         self.schema.save(files["schema"])
         self.saved = files["schema"].read_bytes()
+        decided = replace(self, moved={})
+        self._start("release", "Releasing", lambda tell: decided._release(tell, overwrite), decided)
 
-        def run(tell: Tell) -> None:
-            # How many there are is private where their number is.
-            is_public = self.neighbors == "replace-one"
-            page = ReservedFile(files["report"], overwrite=overwrite)
-            with self._keeping("report"), page:
-                with self._keeping("release"):
-                    release(
-                        data,
-                        schema=self.schema,
-                        budget=self.budget,
-                        neighbors=self.neighbors,
-                        n_rows=self.rows if is_public else None,
-                        by=self.by or None,
-                        ledger=self.ledger_place,
-                        dataset=self.account,
-                        output=files["release"],
-                        overwrite=overwrite,
-                        progress=counting(tell) if is_public else lambda rows: tell(0, None),
-                    )
-                made = Release.load(self.files["release"])
-                page.write(render_release(made, file_name=self.files["release"].name))
-            self.made = made
-
-        self.made = None
-        self._start("release", Job("Releasing", run))
+    def _release(self, tell: Tell, overwrite: bool) -> Release:
+        # How many there are is private where their number is.
+        is_public = self.neighbors == "replace-one"
+        page = ReservedFile(self.files["report"], overwrite=overwrite)
+        with self._keeping("report"), page:
+            with self._keeping("release"):
+                release(
+                    _place(self.data, self.folder),
+                    schema=self.schema,
+                    budget=self.budget,
+                    neighbors=self.neighbors,
+                    n_rows=self.rows if is_public else None,
+                    by=self.by or None,
+                    ledger=self.ledger_place,
+                    dataset=self.account,
+                    output=self.files["release"],
+                    overwrite=overwrite,
+                    progress=counting(tell) if is_public else lambda rows: tell(0, None),
+                )
+            made = Release.load(self.files["release"])
+            page.write(render_release(made, file_name=self.files["release"].name))
+        return made
 
     def _is_own(self, path: Path) -> bool:
         # What an attempt left behind may be written again; what was paid for may not.
@@ -365,14 +370,59 @@ class Work:
         except MovedError as error:
             self.moved[what] = error.path
 
-    def _start(self, step: str, job: Job) -> None:
-        self.job, self.step = job.start(), step
+    # --- work in the background --------------------------------------------------------------
+
+    @property
+    def begun(self) -> "Work":
+        """What the page of the release is about: what was decided when it began, if it did."""
+        job = self.jobs.get("release")
+        return self if job is None or job.problem else job.decided
+
+    def takes(self, page: str) -> bool:
+        """Whether what was typed on a page is taken: nothing else was since, or it was refused."""
+        return page.isdecimal() and (page == self.refused or int(page) >= self.oldest)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether something else was decided since."""
+        return self.begun._basis("release") != self._basis("release")
+
+    def settle(self) -> None:
+        """Drop what is no longer true of what is decided; a release stays what it is."""
+        for step, job in list(self.jobs.items()):
+            is_old = job.decided._basis(step) != self._basis(step)
+            if is_old and (step != "release" or job.problem):
+                job.stop()
+                del self.jobs[step]
 
     def stop(self) -> None:
         """End what goes on."""
-        if self.job is not None:
-            self.job.stop()
-            self.job.wait()
+        for job in self.jobs.values():
+            job.stop()
+        if self.step in self.jobs:
+            self.jobs[self.step].wait()
+
+    def _basis(self, step: str) -> tuple[object, ...]:
+        # What the work of a step depends on.
+        plain = msgspec.structs.replace(self.schema, title="")
+        terms = self.neighbors, self.rows, self.by, self.delta
+        if step == "release":
+            return self.schema, *terms, self.epsilon, self.ledger, self.account
+        return (plain,) if step == "columns" else (plain, *terms)
+
+    def _start(
+        self, step: str, what: str, run: Callable[[Tell], object], decided: "Work | None" = None
+    ) -> None:
+        self._require_idle()
+        # One at a time: each may fill the memory.
+        for other in self.jobs.values():
+            other.stop()
+        self.jobs[step], self.step = Job(what, run, decided or replace(self)).start(), step
+
+    def _require_idle(self) -> None:
+        # Whoever would take the place of a release could have it charged twice.
+        if "release" in self.jobs and self.jobs["release"].running:
+            raise UsageError("It is being released. Wait until it has ended, or stop it.")
 
 
 def _place(data: str | Query, folder: Path) -> str | Query:
@@ -390,6 +440,11 @@ def _within(folder: Path, name: str) -> Path:
     if "\x00" in name:
         raise UsageError("The name of a file holds a zero character. Correct it.")
     return folder / name
+
+
+def is_toml(name: str) -> bool:
+    """Whether a file that describes the table is a schema, and no codebook."""
+    return name.lower().endswith(".toml")
 
 
 def count_of(text: str, what: str) -> int:

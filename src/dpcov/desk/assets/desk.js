@@ -9,6 +9,21 @@
 
   find("problems")?.focus();
 
+  // A page that the browser kept shows what was decided when it was made.
+  addEventListener("pageshow", (event) => event.persisted && location.reload());
+
+  const isChanged = (field) => field.type === "radio" || field.type === "checkbox" ? field.checked !== field.defaultChecked
+    : field.options ? [...field.options].some((each) => each.selected !== each.defaultSelected) : field.value !== field.defaultValue;
+  const typed = (forms) => forms.some((form) => [...form.elements].some((field) => field.name && isChanged(field)));
+  let sent = false;
+  addEventListener("submit", (event) => {
+    const others = all("main form").filter((form) => form !== event.target);
+    const lost = typed(others) && !confirm("What is typed in another part of this page is not saved, and will be lost. Go on?");
+    // The second press of a double click is none.
+    if (sent || lost) event.preventDefault();
+    else sent = true;
+  });
+
   const table = find("columns-table");
   if (table) {
     const value = (row, name) => row.querySelector(`[data-field="${name}"]`);
@@ -17,7 +32,8 @@
       const wanted = needs[kind] ?? [];
       const shown = [...wanted, ...(takes[kind] ?? [])];
       for (const name of ["lower", "upper", "unit", "categories", "missing_codes"]) value(row, name).hidden = !shown.includes(name);
-      const todo = wanted.some((name) => value(row, name).value.trim() === "");
+      const grouped = kind === "categorical" && "groups" in row.dataset;
+      const todo = !grouped && wanted.some((name) => value(row, name).value.trim() === "");
       const state = row.querySelector(".todo, .ready");
       state.textContent = todo ? "fill in" : kind === "ignored" ? "not read" : "ready";
       state.className = todo ? "todo" : "ready";
@@ -37,7 +53,7 @@
       const parts = (find("bulk-names").value || "*").split("*");
       const escaped = parts.map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"));
       const pattern = new RegExp(`^${escaped.join(".*")}$`);
-      let count = 0;
+      let count = 0, unseen = 0;
       for (const row of rows.filter((each) => pattern.test(each.dataset.name))) {
         for (const name of ["type", "lower", "upper"]) {
           const typed = find(`bulk-${name}`).value;
@@ -45,8 +61,10 @@
         }
         refresh(row);
         count += 1;
+        unseen += row.hidden;
       }
-      find("told").textContent = `Filled in ${count} columns. Save to keep it.`;
+      const besides = unseen ? `, ${unseen} of them not shown` : "";
+      find("told").textContent = `Filled in ${count} columns${besides}. Save to keep it.`;
     });
   }
 
@@ -64,7 +82,11 @@
     const ask = async () => {
       try {
         const news = await (await fetch(waiting.dataset.news)).json();
-        if (!news.running) return location.reload();
+        if (!news.running) {
+          if (!find("problems") && !typed(all("main form"))) return location.reload();
+          find("progress").textContent = "It has ended. Save what is typed here, or reload the page to see what came of it.";
+          return;
+        }
         find("progress").textContent = news.told;
         if (news.total) Object.assign(bar, { max: news.total, value: news.done });
       } catch {

@@ -1,0 +1,111 @@
+"""What is typed of a file is what its commands say."""
+
+import sqlite3
+import subprocess
+import warnings
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from dpcov import Categorical
+from dpcov.errors import PrivacyWarning
+from tests.desk.conftest import TYPED, opened, send
+
+serve = pytest.importorskip("dpcov.desk.serve")
+SCHEMA = '[columns.age]\ntype = "ignored"\n[columns."*"]\ntype = "ignored"\n'
+
+
+def commands(desk, page):
+    text = unescape(desk.ask(page)[2])
+    return text.split('<pre tabindex="0"><code>')[-1].split("</code>")[0]
+
+
+@pytest.mark.parametrize("name", ["book.toml", "book.TOML"])
+def test_a_layout_beside_a_schema_adds_to_its_own(desk, name):
+    (desk.folder / "west.csv").write_bytes("größe;age\n1,5;3\n".encode("latin-1"))
+    (desk.folder / name).write_text(f'[file]\ndelimiter = ";"\n{SCHEMA}')
+    work = opened(desk, "west.csv", schema=name, encoding="latin-1", decimal=",")
+    text = unescape(desk.ask(f"{work}/columns")[2])
+    assert all(each in text for each in ('delimiter = ";"', '"latin-1"', 'decimal = ","'))
+    assert f"dpcov schema resolve {name} --data west.csv -o west.toml" in text
+    assert "schema draft" not in text
+
+
+def test_a_schema_of_the_name_that_is_written_is_only_checked(desk):
+    (desk.folder / "patients.toml").write_text(SCHEMA)
+    work = opened(desk, schema="patients.toml")
+    said = "dpcov schema check patients.toml --data patients.csv"
+    assert commands(desk, f"{work}/columns") == said
+
+
+def test_a_name_that_begins_with_a_dash_is_no_option(desk):
+    (desk.folder / "-x.csv").write_bytes((desk.folder / "patients.csv").read_bytes())
+    work = opened(desk, "-x.csv")
+    assert send(desk, work, "columns", **TYPED)[0] == 303
+    assert "schema draft ./-x.csv -o ./-x.toml" in commands(desk, f"{work}/columns")
+    said = commands(desk, f"{work}/release")
+    assert "release ./-x.csv --schema ./-x.toml" in said and "doctor ./-x.dpcov" in said
+
+
+def test_a_rehearsal_of_groups_is_a_dry_run(desk, ready):
+    who = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "2000", "title": ""}
+    assert send(desk, ready, "people", by="ward", **who)[0] == 303
+    said = "dpcov release --dry-run --schema patients.toml --rows 2000"
+    assert commands(desk, f"{ready}/budget") == f"{said} --epsilon 1 --delta 1e-6 --by ward"
+
+
+def test_the_commands_of_a_query_say_where_its_database_is_asked_for(desk):
+    with sqlite3.connect(desk.folder / "clinic.sqlite") as base:
+        base.execute("CREATE TABLE visits (age REAL)")
+    base.close()
+    db = {"db": "sqlite:///clinic.sqlite", "sql": "SELECT * FROM visits"}
+    work = desk.post("/query", **db)[1]["location"].removeprefix(desk.base).rsplit("/", 1)[0]
+    script = desk.ask(f"{work}/files/script")[2]
+    made = subprocess.run(
+        ["sh"],
+        input=script,
+        cwd=desk.folder,
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    assert made.returncode and "DPCOV_DB: Set it to the address of the database" in made.stderr
+
+
+def test_statements_name_files_of_the_folder_and_pages_warn_in_place_of_the_terminal(
+    tmp_path, monkeypatch
+):
+    class Server:
+        def run(self, sockets):
+            assert Path.cwd() == tmp_path
+            with warnings.catch_warnings(record=True) as told:
+                warnings.warn("large", PrivacyWarning, stacklevel=1)
+            assert told == []
+            sockets[0].close()
+
+    monkeypatch.setattr(serve, "server_of", lambda *given: Server())
+    with warnings.catch_warnings():
+        serve.serve(tmp_path, 0, show=str, browse=False)
+
+
+@pytest.mark.parametrize("layout", [{"header": "5000"}, {"header": "2"}, {"encoding": "klingon"}])
+def test_where_a_layout_is_said_is_told_with_its_problems(desk, layout):
+    status, _, text = desk.post("/open", data="patients.csv", **layout)
+    assert status == 422 and "Here it is said under" in text
+
+
+def test_labels_go_with_their_categories():
+    from dpcov.desk.columns import declared
+
+    now = Categorical(categories=("1", "2"), labels={"1": "yes", "2": "no"})
+    assert declared(now, {"categories": "1"}).labels == {"1": "yes"}
+    assert declared(now, {"categories": "1\n2"}) == now
+
+
+def test_a_column_with_groups_alone_needs_no_categories(desk):
+    groups = '[columns.ward]\ntype = "categorical"\ngroups = {up = ["north"], down = ["south"]}\n'
+    (desk.folder / "g.toml").write_text(SCHEMA + groups)
+    work = opened(desk, schema="g.toml")
+    text = desk.ask(f"{work}/columns")[2]
+    assert 'data-name="ward" data-kind="categorical" data-groups>' in text

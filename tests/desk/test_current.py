@@ -1,0 +1,206 @@
+"""Pages show what is decided now, and a release what was decided when it began."""
+
+import threading
+import time
+from html import unescape
+
+import pytest
+
+import dpcov
+from dpcov import Ledger
+from dpcov.errors import DataError
+from tests.desk.conftest import TYPED, opened, released, send, until_done, version_of
+
+module = pytest.importorskip("dpcov.desk.work")
+WHO = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "", "title": "", "by": ""}
+REHEARSED = {"expected_rows": "50", "chosen": "1", "delta": "1e-6", "public": ""}
+ACCOUNT = {"ledger": "ledger.sqlite", "dataset": "people"}
+READABLE, FITTED = "What will be readable", "FOR THE CUSTODIAN"
+
+
+def slow_release(*arguments, progress, **terms):
+    for _ in range(2000):
+        progress(10)
+        time.sleep(0.01)
+    raise AssertionError("it was not stopped")
+
+
+def held(monkeypatch, name):
+    """A function of the library that waits until it may end."""
+    real, gate = getattr(module, name), threading.Event()
+
+    def wait(*arguments, **terms):
+        assert gate.wait(20)
+        return real(*arguments, **terms)
+
+    monkeypatch.setattr(module, name, wait)
+    return gate
+
+
+@pytest.mark.parametrize("deed", ["check", "rehearse", "begin"])
+def test_nothing_takes_the_place_of_a_release_that_runs(desk, ready, monkeypatch, deed):
+    monkeypatch.setattr(module, "release", slow_release)
+    assert send(desk, ready, "begin", "release")[0] == 303
+    status, _, text = send(desk, ready, deed, "columns", **REHEARSED, overwrite="yes")
+    assert status == 422 and "It is being released" in text
+    assert "<progress" in desk.ask(f"{ready}/release")[2]
+    assert desk.post(f"{ready}/stop")[0] == 303
+    assert "Stopped." in desk.ask(f"{ready}/release")[2]
+    assert list(Ledger(str(desk.folder / "ledger.sqlite")).entries("people")) == []
+
+
+def test_a_rehearsal_goes_with_what_it_depends_on(desk, ready):
+    changes = [
+        ("columns", TYPED | {"0.upper": "200"}),
+        ("people", WHO | {"neighbors": "add-remove-one"}),
+        ("people", WHO | {"rows_per_person": "2"}),
+        ("budget", {"chosen": "1", "delta": ""}),
+    ]
+    for step, change in changes:
+        assert send(desk, ready, "rehearse", "budget", **REHEARSED)[0] == 303
+        until_done(desk, ready)
+        assert send(desk, ready, "budget", chosen="2", delta="1e-6")[0] == 303
+        assert READABLE in desk.ask(f"{ready}/budget")[2]
+        assert send(desk, ready, step, **change)[0] == 303
+        assert READABLE not in desk.ask(f"{ready}/budget")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "deed", "page", "shown"),
+    [("fit", "check", "columns", FITTED), ("sweep", "rehearse", "budget", READABLE)],
+)
+def test_what_ends_after_a_change_is_not_shown(desk, ready, monkeypatch, name, deed, page, shown):
+    gate = held(monkeypatch, name)
+    assert send(desk, ready, deed, page, **REHEARSED)[0] == 303
+    assert "<progress" in desk.ask(f"{ready}/{page}")[2]
+    assert send(desk, ready, "columns", **TYPED | {"0.upper": "200"})[0] == 303
+    gate.set()
+    time.sleep(1)
+    text = desk.ask(f"{ready}/{page}")[2]
+    assert shown not in text and "<progress" not in text
+
+
+def test_a_release_stays_what_was_decided_when_it_began(desk, ready, monkeypatch):
+    gate = held(monkeypatch, "render_release")
+    assert send(desk, ready, "begin", "release")[0] == 303
+    assert send(desk, ready, "budget", chosen="2", delta="1e-6")[0] == 303
+    assert "--epsilon 1 " in desk.ask(f"{ready}/release")[2]
+    gate.set()
+    until_done(desk, ready)
+    for path in ("release", "files/script"):
+        assert "--epsilon 1 " in desk.ask(f"{ready}/{path}")[2]
+    made = dpcov.Release.load(desk.folder / "patients.dpcov")
+    assert str(made.guarantee.promise) == "(1, 1e-6)-DP"
+    # Something else is decided, so it may be released again; until then it may not.
+    assert ">Release</button>" in desk.ask(f"{ready}/release")[2]
+    assert send(desk, ready, "budget", chosen="1", delta="1e-6")[0] == 303
+    assert ">Release</button>" not in desk.ask(f"{ready}/release")[2]
+
+
+def test_a_refused_page_about_people_keeps_all_that_was_typed(desk, ready):
+    typed = WHO | {"neighbors": "add-remove-one", "rows_per_person": "x", "by": "ward"}
+    status, _, text = send(desk, ready, "people", **typed)
+    assert status == 422 and 'value="add-remove-one" checked' in text
+    assert '"ward" selected' in text
+
+
+def test_a_ledger_that_cannot_be_read_is_said_on_its_page(desk):
+    (desk.folder / "ledger.sqlite").write_text("no ledger")
+    work = opened(desk)
+    status, _, text = desk.ask(f"{work}/account")
+    assert status == 200 and 'role="alert"' in text and 'name="ledger"' in text
+
+
+def test_what_the_library_refuses_while_a_page_is_made_is_said(desk, ready, monkeypatch):
+    def fail(work):
+        raise DataError("This is refused.")
+
+    monkeypatch.setattr(module.Work, "missing", fail)
+    status, _, text = desk.ask(f"{ready}/people")
+    assert status == 422 and "This is refused." in text
+
+
+@pytest.mark.parametrize("typed", [{"0.upper": "x"}, {"0.upper": "", "1.upper": "9"}])
+def test_a_refused_page_may_be_sent_again(desk, ready, typed):
+    old, mine = (version_of(desk, f"{ready}/columns") for _ in range(2))
+    for _ in range(2):
+        assert desk.post(f"{ready}/columns", version=mine, **typed)[0] == 422
+    # Another tab stays refused.
+    status, _, text = desk.post(f"{ready}/columns", version=old, **TYPED)
+    assert status == 409 and "in another tab or on a later page" in text
+    assert desk.post(f"{ready}/columns", version=mine, **TYPED)[0] == 303
+    assert desk.post(f"{ready}/columns", version=mine, **TYPED)[0] == 409
+
+
+def test_reading_and_rehearsing_take_what_is_typed(desk, ready):
+    assert send(desk, ready, "check", "columns", **{"0.upper": "123"})[0] == 303
+    assert 'value="123"' in desk.ask(f"{ready}/columns")[2]
+    typed = REHEARSED | {"chosen": "3", "delta": "1e-9"}
+    assert send(desk, ready, "rehearse", "budget", **typed)[0] == 303
+    text = desk.ask(f"{ready}/budget")[2]
+    assert 'value="3"' in text and 'value="1e-9"' in text
+    for page, deed in (("columns", "check"), ("budget", "rehearse")):
+        assert f'formaction="{desk.base}{ready}/{deed}"' in desk.ask(f"{ready}/{page}")[2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "budget", "said"),
+    [
+        ("3000000", {"chosen": "1", "delta": "1e-6"}, "A release will refuse this. delta = 1e-6"),
+        ("2000", {"chosen": "5", "delta": "1e-6"}, "epsilon = 5 is large"),
+    ],
+)
+def test_what_a_release_would_refuse_or_warn_of_is_on_the_page(desk, ready, rows, budget, said):
+    assert send(desk, ready, "people", **WHO | {"rows": rows})[0] == 303
+    assert send(desk, ready, "budget", **budget)[0] == 303
+    assert all(said in desk.ask(f"{ready}/{page}")[2] for page in ("budget", "release"))
+
+
+def test_groups_of_a_column_that_is_ignored_since_are_to_be_chosen_again(desk, ready):
+    assert send(desk, ready, "people", **WHO | {"by": "ward"})[0] == 303
+    assert send(desk, ready, "columns", **TYPED | {"5.type": "ignored"})[0] == 303
+    status, _, text = send(desk, ready, "begin", "columns")
+    assert status == 422 and "Column 'ward' has no groups any more" in unescape(text)
+    assert send(desk, ready, "people", **WHO)[0] == 303
+    assert ">Release</button>" in desk.ask(f"{ready}/release")[2]
+
+
+def test_a_total_that_is_missing_is_asked_for(desk):
+    work = opened(desk)
+    assert send(desk, work, "columns", **TYPED)[0] == 303
+    status, _, text = send(desk, work, "begin", "release")
+    assert status == 422 and "Say what all releases about these people" in text
+
+
+def test_how_many_rows_is_not_asked_where_it_is_stated(desk, ready):
+    assert send(desk, ready, "people", **WHO | {"rows": "2000"})[0] == 303
+    assert "expected_rows" not in desk.ask(f"{ready}/budget")[2]
+    assert send(desk, ready, "rehearse", "budget", chosen="1", delta="1e-6")[0] == 303
+
+
+def test_an_earlier_failure_is_not_told_beside_a_refusal(desk, ready):
+    assert send(desk, ready, "people", **WHO | {"rows": "7"})[0] == 303
+    assert "It was not released" in released(desk, ready)
+    (desk.folder / "patients.html").write_text("mine")
+    status, _, text = send(desk, ready, "begin", "release")
+    assert status == 422 and "It was not released" not in text
+    # What the attempt said is gone with what it was about.
+    assert send(desk, ready, "people", **WHO)[0] == 303
+    assert "It was not released" not in desk.ask(f"{ready}/release")[2]
+
+
+def test_a_report_that_was_moved_away_says_so(desk, ready):
+    released(desk, ready)
+    (desk.folder / "patients.html").unlink()
+    status, _, text = desk.ask(f"{ready}/files/report")
+    assert status == 404 and "patients.html is not in its folder" in text
+
+
+@pytest.mark.parametrize("deed", ["text", "check", "rehearse", "begin", "stop"])
+def test_the_address_of_a_form_leads_to_its_page(desk, ready, deed):
+    status, _, text = desk.ask(f"{ready}/{deed}")
+    assert status == 200 and "on the command line" in text
+
+
+def test_a_schema_that_was_refused_as_text_is_in_sight(desk, ready):
+    assert "<details open>" in send(desk, ready, "text", "columns", toml="x = [")[2]
