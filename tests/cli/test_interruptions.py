@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -41,6 +42,17 @@ def test_an_interrupt_while_rows_are_read_spends_nothing(desk, sent, megabytes):
     assert b"No budget was spent" in told
     assert b"4711" not in told
     assert desk.untouched()
+
+
+def test_an_error_ends_the_run_while_more_input_is_awaited(desk):
+    command = [sys.executable, "-m", "dpcov", "schema", "check", str(desk.schema), "--data", "-"]
+    pipes = dict.fromkeys(("stdin", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, bufsize=0, **pipes) as process:
+        rows = b"zebra,31,F,true\n" * 150_000
+        with suppress(BrokenPipeError):
+            process.stdin.write(b"name,age,sex,ill\nzebra,31,\xff,true\n" + rows)
+        process.wait(100)
+        assert process.returncode == 4, process.stderr.read()
 
 
 def test_an_interrupt_while_noise_is_drawn_is_spent_and_said(desk, monkeypatch):

@@ -116,6 +116,16 @@ def test_public_rows_are_rehearsed_and_said_to_be(desk):
     assert "Rehearsed on public rows" in told
 
 
+def test_names_are_cut_and_stay_on_their_line(desk):
+    column = 'type = "numeric"\nlower = 0\nupper = 1\n'
+    names = ("a\\nb", "L" * 500, "c")
+    text = "".join(f'[columns."{name}"]\n{column}' for name in names)
+    desk.schema.write_text(f"wildcards = false\n{text}")
+    lines = desk.done(f"plan --rows 200 --rho 0.5 --schema {desk.schema}").splitlines()
+    assert any(line[1:].startswith("  a b  ") for line in lines)
+    assert "L" * 40 not in "".join(lines)
+
+
 def test_a_dry_run_reads_nothing_spends_nothing_and_writes_nothing(desk):
     desk.data.unlink()
     public = desk.folder / "g.toml"

@@ -116,6 +116,7 @@ TABLES = [
         "encoded as 'a=b'; rename",
     ),
     *(({"rows_per_person": wrong}, "rows_per_person") for wrong in (0, 1.5, True)),
+    ({"rows_per_person": 2**53 + 1}, "too large: it must be at most 9007199254740992"),
     *(({"norm_bound": wrong}, "positive") for wrong in (0, math.inf, 9e-151, -1.0)),
     ({"norm_bound": 1.5}, "only add noise"),
     *(({"missing": wrong}, "missing is") for wrong in ("drop", 3)),

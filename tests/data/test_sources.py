@@ -4,6 +4,7 @@ import json
 import math
 import os
 import sqlite3
+import subprocess
 import sys
 from contextlib import closing
 from decimal import Decimal
@@ -541,9 +542,11 @@ def test_words_that_python_takes_for_numbers_are_names_of_columns(tmp_path):
     names = ("inf", "nan", "Infinity", "-inf")
     source = open_source(text_file(tmp_path / "x.csv", ",".join(names), "1,2,3,4"))
     assert source.columns == names
-    for number in ("1", "-2.5", "1e5", " 7 ", "1_0"):
-        with pytest.raises(DataError, match="holds numbers where column names"):
-            open_source(text_file(tmp_path / "y.csv", f"a,{number}", "1,2"))
+    for value in ("1", "-2.5", "1e5", " 7 ", "1_0", " 1980-01-31", "1980-01-31T12:30Z"):
+        with pytest.raises(DataError, match="holds numbers or dates where column names") as caught:
+            open_source(text_file(tmp_path / "y.csv", f"a,{value}", "1,2"))
+        assert "1980" not in str(caught.value)
+    assert open_source(text_file(tmp_path / "x.csv", "d2020-01-31,b", "1,2")).columns[1] == "b"
 
 
 def test_memory_that_a_caller_has_mapped_is_read_and_left_as_it_is(tmp_path):
@@ -597,3 +600,28 @@ def test_short_numbers_stay_short_in_whatever_order_their_bytes_are(kind):
     """Missing codes are compared as such a column holds them."""
     (block,) = open_source(np.array([[99.9, 7.0]], dtype=kind)).blocks(9)
     assert block.dtype == np.dtype(kind).newbyteorder("=")
+
+
+_MANY_ENDS = """
+import os, sys
+import pyarrow.csv
+from dpcov.data.sources import open_source
+for _ in range(100):
+    if (child := os.fork()) == 0:
+        break
+    if os.waitpid(child, 0)[1]:
+        os._exit(1)
+else:
+    os._exit(0)
+try:
+    open_source(sys.argv[1]).kinds()
+except Exception:
+    pass
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="other systems start anew")
+def test_a_program_ends_while_threads_still_let_go_of_text(tmp_path):
+    path = text_file(tmp_path / "x.csv", "a,b", *["1,2"] * 50, '"1,2')
+    run = subprocess.run([sys.executable, "-c", _MANY_ENDS, path], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr

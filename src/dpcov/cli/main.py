@@ -47,8 +47,6 @@ class Commands(TyperGroup):
         except DpcovError as error:
             _fail(str(error), error.exit_code, error)
         except KeyboardInterrupt as error:
-            # What the interrupted calls held must remove its files before the process ends.
-            traceback.clear_frames(error.__traceback__)
             _fail("Interrupted.", INTERRUPTED, error)
         except MemoryError as error:
             _fail("Not enough memory. Use fewer columns or a larger machine.", 1, error)
@@ -66,6 +64,8 @@ def _warn(message: Warning | str, *place: Any, **code: Any) -> None:
 
 def _fail(message: str, code: int, error: BaseException) -> NoReturn:
     _tell(message, error)
+    # What the calls held must remove its files before the process ends.
+    traceback.clear_frames(error.__traceback__)
     raise typer.Exit(code) from None
 
 
@@ -128,8 +128,8 @@ def run() -> None:
     try:
         app()
     except SystemExit as stop:
-        if stop.code == INTERRUPTED:
-            _leave(INTERRUPTED)
+        if isinstance(stop.code, int) and stop.code:
+            _leave(stop.code)
         raise
     # What no command foresaw: sealed, since its text may quote a row.
     except Exception as error:

@@ -144,7 +144,7 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     """Print what could be read, what would be needed, and what was assumed."""
     from dpcov.pipeline.plan.rehearsal import needed_epsilon
     from dpcov.published.diagnosis import plus_minus
-    from dpcov.published.summary import printable
+    from dpcov.published.summary import printable, short_name
 
     with options.steps_progress("Rehearsing") as progress:
         cheaper = list(rehearsal.cheaper())
@@ -160,7 +160,7 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     lines = [["", "column", "mean ±", "smallest spread", "correlations ±", ""]]
     for column, (verdict, *numbers) in zip(found.columns, planned.cells, strict=True):
         light, _, word = verdict.partition(" ")
-        lines.append([light, column.in_unit, *numbers, word])
+        lines.append([light, short_name(column.in_unit), *numbers, word])
     told = [f"With {budget} and {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors:"]
     told += [found.headline, "", *_aligned(lines), ""]
     if isfinite(factor):

@@ -82,15 +82,15 @@ def _table(*rows: tuple[str, str]) -> str:
     )
 
 
-def _short(name: str) -> str:
-    # A line break in a name would look like a line of ours.
+def short_name(name: str) -> str:
+    """A name cut to a cell of a table, on one line: a break would look like a line of ours."""
     name = " ".join(name.splitlines())
     return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"
 
 
 def _first(names: Sequence[str]) -> str:
     more = f", and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-    return ", ".join(map(_short, names[:_SHOWN_NAMES])) + more
+    return ", ".join(map(short_name, names[:_SHOWN_NAMES])) + more
 
 
 def _title(release: BaseRelease) -> str:
@@ -176,7 +176,7 @@ def _estimates(found: Diagnosis) -> str:
 
 
 def _columns(columns: Sequence[ColumnVerdict]) -> str:
-    width = max([len("Column"), *(len(_short(column.in_unit)) for column in columns)])
+    width = max([len("Column"), *(len(short_name(column.in_unit)) for column in columns)])
     lines = [
         f"   {'Column':<{width}}  {'mean':>10} {'±':>9}  {'spread':>10} {'±':>9}  correlations ±"
     ]
@@ -190,7 +190,7 @@ def _columns(columns: Sequence[ColumnVerdict]) -> str:
         missing = (percent(c.missing), percent(doubt)) if doubt < 1 else ("–", "–")
         line += f"  {missing[0]:>7} {missing[1]:>6}" * is_marked
         light, _, word = LIGHTS[c.verdict].partition(" ")
-        lines.append(f"{light}  {_short(c.in_unit):<{width}}  {line}  {word}")
+        lines.append(f"{light}  {short_name(c.in_unit):<{width}}  {line}  {word}")
     return "\n".join(lines)
 
 

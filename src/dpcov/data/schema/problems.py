@@ -29,6 +29,8 @@ from dpcov.published.columns import LARGEST_SCALE, SMALLEST_BOUND, SMALLEST_SCAL
 
 _MISSING = (None, *get_args(Missing))
 _MOST = 20
+# Floats count exactly up to here.
+_MOST_ROWS = 2**53
 
 
 def listed(heading: str, problems: Sequence[str]) -> str:
@@ -157,6 +159,8 @@ def _of_table(schema: Any) -> Iterator[str]:
         yield "No column is numeric, boolean or categorical; there is nothing to release."
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         yield "rows_per_person must be a whole number, 1 or more."
+    elif rows > _MOST_ROWS:
+        yield f"rows_per_person is too large: it must be at most {_MOST_ROWS}."
     if not isinstance(schema.missing, str) or schema.missing not in _MISSING:
         yield 'missing is "center", "indicator" or "never".'
     if not isinstance(schema.wildcards, bool):

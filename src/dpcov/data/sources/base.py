@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcov.data.cells import number_column, text_column
+from dpcov.data.dates import day_of, pattern_of
 from dpcov.data.notation import Notation
 from dpcov.data.seal import explain, sealed, sealed_iteration
 from dpcov.errors import DataError, few_of
@@ -133,12 +134,14 @@ def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:
 
 def check_header(labels: Sequence[str], name: str) -> tuple[str, ...]:
     """Return the names in a line of names, without blanks around."""
-    if any(map(_is_number, labels)):
+    labels = [label.strip() for label in labels]
+    if any(_is_number(label) or day_of(label, pattern_of("")) is not None for label in labels):
         raise DataError(
-            f"'{name}' holds numbers where column names are expected. Add a line of column names "
-            "(a number needs a letter, such as y2020), or declare header in the schema's [file]."
+            f"'{name}' holds numbers or dates where column names are expected. Add a line of "
+            "column names (these need a letter, such as y2020), or declare header in the schema's "
+            "[file]."
         )
-    return check_names([label.strip() for label in labels], name)
+    return check_names(labels, name)
 
 
 def _is_number(label: str) -> bool:

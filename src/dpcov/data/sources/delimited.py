@@ -3,10 +3,12 @@
 Contract: memory does not depend on the number of rows, and no text of a row reaches a message.
 """
 
+import atexit
 import csv
 import io
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, BinaryIO
@@ -27,6 +29,8 @@ _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"
 _BLANKS = [" " * count for count in range(9)]
 _NAN = ["".join(parts) for parts in product(("", "+", "-"), "nN", "aA", "nN")]
 _PADDED_MISSING = ["".join(parts) for parts in product(_BLANKS, (*MISSING_WORDS, *_NAN), _BLANKS)]
+# A thread of Arrow that frees bytes of Python once the interpreter ends aborts the process.
+atexit.register(time.sleep, 0.05)
 
 
 class DelimitedSource(Source):

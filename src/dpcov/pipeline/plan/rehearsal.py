@@ -33,7 +33,7 @@ from dpcov.published.columns import EncodedColumn
 from dpcov.published.diagnosis import Diagnosis, percent, plus_minus
 from dpcov.published.numbers import WITHIN
 from dpcov.published.release import Release
-from dpcov.published.summary import LIGHTS
+from dpcov.published.summary import LIGHTS, short_name
 
 SPREAD = 1 / 8
 """Assumed spread of a number, as a part of the width of its bounds."""
@@ -141,12 +141,14 @@ class Rehearsal:
         for name in names[:3] if len(names) > 2 else []:
             columns = dict(self.schema.columns)
             kind = columns.pop(name)
-            yield f"without {name}", self._with(columns)
+            yield f"without {short_name(name)}", self._with(columns)
             if self.public is not None or not isinstance(kind, Categorical):
                 continue
             if len(kind.levels) > FEW_LEVELS + 1:
                 few = Categorical(categories=kind.levels[:FEW_LEVELS], missing=kind.missing)
-                said = f"with {FEW_LEVELS} levels of {name} instead of {len(kind.levels)}"
+                said = (
+                    f"with {FEW_LEVELS} levels of {short_name(name)} instead of {len(kind.levels)}"
+                )
                 yield said, self._with({**self.schema.columns, name: few})
 
     def assumptions(self, planned: "Planned") -> list[str]:
