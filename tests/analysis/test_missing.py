@@ -108,7 +108,7 @@ def released_by_first(seed, noise_seed, rho, **options):
     return dpcov.release(by_first(seed), schema=schema, budget=budget, entropy=entropy, **options)
 
 
-@pytest.mark.parametrize("rho", ["0.2", "5"])
+@pytest.mark.parametrize("rho", [pytest.param("0.2", marks=pytest.mark.slow), "5"])
 def test_intervals_at_random_hold_the_truth_of_all_rows(rho):
     """Intervals over the values that are present fail where missing values depend on others."""
     held = {"at-random": {}, "pairwise": {}}

@@ -620,6 +620,7 @@ except Exception:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="other systems start anew")
 def test_a_program_ends_while_threads_still_let_go_of_text(tmp_path):
     path = text_file(tmp_path / "x.csv", "a,b", *["1,2"] * 50, '"1,2')

@@ -53,7 +53,7 @@ def test_a_faint_direction_becomes_visible_at_the_stated_strength():
     assert overlaps[0] < 0.3 < 0.7 < overlaps[1]
 
 
-@pytest.mark.parametrize("d", [1, 2, 5, 12])
+@pytest.mark.parametrize("d", [pytest.param(1, marks=pytest.mark.slow), 2, 5, 12])
 def test_quantiles_of_entries_lie_between_those_of_a_normal_and_a_laplace_law(d):
     entropy, draws = SeededEntropy(d), 20_000 // d
     noise = [symmetric_nuclear_noise(d, 1.0, entropy, "nuclear") for _ in range(draws)]
