@@ -170,8 +170,10 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         """
         self._require_fitted()
         if getattr(self, "assume_centered", False):
-            problem = "Intervals are for what is around the means. Fit without assume_centered."
-            raise InputError(problem)
+            raise InputError(
+                "There are intervals around the means alone. Fit without assume_centered, from a "
+                "release with an intercept."
+            )
         return self._intervals(level=level, missing=self.missing, **options)
 
     def _intervals(self, **options: Any) -> Any:

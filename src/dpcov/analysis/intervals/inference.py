@@ -131,11 +131,12 @@ def eigenvalue_intervals(
     tails: Tails = "moments",
     draws: int = 200,
 ) -> IntervalTable:
-    """Intervals for the largest eigenvalues of the covariance or correlation matrix, by default 3.
+    """Intervals for the largest eigenvalues of the covariance or correlation matrix.
 
-    ``scaling`` is the unit of the columns: the table's, half widths of the public bounds, or
-    standard deviations.  The simulation of ``draws`` has the same result every time.  Other
-    parameters and errors are as in :func:`variance_intervals`.
+    ``n_eigenvalues`` is three by default, or all of fewer features.  ``scaling`` is the unit of the
+    columns: the table's, half widths of the public bounds, or standard deviations.  The simulation
+    of ``draws`` has the same result every time.  Other parameters and errors are as in
+    :func:`variance_intervals`.
     """
     law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
     require_one_of("scaling", scaling, Scaling)
