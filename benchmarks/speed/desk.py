@@ -124,7 +124,7 @@ def whole_way(asked: Desk, name: str, rows: int) -> None:
     asked.send(work, "check", "columns")
     people = {"neighbors": "replace-one", "rows_per_person": "1"}
     asked.send(work, "people", "people", **people)
-    asked.send(work, "rehearse", "budget", expected_rows=str(rows), epsilon="1", delta="1e-12")
+    asked.send(work, "rehearse", "budget", expected_rows=str(rows), chosen="1", delta="1e-12")
     asked.send(work, "budget", "budget", chosen="1", delta="1e-12")
     account = {"ledger": "ledger.sqlite", "dataset": name, "total_epsilon": "4"}
     asked.send(work, "account", "account", total_delta="1e-11", **account)

@@ -139,6 +139,9 @@ def test_reading_and_rehearsing_take_what_is_typed(desk, ready):
     assert send(desk, ready, "rehearse", "budget", **typed)[0] == 303
     text = desk.ask(f"{ready}/budget")[2]
     assert 'value="3"' in text and 'value="1e-9"' in text
+    # Saving takes all that the form has, too.
+    assert send(desk, ready, "budget", **typed | {"public": "old.csv"})[0] == 303
+    assert 'value="old.csv"' in desk.ask(f"{ready}/budget")[2]
     for page, deed in (("columns", "check"), ("budget", "rehearse")):
         assert f'formaction="{desk.base}{ready}/{deed}"' in desk.ask(f"{ready}/{page}")[2]
 

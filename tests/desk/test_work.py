@@ -110,7 +110,7 @@ def test_two_tables_are_open_side_by_side(desk, ready):
         ("people", None, {"neighbors": "replace-one", "rows_per_person": "0"}, "whole number"),
         ("people", None, {"neighbors": "nobody", "rows_per_person": "1"}, "neighbors"),
         ("budget", None, {"chosen": "-1", "delta": ""}, "epsilon"),
-        ("rehearse", "budget", {"expected_rows": "many", "epsilon": "1"}, "whole number"),
+        ("rehearse", "budget", {"expected_rows": "many", "chosen": "1"}, "whole number"),
         ("account", None, {"ledger": "", "dataset": ""}, "Name the ledger"),
         ("account", None, {"ledger": "other.sqlite", "dataset": "x"}, "does not exist yet"),
     ],
@@ -240,7 +240,7 @@ def test_groups_and_public_rows_are_those_of_the_commands(desk, ready):
     who = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "2000", "title": ""}
     assert send(desk, ready, "people", by="age", **who)[0] == 422
     assert send(desk, ready, "people", by="ward", **who)[0] == 303
-    terms = {"expected_rows": "2000", "epsilon": "1", "delta": "1e-6", "public": "patients.csv"}
+    terms = {"expected_rows": "2000", "chosen": "1", "delta": "1e-6", "public": "patients.csv"}
     assert send(desk, ready, "rehearse", "budget", **terms)[0] == 303
     text = desk.ask(f"{ready}/budget")[2]
     assert "--dry-run" in text and "--by ward" in text and "suspicion about one person" in text
@@ -395,7 +395,7 @@ def test_a_zero_character_in_any_name_is_refused(desk, ready):
         assert desk.post("/query", db=db, sql="SELECT 1 AS a")[0] == 422
     account = {"dataset": "people", "total_epsilon": "4", "total_delta": "1e-5"}
     assert send(desk, ready, "account", ledger="a\0", **account)[0] == 422
-    budget = {"expected_rows": "2000", "epsilon": "1", "delta": "1e-6", "public": "a\0"}
+    budget = {"expected_rows": "2000", "chosen": "1", "delta": "1e-6", "public": "a\0"}
     assert send(desk, ready, "rehearse", "budget", **budget)[0] == 422
 
 

@@ -262,16 +262,16 @@ def _check(work: Work, given: Form) -> list[str]:
     return problems
 
 
-def _rehearse(work: Work, given: Form) -> None:
-    if work.rows is None:
-        work.expected_rows = count_of(given["expected_rows"], "The number of rows")
-    work.decide_budget(given.get("chosen", work.epsilon), given["delta"])
-    work.public = given["public"].strip()
-    work.rehearse()
-
-
 def _budget(work: Work, given: Form) -> None:
+    if given["expected_rows"]:
+        work.expected_rows = count_of(given["expected_rows"], "The number of rows")
     work.decide_budget(given["chosen"], given["delta"])
+    work.public = given["public"].strip()
+
+
+def _rehearse(work: Work, given: Form) -> None:
+    _budget(work, given)
+    work.rehearse()
 
 
 def _account(work: Work, given: Form) -> None:
