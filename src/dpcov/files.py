@@ -22,23 +22,10 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 class ReservedFile:
-    """A file to be written later, with its space already taken on the disk.
+    """A file to be written later, with ``size`` bytes already taken on the disk.
 
-    Parameters
-    ----------
-    path : Path
-        Final name; must not exist unless ``overwrite``.
-    size : int
-        Bytes to reserve; more or fewer may be written in the end.
-    overwrite : bool
-        Whether an existing file may be replaced.
-
-    Raises
-    ------
-    ReleaseError
-        The name is taken, the folder is missing or not writable, or the disk is full.
-    MovedError
-        Where the block ends, if the name was taken since: ``path`` is the file's own.
+    ReleaseError where the name is taken and nobody said ``overwrite``, the folder is missing or not
+    writable, or the disk is full; MovedError where the block ends, if the name was taken since.
     """
 
     def __init__(self, path: str | Path, size: int = 0, *, overwrite: bool = False) -> None:

@@ -35,19 +35,7 @@ __all__ = ["Gathering", "TellRows", "table_moments"]
 
 @dataclass(frozen=True, kw_only=True)
 class Gathering:
-    """Where to gather moments, and with what; public.
-
-    Parameters
-    ----------
-    engine : str, optional
-        Recognized by the type of the data if not given.
-    threads : int, optional
-        Threads of the local engine; all cores by default.
-    memory_limit : float, optional
-        GiB that gathering may take on one machine; what the machine has by default.
-    progress : callable, optional
-        Called with the number of rows after every block.
-    """
+    """Where to gather moments, and with what, as in :func:`dpcov.release`; public."""
 
     engine: str | None = None
     threads: Count | None = None

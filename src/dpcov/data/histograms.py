@@ -152,14 +152,9 @@ class Shared:
     A row whose values are in rings of columns with weights w adds :data:`UNIT` w / W to each,
     rounded down, where W is the sum of these weights, or the root of their squares' where
     ``in_l2``.  So what it adds has at most that l1 norm, or l2 norm, for any number of columns.
-
-    Parameters
-    ----------
-    rings : tuple of (int, int, Rings)
-        With the place of the column, in order, and its positive weight, at most :data:`UNIT`.
-    in_l2 : bool
     """
 
+    # With the place of the column, in order, and its positive weight, at most `UNIT`.
     rings: tuple[tuple[int, int, Rings], ...]
     in_l2: bool
 
@@ -188,23 +183,15 @@ class HistogramQuestion:
     and ``2 k`` in the l1 norm under replace-one, by ``k`` and ``k`` under add-remove-one; those of
     m columns together by ``sqrt(m)`` and ``m`` times that.  A sum of neighboring cells moves by at
     most k.  All ``shared`` counts together move as those of one column do, times :data:`UNIT`.
-
-    Parameters
-    ----------
-    windows : tuple of Window or FineWindow
-        One for each column of the encoding's :meth:`column_values`.
-    watched : bool
-        Whether to sum up a digest of the rows.
-    geometry : Geometry, optional
-        Count the lengths of rows encoded in it instead, as
-        :meth:`~dpcov.data.encode.Encoder.row_lengths` gives them, in one window.
-    shared : Shared, optional
-        Rings of some columns, whose counts come after those of the windows.
     """
 
+    # One for each column of the encoding's `column_values`.
     windows: tuple[Window | FineWindow, ...]
+    # Whether to sum up a digest of the rows.
     watched: bool = False
+    # Count the lengths of rows encoded in it instead, as `Encoder.row_lengths` gives them.
     geometry: Geometry | None = None
+    # Rings of some columns, whose counts come after those of the windows.
     shared: Shared | None = None
 
     @property
@@ -215,12 +202,7 @@ class HistogramQuestion:
 
 
 class Histograms:
-    """Counts of one table; grows by :meth:`add`, combines by :meth:`merge`.
-
-    Parameters
-    ----------
-    question : HistogramQuestion
-    """
+    """Counts of one table; grows by :meth:`add`, combines by :meth:`merge`."""
 
     def __init__(self, question: HistogramQuestion) -> None:
         self.question = question

@@ -32,12 +32,7 @@ _TOGETHER = 8192
 class LinearMap:
     """A row x of norm at most 1 becomes ``matrix @ trunc(x * 2**ROW_BITS) / 2**ROW_BITS``.
 
-    Parameters
-    ----------
-    numbers : tuple of tuples of int
-        Rows of the (p, d) integer matrix.
-    exponent : int
-        The matrix is ``numbers * 2**exponent``.
+    The (p, d) matrix is ``numbers * 2**exponent``, row by row.
     """
 
     numbers: tuple[tuple[int, ...], ...]
@@ -101,17 +96,10 @@ class LinearMap:
     def apply_scaled(
         self, rows: FloatMatrix, places: Places, factor: float, out: FloatMatrix, room: Room
     ) -> None:
-        """Map rows, in units of ``2**-ROW_BITS``, to inhabited outputs times a factor.
+        """Map rows, (n, c), in units of ``2**-ROW_BITS``, to inhabited outputs times a factor.
 
-        Parameters
-        ----------
-        rows : (n, c) float64
-        places : (c,) int
-            The columns that rows have, ascending; others are zero.
-        factor : float
-        out : (n, q) float64
-            For the outputs of :meth:`inhabited`.
-        room : Room
+        ``places``, (c,), are the columns that rows have, ascending; others are zero.  ``out``,
+        (n, q), is for the outputs of :meth:`inhabited`.
         """
         # Integers below 2**53 in any order of summation; the powers of two are exact.
         unit, outputs = 2.0 ** (self.exponent - ROW_BITS) * factor, self.inhabited(places)

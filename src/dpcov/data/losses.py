@@ -30,20 +30,12 @@ class LossQuestion:
     One person with k rows moves the vector of all sums by at most ``sqrt(2) k`` (replace-one) or
     ``k`` (add-remove-one), times `LOSS_UNITS`, in the l2 norm where ``in_l2``; else by ``2 k`` or
     ``k`` in the l1 norm: a row whose vector is longer than ``limit`` is scaled down to it.
-
-    Parameters
-    ----------
-    columns : tuple of int
-        Places among the encoded columns.
-    middles : tuple of float
-        The encoded values that rows are scaled down around.
-    limit : float
-        The norm that is counted as one `LOSS_UNITS`, in squared encoded units.
-    in_l2 : bool
     """
 
+    # Places among the encoded columns, and the encoded values that rows are scaled down around.
     columns: tuple[int, ...]
     middles: tuple[float, ...]
+    # The norm that is counted as one `LOSS_UNITS`, in squared encoded units.
     limit: float
     in_l2: bool
 

@@ -27,37 +27,24 @@ class MomentsQuestion:
     One person with k rows moves each answered sscp by at most ``sqrt(2) k`` (replace-one) or ``k``
     (add-remove-one) in Frobenius norm, in units of the squared radius: mapped rows longer than 1
     are scaled down to it.
-
-    Parameters
-    ----------
-    spec : MomentsSpec
-        Strata, clip and resolution.
-    geometry : Geometry, optional
-        Centers and scales that a table is encoded in; by default its bounds'.
-    linear : LinearMap, optional
-        Applied to every encoded row before it is clipped.
-    watched : bool
-        Whether to sum up a digest of the rows: a table that changes meanwhile is noticed.
-    losses : LossQuestion, optional
-        Answered by the same pass, about rows that the geometry scales down.
     """
 
     spec: MomentsSpec = field(default_factory=MomentsSpec)
+    # Applied to every encoded row before it is clipped.
     linear: LinearMap | None = None
+    # Whether to sum up a digest of the rows: a table that changes meanwhile is noticed.
     watched: bool = False
+    # Centers and scales that a table is encoded in; by default its bounds'.
     geometry: Geometry | None = None
+    # Answered by the same pass, about rows that the geometry scales down.
     losses: LossQuestion | None = None
 
 
 class Ask:
     """Ask questions of one table; the first answer is kept, and the same question is answered once.
 
-    Parameters
-    ----------
-    answer : callable
-        Gathers the answer to a question.
-    stays : callable, optional
-        Tells after the first answer whether the rows cannot change any more.
+    ``answer`` gathers the answer to a question; ``stays`` tells after the first one whether the
+    rows cannot change any more.
     """
 
     def __init__(
@@ -76,13 +63,7 @@ class Ask:
     def __call__(self, question: HistogramQuestion) -> Histograms: ...
 
     def __call__(self, question: MomentsQuestion | HistogramQuestion) -> Any:
-        """Answer a question.
-
-        Raises
-        ------
-        DataError
-            The table is another one than at the first question.
-        """
+        """Answer a question; DataError if the table is another one than at the first."""
         if self._first is None:
             self._first = question, self._answer(question)
             return self._first[1]

@@ -30,16 +30,7 @@ _OURS = frozenset({"same-origin", "none"})
 
 
 class Guard:
-    """ASGI middleware in front of every page.
-
-    Parameters
-    ----------
-    app : ASGI application
-    token : str
-        First part of every address.
-    port : int
-        Where the desk listens.
-    """
+    """ASGI middleware in front of every page; the token is the first part of every address."""
 
     def __init__(self, app: ASGIApp, token: str, port: int) -> None:
         self._app, self._token = app, token

@@ -32,21 +32,14 @@ class StoppedError(DpcovError):
 
 @dataclass
 class Job:
-    """One piece of work in a thread of its own.
+    """One piece of work in a thread of its own."""
 
-    Parameters
-    ----------
-    what : str
-        For the person who waits.
-    run : callable
-        Gets a function that is told steps done and steps in all (None where not known); returns
-        what came of it.
-    decided : object
-        What had been decided when it began.
-    """
-
+    # For the person who waits.
     what: str
+    # Is given a function that is told steps done and steps in all (None where not known), and
+    # returns what came of it.
     run: Callable[[Tell], Any]
+    # What had been decided when it began.
     decided: Any = None
     made: Any = None
     done: int = 0

@@ -43,20 +43,12 @@ STEPS = ("columns", "people", "budget", "account", "release")
 
 @dataclass
 class Work:
-    """One table on its way.
+    """One table on its way."""
 
-    Parameters
-    ----------
-    data : str or Query
-        The file, or the statement and its database.
-    folder : Path
-        Where files are written.
-    schema : Schema
-        As far as it is filled in.
-    """
-
+    # The file, or the statement and its database; and where files are written.
     data: str | Query
     folder: Path
+    # As far as it is filled in.
     schema: Schema
     name: str = field(default_factory=lambda: secrets.token_hex(4))
     # Numbers of pages; what was typed on one before the oldest is too late.

@@ -21,28 +21,18 @@ from dpcov.published.statistics import NoisyStatistics
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Public facts about the release to make.
+    """Public facts about the release to make."""
 
-    Parameters
-    ----------
-    n_features : int
-        Columns of the encoded rows.
-    neighbors : {"replace-one", "add-remove-one"}
-    n_rows : int or None
-        Public under replace-one, None under add-remove-one.
-    rows_per_person : int
-        How many rows one person may own; sensitivities grow by this factor.
-    n_groups : int
-        Number of public groups that get a matrix each.
-    n_indicators : int
-        Columns that only say what is missing: accuracy is sought for the others.
-    """
-
+    # Columns of the encoded rows.
     n_features: Count
     neighbors: Neighbors
+    # Public under replace-one, None under add-remove-one.
     n_rows: Count | None = None
+    # How many rows one person may own; sensitivities grow by this factor.
     rows_per_person: Count = 1
+    # Public groups that get a matrix each.
     n_groups: Count = 1
+    # Columns that only say what is missing: accuracy is sought for the others.
     n_indicators: int = 0
 
     def __post_init__(self) -> None:
@@ -56,18 +46,12 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Noise chosen for a budget: the promise it really keeps, and its parameters.
+    """Noise chosen for a budget: the promise it really keeps, and its parameters."""
 
-    Parameters
-    ----------
-    promise : Promise
-        Never weaker than the budget asked for.  A pure epsilon of 0 says that the release does not
-        depend on the table, and no ledger is charged.
-    noise_multiplier : Fraction or None
-        Standard deviation over l2 sensitivity of a single Gaussian mechanism; tighter accounting.
-    """
-
+    # Never weaker than the budget asked for.  A pure epsilon of 0 says that the release does not
+    # depend on the table, and no ledger is charged.
     promise: Promise
+    # Standard deviation over l2 sensitivity of a single Gaussian mechanism; tighter accounting.
     noise_multiplier: Fraction | None = None
 
 

@@ -3,17 +3,10 @@
 A table may differ from the one that the geometry was found in: other rows are longer, and scaling
 them down takes more.  How much is asked of the rows themselves.
 
-Privacy
--------
-Guarantee : the budget, split between one histogram, the losses and the mechanism.
-Neighbors, unit, numerics : as in a survey.
-Private input : a histogram of the lengths of rows, the mechanism's moments in the geometry, and
-    what scaling rows down takes of every column.
-Proof : survey.md, Theorem 7.
-
-Sensitivity
------------
-Those of the lengths, of the losses and of the mechanism, one after the other.
+Guarantee : the budget, split between one histogram, the losses and the mechanism.  Numerics : as in
+    a survey.  Proof : survey.md, Theorem 7.  Private input : a histogram of the lengths of rows,
+    the mechanism's moments in the geometry, and what scaling rows down takes of every column.
+Sensitivity : Those of the lengths, of the losses and of the mechanism, one after the other.
 """
 
 from dataclasses import replace
@@ -40,15 +33,10 @@ from dpcov.published.statistics import NoisyStatistics
 
 
 class InGeometry(Surveyed):
-    """A mechanism in a public geometry.
+    """A mechanism in a public geometry, instead of the one that it would find as ``surveyed``.
 
-    Parameters
-    ----------
-    surveyed : Surveyed
-        The mechanism, as it would find a geometry.
-    known : Geometry
-        Its norm bound, if it has one, is kept; what it takes of these rows is measured, and is
-        stated as no less than it took where the geometry was found.
+    The norm bound of the ``known`` one, if it has one, is kept; what it takes of these rows is
+    measured, and is stated as no less than it took where the geometry was found.
     """
 
     def __init__(self, surveyed: Surveyed, known: Geometry) -> None:

@@ -1,14 +1,8 @@
 """Find privately to which length rows of a geometry are scaled down, and what that takes away.
 
-Privacy
--------
-Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Neighbors, unit : as in the survey.
-Private input : one histogram of the lengths of encoded rows.  Numerics : exact.
-Proof : survey.md, Theorem 3.
-
-Sensitivity
------------
-That of a histogram of disjoint cells, as in the survey.
+Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Numerics : exact.  Proof : survey.md, Theorem
+    3.  Private input : one histogram of the lengths of encoded rows.
+Sensitivity : That of a histogram of disjoint cells, as in the survey.
 """
 
 from dataclasses import dataclass
@@ -87,22 +81,11 @@ def find_lengths(
 ) -> Shortening:
     """Choose the length at which noise and what is lost cost least together.
 
-    Parameters
-    ----------
-    geometry : Geometry
-        Without a norm bound.
-    cost : Cost
-        Of the histogram.
-    entry_std : float
-        Standard deviation of the mechanism's noise on an entry of a sum of rows in the unit ball.
-    n_values : int
-        Encoded columns but for the intercept and indicators of missing values.
-    n_levels : int
-        Those of them that are levels of categories.
-    loss_std : float
-        Standard deviation of the noise on sums of losses, in units of their limit.
-    energy : float, optional
-        Squared length per column that is given: what it takes is all that is asked.
+    The ``geometry`` has no norm bound, and the histogram has this ``cost``.  ``entry_std`` is the
+    deviation of the mechanism's noise on an entry of a sum of rows in the unit ball, ``loss_std``
+    that on sums of losses, in units of their limit.  ``n_values`` are the encoded columns but for
+    the intercept and indicators of missing values; ``n_levels`` of them are levels of categories.
+    ``energy`` is a squared length per column that is given: what it takes is all that is asked.
     """
     answer = ask(question(geometry))
     starts = _starts()

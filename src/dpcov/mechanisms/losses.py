@@ -1,14 +1,8 @@
 """Publish what scaling long rows down takes of every column of numbers.
 
-Privacy
--------
-Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Neighbors, unit : as in the survey.
-Private input : sums over the rows that a public geometry scales down.  Numerics : exact.
-Proof : survey.md, Theorem 6.
-
-Sensitivity
------------
-That of one vector a row, of norm one in units of the limit: survey.md, Lemma 5.
+Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Numerics : exact.  Proof : survey.md, Theorem
+    6.  Private input : sums over the rows that a public geometry scales down.
+Sensitivity : That of one vector a row, of norm one in units of the limit: survey.md, Lemma 5.
 """
 
 from collections.abc import Sequence
@@ -38,14 +32,9 @@ def loss_noise(cost: Cost, problem: Problem) -> CountNoise:
 def loss_question(
     geometry: Geometry, columns: Sequence[EncodedColumn], cost: Cost, limit: float
 ) -> LossQuestion:
-    """What rows lose in the columns of numbers, in a geometry.
+    """What rows lose in the columns of numbers, beside an intercept, in a geometry.
 
-    Parameters
-    ----------
-    columns : sequence of EncodedColumn
-        With an intercept first.
-    limit : float
-        What a row loses at most, in squared encoded units.
+    ``limit`` is what a row loses at most, in squared encoded units.
     """
     middles = np.zeros(len(columns))
     if geometry.linear is not None:

@@ -63,10 +63,7 @@ def shell_to_fit(traces: Sequence[int], trace_std: float, n_features: int) -> in
 class Cells:
     """What is counted: single parts of a shell and of its neighbors, and all shells further out.
 
-    Parameters
-    ----------
-    shell, shells, parts : int
-        The outermost inhabited shell, how many there are, and parts of each.
+    ``shell`` is the outermost inhabited one of so many ``shells``, each of so many ``parts``.
     """
 
     def __init__(self, shell: int, shells: int, parts: int) -> None:

@@ -1,18 +1,11 @@
 """Find centers and scales of all columns privately, so that typed bounds may be far too wide.
 
-Privacy
--------
-Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Neighbors : replace-one or
-    add-remove-one.
-Unit : the rows of one person.  Public inputs : cost, columns, relation, n under replace-one.
-Private input : histograms of all columns.  Not protected : running time, memory.
-Numerics : exact.  Proof : survey.md.
-
-Sensitivity
------------
-Of k rows per person: a count of the values below an edge moves by at most k, a histogram of
-disjoint cells by sqrt(2) k (replace-one) or k (add-remove-one) in the l2 norm, by 2 k or k in the
-l1 norm.  Every column has its own part of the cost.
+Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Numerics : exact.  Proof : survey.md.
+    Public inputs : cost, columns, relation, n under replace-one.  Private input : histograms of all
+    columns.
+Sensitivity : Of k rows per person: a count of the values below an edge moves by at most k, a
+    histogram of disjoint cells by sqrt(2) k (replace-one) or k (add-remove-one) in the l2 norm, by
+    2 k or k in the l1 norm.  Every column has its own part of the cost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -88,14 +81,8 @@ _FINER = Fraction(1, 2)
 class SurveyColumn:
     """What the survey must know of a column.
 
-    Parameters
-    ----------
-    name : str
-    categories : int
-        0 for a number.
-    boolean : bool
-    anchor : float
-        Where values of a number may lie close together: zero, or the bound nearest to it.
+    ``categories`` is 0 for a number, and ``anchor`` where its values may lie close together: zero,
+    or the bound nearest to it.
     """
 
     name: str
@@ -114,15 +101,7 @@ def survey(
 ) -> list[list[Spread]]:
     """Centers and scales; one for a number, one for each level of a column of categories.
 
-    Parameters
-    ----------
-    ask : Ask
-    columns : sequence of SurveyColumn
-        In the order of the encoding's ``column_values``.
-    cost : PureDP or ZCDP
-        What the survey may cost, all of which is charged.
-    problem : Problem
-    entropy : Entropy
+    ``columns`` are in the order of the encoding's ``column_values``; all of ``cost`` is charged.
     """
     whole, size = weight(columns), len(columns)
     wide = ask(question(columns))

@@ -1,13 +1,7 @@
 """Find a geometry alone, for a budget of its own; later releases share it.
 
-Privacy
--------
-Guarantee : the budget.  Neighbors, unit, private input, numerics : as in the survey of a release.
-Proof : survey.md, Theorem 5.
-
-Sensitivity
------------
-That of the survey.
+Guarantee : the budget.  Private input, numerics, sensitivity : as in the survey of a release.
+    Proof : survey.md, Theorem 5.
 """
 
 from dpcov.data.geometry import Geometry
@@ -27,11 +21,8 @@ from dpcov.privacy.guarantee import ZCDP
 class SurveyAlone(Surveyed):
     """The survey without the mechanism, for a geometry that later releases share.
 
-    Parameters
-    ----------
-    surveyed : Surveyed
-    coming : Budget
-        A public assumption: what the releases may cost, whose noise the lengths are chosen for.
+    ``coming`` is a public assumption: what the releases may cost, whose noise the lengths are
+    chosen for.
     """
 
     def __init__(self, surveyed: Surveyed, coming: Budget) -> None:

@@ -148,12 +148,8 @@ def _radius(
 ) -> int:
     """Draw a radius that holds a share of the rows, by what each of them holds.
 
-    Parameters
-    ----------
-    share : tuple of (int, int)
-        A numerator, and the power of two that is its denominator.
-    unlikely : (k,)
-        Public costs of the radii, in rows.
+    The ``share`` is a numerator, and the power of two that is its denominator; ``unlikely``, (k,),
+    are public costs of the radii, in rows.
     """
     numerator, digits = share
     before, target = np.concatenate([[0], inside[:-1]]), numerator * rows

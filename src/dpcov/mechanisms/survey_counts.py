@@ -119,28 +119,18 @@ class Alone:
     """A value that showed alone: others are at least ``radius`` away, or within a finer window.
 
     Or a spread of which values lie farther out than those that showed: `is_tail`.
-
-    Parameters
-    ----------
-    spread : Spread
-        What is taken where a second look shows nothing.
-    radius, rows : float
-        Where other values begin, and the number of all.
-    others, unsure : float
-        How many are away, and the standard deviation of the noise on that; 0 if not known.
-    window : Window, optional
-        Finer cells around the value.
-    finer : Spread, optional
-        What they showed, or what shells did.
-    is_spread : bool
-        Whether these showed many values instead of one.
     """
 
+    # What is taken where a second look shows nothing.
     spread: Spread
+    # Where other values begin, and the number of all.
     radius: float
     rows: float
+    # How many are away, and the standard deviation of the noise on that; 0 if not known.
     others: float
     unsure: float
+    # Finer cells around the value; what they showed, or what shells did; and whether these showed
+    # many values instead of one.
     window: Window | None
     finer: Spread | None = None
     is_spread: bool = False
@@ -207,14 +197,10 @@ def strength(seen: NDArray[np.number], std: float) -> Array:
 def reached(start: int, strengths: Array, noise: CountNoise, chance: float) -> int:
     """The last shell that shows, from one that does outward: the farther, the more must be in it.
 
-    Parameters
-    ----------
-    strengths : (s,) float64
-        ``strength`` of the shells.
-    chance : float
-        With which noise alone may make the next shell show.  A shell that is not there adds four
-        times as much to a squared scale as the one before it, so it may show a fourth as often.
-        What shows as surely as one value alone does counts anywhere.
+    ``strengths``, (s,), are those of the shells.  Noise alone may make the next shell show with
+    this ``chance``.  A shell that is not there adds four times as much to a squared scale as the
+    one before it, so it may show a fourth as often.  What shows as surely as one value alone does
+    counts anywhere.
     """
     last, least = start, FALSE_SCALES / FALSE_SHELLS
     for shell in range(start + 1, len(strengths)):
@@ -240,17 +226,9 @@ def last_ring(seen: Array, std: float, evidence: float) -> int | None:
 def unseen(tail: Array, square: Array, last: int, hidden: float, rows: float) -> float:
     """Mean square of what the noise may hide beyond the last shell, where tails go on as they end.
 
-    Parameters
-    ----------
-    tail : (t,) float64
-        Noisy share of the values in a shell and outward, up to two shells beyond the last.
-    square : (s,) float64
-        Mean squared distance in a shell.
-    last : int
-        The last shell that shows.
-    hidden : float
-        Share that one standard deviation of the noise may hide.
-    rows : float
+    ``tail`` is the noisy share of the values in a shell and outward, up to two shells beyond the
+    last one that shows, ``square`` the mean squared distance in a shell; one standard deviation of
+    the noise may hide the share ``hidden``.
     """
     if last + 1 == len(square):
         return 0.0

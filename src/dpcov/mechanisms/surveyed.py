@@ -1,17 +1,10 @@
 """Survey centers and scales first, then draw any mechanism in the geometry that they give.
 
-Privacy
--------
-Guarantee : the budget, split between the survey and the mechanism.  Neighbors, unit : as in
-    the mechanism.
-Private input : histograms of all columns, a first matrix and perhaps three more, a histogram of
+Guarantee : the budget, split between the survey and the mechanism.  Proof : survey.md.
+    Private input : histograms of all columns, a first matrix and perhaps three more, a histogram of
     lengths, then the mechanism's moments in the geometry, and what scaling rows down takes of
-    every column.
-Numerics : the mechanism's; the survey is exact.  Proof : survey.md.
-
-Sensitivity
------------
-Those of the survey, of the first matrices and of the mechanism, one after the other.
+    every column.  Numerics : the mechanism's; the survey is exact.
+Sensitivity : Those of the survey, of the first matrices and of the mechanism, one after the other.
 """
 
 from collections.abc import Sequence
@@ -118,15 +111,8 @@ class SurveyedCalibration(Calibration):
 class Surveyed(Mechanism[SurveyedCalibration]):
     """A mechanism in a geometry that is found privately first.
 
-    Parameters
-    ----------
-    inner : Mechanism
-    columns : sequence of SurveyColumn
-        In the order of the encoding's ``column_values``.
-    declared : sequence of EncodedColumn
-        Encoded columns in the geometry of their bounds.
-    keeps_intercept : bool
-        Whether rows of any geometry carry their intercept whole.
+    ``columns`` are in the order of the encoding's ``column_values``, ``declared`` in the geometry
+    of their bounds; ``keeps_intercept``: rows of any geometry carry their intercept whole.
     """
 
     def __init__(

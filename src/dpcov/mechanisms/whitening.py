@@ -57,26 +57,11 @@ def whitening_map(
     The m are means, as far as the noise lets them be known.  Of rows that were mapped before, R is
     the covariance in units of the D of then, and the map goes on from theirs.
 
-    Parameters
-    ----------
-    first : NoisyStatistics
-        A matrix of rows in the geometry of ``columns``, whose noise has a law.
-    columns : sequence of EncodedColumn
-    bound : float
-        Norm bound of the rows.
-    n_rows : int or None
-        Public number of rows, None where the matrix has a noisy one.
-    keeps_intercept : bool
-        Whether every row carries its intercept whole, so that its moment is known.
-    mapped_by : LinearMap, optional
-        The rows' own map; levels stay around what it takes from them.
-    spreads : (p,) float64, optional
-        Those of the map before, if it was one of this kind.
-
-    Returns
-    -------
-    Whitening or None
-        None where the noise hides the number of rows.
+    ``first`` is of rows in the geometry of ``columns`` with this norm ``bound``, and its noise has
+    a law; it has a noisy number of rows where no public one is given.  ``keeps_intercept``: every
+    row carries its intercept whole, so that its moment is known.  ``mapped_by`` is the rows' own
+    map, and levels stay around what it takes from them; ``spreads``, (p,), are those of the map
+    before, if it was one of this kind.  None where the noise hides the number of rows.
     """
     unit, start = inhabited(unit_estimate(first, n_rows)), int(columns[0].kind == "intercept")
     assert unit.noise_variance is not None and unit.off_diagonal_variance is not None

@@ -17,14 +17,9 @@ _BATCH = 1 << 14
 def exponential_choice(costs: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> int:
     """Draw a place i with probability proportional to exp(-rate * costs[i]).
 
-    Parameters
-    ----------
-    costs : (m,) int64
-        Sensitive; at least one, at most 2**32.
-    rate : Fraction
-        Positive and public.  If one person moves every cost by at most k, a rate of epsilon / (2 k)
-        is epsilon-DP, and epsilon / k is if all costs move in one direction.
-    entropy : Entropy
+    The costs, (m,), are **sensitive**; at least one, at most 2**32.  The rate is positive and
+    public.  If one person moves every cost by at most k, a rate of epsilon / (2 k) is epsilon-DP,
+    and epsilon / k is if all costs move in one direction.
     """
     excess = costs - costs.min()
     curve = np.exp(-float(rate) * excess)

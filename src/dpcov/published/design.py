@@ -56,22 +56,13 @@ def stated(schema: str, wanted: type[Said]) -> Said:
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """Weights pi = w / upper of the rows, as far as released: their mean, and bounds of sum pi².
+    """Weights pi = w / upper of the rows, as far as released: their mean, and bounds of sum pi²."""
 
-    Attributes
-    ----------
-    n_rows : float
-        Rows of the table, public or noisy.
-    share : float
-        Mean of pi; 1 where rows are not weighted.
-    own : float or None
-        Mean of pi when rows are drawn by weight, sum pi² / sum pi; None where it is not released.
-    rows_per_person : int
-    weighting : Weighting or None
-    """
-
+    # Rows of the table, public or noisy.
     n_rows: float
+    # Mean of pi; 1 where rows are not weighted.
     share: float
+    # Mean of pi when rows are drawn by weight, sum pi² / sum pi; None where it is not released.
     own: float | None
     rows_per_person: int
     weighting: Weighting | None

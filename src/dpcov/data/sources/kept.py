@@ -21,13 +21,8 @@ MOST_BYTES = 1 << 29
 class KeptSource(Source):
     """The wanted columns of a source, always the same ones.
 
-    Where they do not fit, a source is read again, or refused if it can be read once only.
-
-    Parameters
-    ----------
-    source : Source
-    memory : float
-        Bytes that reading may take.
+    Where they do not fit into ``memory``, in bytes, a source is read again, or refused if it can be
+    read once only.
     """
 
     def __init__(self, source: Source, memory: float) -> None:

@@ -55,18 +55,11 @@ def stretch(
 ) -> Stretch:
     """Estimate factors from noisy losses.
 
-    Parameters
-    ----------
-    losses, stds : (p,)
-        What the mean squared deviation of columns lost, and the deviation of its noise.
-    variances : (p,)
-        Positive, of the columns as rows were scaled down.
-    stiffness : (p, p)
-        Of :func:`stiffness_of`: what columns determine together is lost alike.
-    counted : float
-        Part of all losses that is in ``losses``; which columns the rest is in is not known.
-    lost : float, optional
-        Part of all squared lengths that was lost, as their histogram says.
+    ``losses``, (p,), are what the mean squared deviation of columns lost, with noise of ``stds``;
+    ``variances``, (p,), positive, are of the columns as rows were scaled down.  What columns
+    determine together is lost alike, by their ``stiffness``, (p, p).  ``counted`` is the part of
+    all losses that is in ``losses``: which columns the rest is in is not known.  ``lost`` is the
+    part of all squared lengths that was lost, as their histogram says.
     """
     noise = np.clip((stds / variances) ** 2, _NOTHING, 1 / _NOTHING)
     # What is beyond all losses that are told apart counts as the largest, of hostile files, too.

@@ -22,24 +22,10 @@ __all__ = ["read_codebook"]
 def read_codebook(path: Path, layout: FileLayout | None = None) -> Schema:
     """Read a codebook as a draft; what it does not say is left to be filled in.
 
-    Parameters
-    ----------
-    path : Path
-        Frictionless Table Schema or Data Package, or CSVW metadata, also with its extension for
-        differential privacy (``.json``, ``.jsonld``, ``.json-ld``); DDI-Codebook (``.xml``); or a
-        file of SPSS, Stata or SAS, of which the dictionary is read.
-    layout : FileLayout, optional
-        Its ``part`` chooses one of several tables by name.
-
-    Returns
-    -------
-    Schema
-        A draft.
-
-    Raises
-    ------
-    SchemaError
-        If the file is no codebook of these kinds.
+    It is a Frictionless Table Schema or Data Package, or CSVW metadata, also with its extension for
+    differential privacy (``.json``, ``.jsonld``, ``.json-ld``); DDI-Codebook (``.xml``); or a file
+    of SPSS, Stata or SAS, of which the dictionary is read.  SchemaError if it is none of these.
+    The ``part`` of a layout chooses one of several tables by name.
     """
     ending = path.suffix.lower()
     if ending in ENDINGS:
