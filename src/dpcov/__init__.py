@@ -10,17 +10,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dpcov.data.layout import FileLayout
-    from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
-    from dpcov.data.schema.schema import Schema
-    from dpcov.data.sources import Query
-    from dpcov.errors import DpcovError
-    from dpcov.noise.entropy import SeededEntropy, SystemEntropy
-    from dpcov.pipeline.arrays import moments, second_moment
-    from dpcov.pipeline.table import checkpoint, release, survey
-    from dpcov.privacy.budget import Budget
-    from dpcov.privacy.ledger.ledger import Ledger
-    from dpcov.published.release import Release
+    from dpcov.data.layout import FileLayout as FileLayout
+    from dpcov.data.schema.declared import Boolean as Boolean
+    from dpcov.data.schema.declared import Categorical as Categorical
+    from dpcov.data.schema.declared import Date as Date
+    from dpcov.data.schema.declared import Ignored as Ignored
+    from dpcov.data.schema.declared import Numeric as Numeric
+    from dpcov.data.schema.declared import Weights as Weights
+    from dpcov.data.schema.schema import Schema as Schema
+    from dpcov.data.sources import Query as Query
+    from dpcov.errors import DpcovError as DpcovError
+    from dpcov.noise.entropy import SeededEntropy as SeededEntropy
+    from dpcov.noise.entropy import SystemEntropy as SystemEntropy
+    from dpcov.pipeline.arrays import moments as moments
+    from dpcov.pipeline.arrays import second_moment as second_moment
+    from dpcov.pipeline.table import checkpoint as checkpoint
+    from dpcov.pipeline.table import release as release
+    from dpcov.pipeline.table import survey as survey
+    from dpcov.privacy.budget import Budget as Budget
+    from dpcov.privacy.ledger.ledger import Ledger as Ledger
+    from dpcov.published.release import Release as Release
 
 _NAMES = {
     "data.layout": ("FileLayout",),
@@ -36,29 +45,7 @@ _NAMES = {
     "published.release": ("Release",),
 }
 _HOMES = {name: f"dpcov.{home}" for home, names in _NAMES.items() for name in names}
-__all__ = [
-    "Boolean",
-    "Budget",
-    "Categorical",
-    "Date",
-    "DpcovError",
-    "FileLayout",
-    "Ignored",
-    "Ledger",
-    "Numeric",
-    "Query",
-    "Release",
-    "Schema",
-    "SeededEntropy",
-    "SystemEntropy",
-    "Weights",
-    "checkpoint",
-    "load",
-    "moments",
-    "release",
-    "second_moment",
-    "survey",
-]
+__all__ = sorted(["load", *_HOMES])
 
 
 def load(path: "str | Path") -> "Release":

@@ -8,6 +8,7 @@ import typer
 from dpcov.cli import options
 from dpcov.cli.options import example, option
 from dpcov.errors import UsageError
+from dpcov.files import ReservedFile, check_output, reason_of, write_file
 
 app = typer.Typer()
 
@@ -43,10 +44,9 @@ def report(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Explain the release on a page: guarantee, correlations, spectrum, noise; costs no privacy."""
-    from dpcov.files import ReservedFile
     from dpcov.report import render_release
 
-    options.check_output(output, release, ledger)
+    check_output(output, release, ledger)
     # The file is taken first: a page of thousands of features takes a while.
     with ReservedFile(output, overwrite=overwrite) as file:
         loaded = options.load(release)
@@ -71,7 +71,7 @@ def export(
     from dpcov.published.export import export as write
     from dpcov.published.scripts import write_script
 
-    options.check_output(output, release)
+    check_output(output, release)
     loaded = options.load(release, group, pooled=pooled)
     chosen: Any = {"post": post, "overwrite": overwrite}
     if to is not None:
@@ -97,7 +97,7 @@ def combine(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Average releases of one table: one file, less noise, the joint guarantee; costs nothing."""
-    options.check_output(output, *releases)
+    check_output(output, *releases)
     first, *others = map(options.load, releases)
     made = first.unite(*others) if disjoint else first.combine(*others)
     made.save(output, overwrite=overwrite)
@@ -118,9 +118,7 @@ def nest(
     """Let regions add up to their states: one table, released by each; costs nothing."""
     import csv
 
-    from dpcov.files import reason_of
-
-    options.check_output(output, release, parents, inside)
+    check_output(output, release, parents, inside)
     try:
         with inside.open(encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.reader(file) if row][1:]
@@ -155,9 +153,7 @@ def sample(
     from pyarrow.csv import write_csv
     from pyarrow.parquet import write_table
 
-    from dpcov.files import write_file
-
-    options.check_output(output, release)
+    check_output(output, release)
     write = {".csv": write_csv, ".parquet": write_table}.get(output.suffix.lower())
     if write is None:
         raise UsageError("End the file name in .csv or .parquet.")
@@ -183,7 +179,6 @@ def record(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write a registry entry (JSON) or a NIST SP 800-226 checklist (Markdown); costs no privacy."""
-    from dpcov.files import write_file
     from dpcov.report.checklist import checklist
     from dpcov.report.deployment import Deployment, registry_entry
 
@@ -193,7 +188,7 @@ def record(
     told |= {"curator": curator, "intended_use": intended_use}
     if kind == "checklist" and (justification or any(told.values())):
         raise UsageError("A checklist takes --ledger alone; the rest is for a registry entry.")
-    options.check_output(output, release, ledger)
+    check_output(output, release, ledger)
     loaded = options.load(release)
     balance = options.balance_of(loaded, ledger)
     if kind == "checklist":

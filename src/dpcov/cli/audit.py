@@ -10,6 +10,7 @@ from typer import Argument
 from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError
+from dpcov.files import write_file
 
 WITHOUT_POWER = 9
 _MECHANISMS = Argument(help="Mechanisms to audit; all by default.", metavar="[MECHANISM]...")
@@ -43,7 +44,6 @@ def audit(
 
     from dpcov.audit import report, suite
     from dpcov.data.engines.local import thread_count
-    from dpcov.files import write_file
     from dpcov.mechanisms.registry import MECHANISMS, find_mechanism
     from dpcov.privacy.guarantee import check_neighbors
 

@@ -10,6 +10,7 @@ from typer import Argument
 from dpcov.cli import options
 from dpcov.cli.options import example, option
 from dpcov.errors import DataError, UsageError
+from dpcov.files import check_output
 
 _BOUNDS = (
     "They are in the geometry of the bounds. Where bounds are wide, find one with `dpcov survey` "
@@ -65,7 +66,7 @@ def checkpoint(
 
     secret = options.key_from(key_file, schema, geometry, *parts)
     _check_parts(parts)
-    options.check_output(output, schema, key_file, geometry, *parts)
+    check_output(output, schema, key_file, geometry, *parts)
     options.check_free(output, overwrite or resume)
     held = Checkpoint.load(output, secret) if resume and output.exists() else None
     # The same file by whatever name, and from whatever folder: its rows must not count twice.
@@ -109,7 +110,7 @@ def merge(
 
     if len(files) < 2:
         raise UsageError("Name two or more files of moments to merge.")
-    options.check_output(output, key_file, *files)
+    check_output(output, key_file, *files)
     secret = options.key_from(key_file)
     total = Checkpoint.load(files[0], secret)
     for file in files[1:]:

@@ -13,6 +13,7 @@ import typer
 from typer import Argument, Option
 
 from dpcov.errors import UsageError
+from dpcov.files import ReservedFile, is_same_file
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -126,7 +127,6 @@ def parse_options(pairs: list[str] | None) -> dict[str, Any]:
 def key_from(key_file: Path | None, *inputs: str | Path) -> "Key":
     """Return the key of saved moments, which must be given and be no other file of the command."""
     from dpcov.data.vault import Key
-    from dpcov.files import is_same_file
 
     if key_file is None:
         raise UsageError("Saved moments need their key: --key FILE.")
@@ -157,17 +157,8 @@ def balance_of(release: "Release", ledger: str | None) -> "Balance | None":
     return Ledger(ledger).remaining(paid[0].dataset)
 
 
-def check_output(output: Path, *inputs: object) -> None:
-    """Refuse to write over what the command reads, also with --overwrite."""
-    from dpcov import files
-
-    files.check_output(output, *inputs)
-
-
 def check_free(output: Path | None, overwrite: bool) -> None:
     """Refuse before the work what could not be written after it."""
-    from dpcov.files import ReservedFile
-
     if output is not None:
         ReservedFile(output, overwrite=overwrite).discard()
 
@@ -192,14 +183,6 @@ def table_from(
     if not place:
         raise UsageError("The variable that --db-env names is not set. Set it to the database URL.")
     return Query(sql, db=place)
-
-
-def file_of(table: "str | Query | None") -> "str | Path | None":
-    """The file that a table is read from, also that of a database."""
-    from dpcov.data import sources
-
-    made: str | Path | None = sources.file_of(table)
-    return made
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import typer
 from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError
+from dpcov.files import check_output, write_file
 
 if TYPE_CHECKING:
     from dpcov.data.schema.schema import Schema
@@ -67,7 +68,7 @@ def plan(
         tell_releases(budget, releases)
         return
     if html is not None:
-        options.check_output(html, schema, table)
+        check_output(html, schema, table)
     options.check_free(html, overwrite)
     if trace and not (mechanisms and geometry == "schema"):
         raise UsageError("A trace is assumed for bounds. Add --mechanisms --geometry schema.")
@@ -105,7 +106,6 @@ def plan(
 
 
 def _write_page(rehearsal: "Rehearsal", budget: "Budget", html: Path, overwrite: bool) -> None:
-    from dpcov.files import write_file
     from dpcov.pipeline.plan.page import render_plan, sweep
 
     with options.steps_progress("Rehearsing") as progress:

@@ -9,6 +9,7 @@ import typer
 from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError
+from dpcov.files import check_output
 
 if TYPE_CHECKING:
     from dpcov.noise.entropy import SeededEntropy
@@ -48,7 +49,7 @@ def release(
 ) -> None:
     """Release the second moments of a table once; everything after that costs no privacy."""
     import dpcov
-    from dpcov.data.sources import is_table
+    from dpcov.data.sources import file_of, is_table
     from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.meaning import warn_of_large_delta
 
@@ -64,7 +65,7 @@ def release(
     _check_account(ledger, no_ledger=no_ledger)
     # Before anything is opened: a typo must not cost the table or the ledger.
     given = options.table_from(data, sql, db, db_env)
-    options.check_output(output, options.file_of(given), schema, ledger, key_file, geometry)
+    check_output(output, file_of(given), schema, ledger, key_file, geometry)
     if is_table(output):
         raise UsageError(
             f"{output} is called as a table is, and a release is none: end its name in .dpcov. "
@@ -159,11 +160,12 @@ def survey(
 ) -> None:
     """Find centers and scales of columns once; releases that use them need no survey."""
     import dpcov
+    from dpcov.data.sources import file_of
     from dpcov.privacy.guarantee import check_neighbors
 
     _check_account(ledger, no_ledger=no_ledger)
     table = options.table_from(data, sql, db, db_env)
-    options.check_output(output, options.file_of(table), schema, ledger)
+    check_output(output, file_of(table), schema, ledger)
     coming = (for_epsilon, for_delta, for_rho)
     with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         dpcov.survey(

@@ -10,6 +10,7 @@ from typer import Argument
 from dpcov.cli import options
 from dpcov.cli.options import example, option
 from dpcov.errors import UsageError
+from dpcov.files import check_output, write_file
 
 if TYPE_CHECKING:
     from dpcov.data.schema.schema import Schema
@@ -57,14 +58,13 @@ def draft(
     from dpcov.data.layout import FileLayout
     from dpcov.data.schema.codebooks import read_codebook
     from dpcov.data.schema.draft import describe
-    from dpcov.data.sources import open_source
-    from dpcov.files import write_file
+    from dpcov.data.sources import file_of, open_source
 
     layout = FileLayout.of(delimiter=delimiter, encoding=encoding, header=header, part=part)
     is_named = codebook is None or (data, sql, db, db_env) != (None,) * 4
     table = options.table_from(data, sql, db, db_env) if is_named else None
     if output is not None:
-        options.check_output(output, options.file_of(table), codebook)
+        check_output(output, file_of(table), codebook)
     known = None if codebook is None else read_codebook(codebook, layout)
     source = None
     if table is not None:
@@ -96,12 +96,11 @@ def resolve(
 ) -> None:
     """Write out the columns that patterns such as "BILL_AMT*" stand for; reads names only."""
     from dpcov.data.schema.schema import Schema
-    from dpcov.data.sources import open_source
-    from dpcov.files import write_file
+    from dpcov.data.sources import file_of, open_source
 
     table = options.table_from(data, sql, db, db_env)
     if output is not None:
-        options.check_output(output, schema, options.file_of(table))
+        check_output(output, schema, file_of(table))
     read = Schema.from_toml(schema)
     resolved = read.resolve(open_source(table, read.file).columns)
     if output is None:
