@@ -100,13 +100,12 @@ def second_moment(
         mechanism=choice.make(),
         choice=choice,
         budget=budget,
-        neighbors=problem.neighbors,
+        problem=problem,
         columns=tuple(
             EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0)
             for name in names
         ),
         norm_bound=bound,
-        rows_per_person=problem.rows_per_person,
         intercept_is_public=False,
         groups=group_names,
         accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),

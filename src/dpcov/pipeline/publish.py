@@ -20,7 +20,7 @@ from dpcov.data.questions import Ask
 from dpcov.errors import DataError, UsageError
 from dpcov.files import ReservedFile
 from dpcov.mechanisms.auto import AUTO
-from dpcov.mechanisms.base import Calibration, Mechanism
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.survey_alone import SurveyAlone
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.mechanisms.whitening import with_map
@@ -120,36 +120,35 @@ def publish(
     randomness, terms = _check_entropy(entropy), maker.terms
     if account is not None and output is not None and account.ledger.is_file(output):
         raise UsageError(f"{Path(output).name} is the ledger's. Write to another file.")
-    calibration = terms.calibrate(terms.stated_rows)
+    calibration, neighbors = terms.calibrate(terms.problem), terms.problem.neighbors
     room = maker.rehearse(calibration, account)
     spend = _spend(terms, calibration)
     if account is not None and spend is not None:
-        account.ledger.check(account.dataset, spend, terms.neighbors)
+        account.ledger.check(account.dataset, spend, neighbors)
     warn_of_large_epsilon(calibration.promise, stacklevel=3)
     with contextlib.ExitStack() as stack:
         with _noting("No budget was spent and nothing was released."):
             file = None
             if output is not None:
                 file = stack.enter_context(ReservedFile(output, room, overwrite=overwrite))
-            first = ask(terms.mechanism.question(terms.problem(terms.stated_rows)))
-            n_rows = _public_rows(terms, first)
-            calibration = terms.calibrate(n_rows)
+            first = ask(terms.mechanism.question(terms.problem))
+            problem = dataclasses.replace(terms.problem, n_rows=_public_rows(terms.problem, first))
+            calibration = terms.calibrate(problem)
         reservation, spend = None, _spend(terms, calibration)
         if account is not None and spend is not None:
-            reservation = account.ledger.reserve(account.dataset, spend, terms.neighbors)
+            reservation = account.ledger.reserve(account.dataset, spend, neighbors)
         with _noting(_spent_note(reservation)):
             spent = None
             if reservation is not None:
                 reservation.mark_drawn()
                 spent = SpentRecord(dataset=reservation.dataset, entry=reservation.id)
-            problem = terms.problem(n_rows)
             with one_thread(problem.n_features):
                 value = terms.mechanism.draw(ask, calibration, problem, randomness)
             made = maker.make(
                 Drawn(
                     value=value,
                     calibration=calibration,
-                    n_rows=n_rows,
+                    n_rows=problem.n_rows,
                     spent=spent,
                     private=randomness.private and terms.geometry_is_private,
                 )
@@ -190,13 +189,13 @@ def _check_entropy(entropy: Entropy | None) -> Entropy:
     return entropy
 
 
-def _public_rows(terms: ReleaseTerms, exact: Moments) -> int | None:
+def _public_rows(stated: Problem, exact: Moments) -> int | None:
     """The number of rows where the relation makes it public, checked against what was stated."""
     if exact.n_rows == 0:
         raise DataError("The data hold no rows.")
-    if terms.neighbors == "add-remove-one":
+    if stated.neighbors == "add-remove-one":
         return None
-    if terms.stated_rows is not None and terms.stated_rows != exact.n_rows:
+    if stated.n_rows is not None and stated.n_rows != exact.n_rows:
         raise DataError(
             "The data do not hold the number of rows that was stated as public (replace-one). "
             "Correct --rows, or use add-remove-one neighbors if the number is private."
@@ -212,7 +211,7 @@ def _spend(terms: ReleaseTerms, calibration: Calibration) -> Spend | None:
         promise=calibration.promise,
         mechanism=terms.mechanism.name,
         noise_multiplier=calibration.noise_multiplier,
-        rows_per_person=terms.rows_per_person,
+        rows_per_person=terms.problem.rows_per_person,
     )
 
 
@@ -221,11 +220,11 @@ class ReleaseMaker(Maker[Release]):
 
     def rehearse(self, calibration: Calibration, account: Account | None) -> int:
         """Refuse now what could not be written after the charge; a release rarely needs more."""
-        terms = self.terms
-        n_rows = terms.problem(terms.stated_rows or 1).n_rows
+        terms, problem = self.terms, self.terms.problem
+        n_rows = (problem.n_rows or 1) if problem.neighbors == "replace-one" else None
         spent = None if account is None else SpentRecord(dataset=account.dataset, entry=1)
         rehearse(_guarantee_of(terms, calibration), **_facts(terms, n_rows, spent))
-        wanted = terms.mechanism.moments_spec(terms.problem(terms.stated_rows))
+        wanted = terms.mechanism.moments_spec(problem)
         matrices = min(wanted.n_strata, _MATRICES_PER_GROUP * wanted.groups)
         return packed_size([(len(terms.columns), len(terms.columns))] * matrices, _MANIFEST_ROOM)
 
@@ -278,8 +277,8 @@ def _guarantee_of(terms: ReleaseTerms, calibration: Calibration) -> Guarantee:
     """What is promised, and to whom."""
     return Guarantee(
         promise=calibration.promise,
-        neighbors=terms.neighbors,
-        rows_per_person=terms.rows_per_person,
+        neighbors=terms.problem.neighbors,
+        rows_per_person=terms.problem.rows_per_person,
         numerics=terms.mechanism.numerics,
     )
 

@@ -132,7 +132,7 @@ def release(
     )
     ask = terms.ask(where, data, encoding)
     # The matrix is the largest question; a survey, which is the first one, pays before it.
-    where.check(data, encoding, terms.mechanism.moments_spec(terms.problem(terms.stated_rows)))
+    where.check(data, encoding, terms.mechanism.moments_spec(terms.problem))
     paid = Account.of(ledger, dataset)
     return publish(ReleaseMaker(terms), ask, paid, output, overwrite, entropy)
 
@@ -241,7 +241,7 @@ def checkpoint(
         *(declared, budget, mechanism, neighbors, n_rows, by, options, geometry), one_question=True
     )
     terms.require_one_question()
-    question = terms.mechanism.question(terms.problem(n_rows))
+    question = terms.mechanism.question(terms.problem)
     assert terms.schema_toml is not None
     gathered = where.answer(data, encoding, question)
     facts = {"schema_toml": terms.schema_toml, "by": by, "geometry": encoding.geometry}

@@ -37,14 +37,13 @@ class ReleaseTerms:
     mechanism: Mechanism[Any]
     choice: Choice
     budget: Budget
-    neighbors: Neighbors
+    # With the number of rows only where it was stated.
+    problem: Problem
     columns: tuple[EncodedColumn, ...]
     norm_bound: float
-    rows_per_person: int
     intercept_is_public: bool
     title: str = ""
     schema_toml: str | None = None
-    stated_rows: int | None = None
     groups: tuple[str, ...] = ()
     accept_large_delta: bool = False
     # Of a public geometry, which the release states.
@@ -53,22 +52,11 @@ class ReleaseTerms:
     # False where that geometry is a seeded release's, which hides nothing of its rows.
     geometry_is_private: bool = True
 
-    def problem(self, n_rows: int | None) -> Problem:
-        """State the public facts, with the number of rows where it is public."""
-        return Problem(
-            n_features=len(self.columns),
-            neighbors=self.neighbors,
-            n_rows=n_rows if self.neighbors == "replace-one" else None,
-            rows_per_person=self.rows_per_person,
-            n_groups=max(1, len(self.groups)),
-            n_indicators=count_indicators(self.columns),
-        )
-
-    def calibrate(self, n_rows: int | None) -> Calibration:
+    def calibrate(self, problem: Problem) -> Calibration:
         """Choose the noise from public numbers, and refuse a promise that protects nobody."""
-        calibration: Calibration = self.mechanism.calibrate(self.problem(n_rows), self.budget)
+        calibration: Calibration = self.mechanism.calibrate(problem, self.budget)
         if not self.accept_large_delta:
-            check_delta(calibration.promise, self.neighbors, n_rows)
+            check_delta(calibration.promise, problem.neighbors, problem.n_rows)
         return calibration
 
     def require_one_question(self) -> None:
@@ -83,7 +71,7 @@ class ReleaseTerms:
         """What the mechanism asks its questions of."""
         if isinstance(data, Checkpoint):
             self.require_one_question()
-        n_is_public, again = self.neighbors == "replace-one", self.mechanism.asks_again
+        n_is_public, again = self.problem.neighbors == "replace-one", self.mechanism.asks_again
         return where.ask(data, encoding, again=again, n_is_public=n_is_public)
 
 
@@ -142,14 +130,12 @@ def plan_table(
         mechanism=chosen,
         choice=choice,
         budget=budget,
-        neighbors=problem.neighbors,
+        problem=problem,
         columns=encoder.columns,
         norm_bound=encoder.norm_bound,
-        rows_per_person=problem.rows_per_person,
         intercept_is_public=encoder.keeps_intercept,
         title=schema.title,
         schema_toml=declared.meaning,
-        stated_rows=problem.n_rows,
         groups=groups,
         accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
         linear=None if stated is None else stated.linear,
