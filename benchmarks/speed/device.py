@@ -19,8 +19,8 @@ import torch
 
 import dpcov
 from benchmarks.measured import table
-from dpcov.data.engines import BallEncoding, MomentsTask
 from dpcov.data.engines.arrays import DeviceMoments
+from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.engines.device import torch_library
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.published.linalg.device import on_device

@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measured import table
 from benchmarks.speed.timing import interleaved_cpu
-from dpcov.data.engines import BallEncoding, MomentsTask, local
+from dpcov.data.engines import local
+from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.sources import Block
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import dpcov
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.engines import BallEncoding, TableEncoding
+from dpcov.data.engines.base import BallEncoding, TableEncoding
 from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry, Scale

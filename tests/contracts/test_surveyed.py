@@ -11,7 +11,7 @@ import pytest
 import dpcov
 from dpcov.audit.neighboring import far_out
 from dpcov.audit.releases import drawers
-from dpcov.data.engines import TableEncoding
+from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
 from dpcov.data.linear import LinearMap

@@ -9,7 +9,7 @@ import dpcov
 from dpcov import Boolean, Budget, Categorical, Numeric, Schema
 from dpcov.data import checkpoint as checkpoint_module
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.engines import BallEncoding, TableEncoding
+from dpcov.data.engines.base import BallEncoding, TableEncoding
 from dpcov.data.groups import split_schema
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion

@@ -6,7 +6,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from dpcov.data.engines import TableEncoding
+from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Digest, MomentsQuestion

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dpcov
-from dpcov.data.engines import TableEncoding
+from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import split_schema

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcov.data.engines import BallEncoding, MomentsTask
 from dpcov.data.engines.arrays import DeviceMoments
+from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.library import NUMPY
 from dpcov.data.linear import ROW_BITS, LinearMap
 from dpcov.data.moments import Moments, MomentsSpec

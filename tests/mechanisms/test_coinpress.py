@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcov
-from dpcov.data.engines import BallEncoding
+from dpcov.data.engines.base import BallEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.linear import LinearMap
 from dpcov.errors import DataError, NumericError, UsageError

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpcov.audit.neighboring import Neighboring
 from dpcov.data.encode import Encoder
-from dpcov.data.engines import BallEncoding, Encoding, TableEncoding
+from dpcov.data.engines.base import BallEncoding, Encoding, TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.schema.declared import Numeric
 from dpcov.data.schema.schema import Schema

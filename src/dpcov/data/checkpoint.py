@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dpcov.data.engines import Encoding, TableEncoding
+from dpcov.data.engines.base import Encoding, TableEncoding
 from dpcov.data.exact import ExactSum
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import split_schema

@@ -9,17 +9,15 @@ from functools import cache, partial
 from typing import Annotated, Any
 
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.engines import (
-    LOCAL,
+from dpcov.data.engines import LOCAL, load_engine, local, name_engine
+from dpcov.data.engines.base import (
     Encoding,
+    HistogramTask,
     MomentsTask,
     TableEncoding,
+    Task,
     TellRows,
-    load_engine,
-    local,
-    name_engine,
 )
-from dpcov.data.engines.base import HistogramTask, Task
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.memory import allowed_bytes
 from dpcov.data.moments import Moments, MomentsSpec

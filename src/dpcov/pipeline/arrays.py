@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.cells import text_column
-from dpcov.data.engines import BallEncoding
+from dpcov.data.engines.base import BallEncoding
 from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering, TellRows
 from dpcov.data.groups import Grouping

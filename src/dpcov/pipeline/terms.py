@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.engines import Encoding, TableEncoding
+from dpcov.data.engines.base import Encoding, TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import split_schema

@@ -10,8 +10,9 @@ import pytest
 
 import dpcov
 from dpcov.data import moments as here
-from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding, arrays
+from dpcov.data.engines import arrays
 from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
+from dpcov.data.engines.base import BallEncoding, MomentsTask, TableEncoding
 from dpcov.data.groups import Grouping
 from dpcov.data.library import NUMPY, ordered_norms
 from dpcov.data.moments import Moments, MomentsSpec, exact_shell_of, shorten

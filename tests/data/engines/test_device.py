@@ -8,8 +8,8 @@ import pytest
 
 import dpcov
 from dpcov.data.encode import encode_array
-from dpcov.data.engines import BallEncoding, MomentsTask
 from dpcov.data.engines.arrays import DeviceMoments
+from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.gather import table_moments
 from dpcov.data.library import NUMPY
 from dpcov.data.moments import MomentsSpec

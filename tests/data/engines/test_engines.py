@@ -15,16 +15,12 @@ import pytest
 
 import dpcov
 from dpcov.data import memory
-from dpcov.data.engines import (
+from dpcov.data.engines import load_engine, local, name_engine
+from dpcov.data.engines.base import (
     BallEncoding,
+    Failure,
     MomentsTask,
     TableEncoding,
-    load_engine,
-    local,
-    name_engine,
-)
-from dpcov.data.engines.base import (
-    Failure,
     attempt,
     merge_or_raise,
     merge_parts,

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import dpcov
-from dpcov.data.engines import TableEncoding
+from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import split_schema
 from dpcov.data.moments import MomentsSpec

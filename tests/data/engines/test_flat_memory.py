@@ -47,7 +47,8 @@ for ending in endings:
 """
 
 _PIECES = """
-from dpcov.data.engines import BallEncoding, MomentsTask, parquet
+from dpcov.data.engines import parquet
+from dpcov.data.engines.base import BallEncoding, MomentsTask
 names = list(schema.columns)
 task = MomentsTask(encoding=BallEncoding(n_features=10, norm_bound=4.0), spec=MomentsSpec())
 

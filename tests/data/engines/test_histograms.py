@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcov.data.engines import TableEncoding
+from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.histograms import (

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.data.engines import BallEncoding, MomentsTask, local
 from dpcov.data.engines import base as engines_base
+from dpcov.data.engines import local
+from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.engines.local import prefetch, share
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError

@@ -8,8 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcov
-from dpcov.data.engines import BallEncoding, MomentsTask, TableEncoding, parquet
-from dpcov.data.engines.base import Failure, require_columns
+from dpcov.data.engines import parquet
+from dpcov.data.engines.base import (
+    BallEncoding,
+    Failure,
+    MomentsTask,
+    TableEncoding,
+    require_columns,
+)
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError
 from tests.data.reading import local, rows

@@ -7,19 +7,7 @@ be used says what to install.  All engines return equal moments.
 from importlib import import_module
 from typing import Any
 
-from dpcov.data.engines.base import BallEncoding, Encoding, MomentsTask, TableEncoding, TellRows
 from dpcov.errors import UsageError
-
-__all__ = [
-    "LOCAL",
-    "BallEncoding",
-    "Encoding",
-    "MomentsTask",
-    "TellRows",
-    "TableEncoding",
-    "load_engine",
-    "name_engine",
-]
 
 LOCAL = "local"
 # The packages whose objects an engine takes, and those that its extra brings.
