@@ -202,7 +202,10 @@ def test_all_engines_find_the_same_geometry(tmp_path):
 def test_a_known_geometry_costs_nothing(tmp_path):
     known = Geometry(columns={"height": Scale(center=170, scale=9)})
     known.save(tmp_path / "geometry.toml")
-    for geometry in (known, tmp_path / "geometry.toml"):
+    # As some editors save it.
+    marked = b"\xef\xbb\xbf" + (tmp_path / "geometry.toml").read_bytes()
+    (tmp_path / "marked.toml").write_bytes(marked)
+    for geometry in (known, tmp_path / "geometry.toml", tmp_path / "marked.toml"):
         made = release(geometry=geometry)
         assert made.manifest.columns[1].half_range == 9
         assert made.manifest.columns[2].half_range == 250_000
@@ -213,7 +216,7 @@ def test_a_known_geometry_costs_nothing(tmp_path):
     [
         ({"geometry": Geometry(columns={"x": Scale(center=0, scale=1)})}, "schema lacks"),
         ({"geometry": Geometry(columns={"height": Scale(center=999, scale=9)})}, "its center, 999"),
-        ({"geometry": "absent.toml"}, "no geometry file"),
+        ({"geometry": "absent.toml"}, "absent.toml' cannot be read: no such file or directory"),
         ({"geometry": "."}, "cannot be read"),
         ({"geometry": 3}, "geometry must be"),
         ({"geometry": Geometry(columns={}), "schema": schema(norm_bound=1.2)}, "norm bound"),

@@ -17,7 +17,7 @@ from msgspec.structs import force_setattr
 from dpcov.data.linear import LinearMap
 from dpcov.data.schema.mistakes import TOO_LONG_OR_DEEP
 from dpcov.errors import SchemaError, UsageError
-from dpcov.files import write_file
+from dpcov.files import reason_of, write_file
 from dpcov.markup import CELL, Child, card, facts, listing, name_of
 from dpcov.privacy.options import plain
 from dpcov.published.columns import LARGEST_BOUND, LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
@@ -181,11 +181,10 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def from_toml(cls, path: str | Path) -> "Geometry":
         """Read a geometry from a TOML file."""
         try:
-            return msgspec.convert(tomllib.loads(Path(path).read_text(encoding="utf-8")), cls)
-        except FileNotFoundError:
-            raise SchemaError(f"There is no geometry file '{Path(path).name}'.") from None
-        except OSError:
-            raise SchemaError(f"The geometry file '{Path(path).name}' cannot be read.") from None
+            return msgspec.convert(tomllib.loads(Path(path).read_text(encoding="utf-8-sig")), cls)
+        except OSError as error:
+            told = f"The geometry file '{Path(path).name}' cannot be read: {reason_of(error)}."
+            raise SchemaError(told) from None
         except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SchemaError(f"The geometry file cannot be used: {error}.") from None
         except (ValueError, RecursionError):
