@@ -90,6 +90,7 @@ def look_at_once(
     needed, unsure = _RADII / float(rate) / rows, count.std() / rows * (same > 0)
     # So many rows beyond the right radius, and within it beside those that share a value.
     others = 1 - same
+    beside = radius, rows, others * rows, count.std(), cells.around(center)
     parts = min(_PARTS, others / needed) if others >= 2 * (needed + unsure) else None
     digits = min(_MOST_UNITS, int(_MOST_COST - log2((len(radii) + _MOST_UNLIKE) / float(rate))))
     if digits < _LEAST_UNITS:
@@ -97,10 +98,7 @@ def look_at_once(
     if parts is None:
         # Nothing but one value shows; or nothing at all.
         spread = Spread(at, far * sqrt(min(1.0, max(needed, unsure))))
-        if same <= 0.5:
-            return Seen(None)
-        away = others * rows, count.std()
-        return Seen(spread, Alone(spread, radius, rows, *away, cells.around(center)))
+        return Seen(spread, Alone(spread, *beside)) if same > 0.5 else Seen(None)
     # A value that the count missed may be shared by so many rows that many radii hold no others.
     missed = same == 0 and 2 * count.std() / rows + needed > 1 - others / parts
     share, unlikely = round(2**digits * (1 - others / parts)), np.zeros(len(radii))
@@ -118,8 +116,7 @@ def look_at_once(
     # The radius is up to twice as far as the part needs.
     spread = Spread(at, min(1.0, usual), 0.5)
     if same > 0.5:
-        away = others * rows, count.std()
-        return Seen(spread, Alone(spread, radius, rows, *away, cells.around(center)))
+        return Seen(spread, Alone(spread, *beside))
     if drawn <= 4 * cells.width(center):
         # Others lie within the finer cells, or anywhere.
         spread = Spread(at, min(1.0, far * parts**-0.5))
