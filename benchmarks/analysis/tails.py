@@ -2,7 +2,7 @@
 
 Run: python -m benchmarks.analysis.tails [--data DIR]
 
-No release is made. For every numeric column of the public tables the kurtosis that `fourth_moments`
+No release is made. For every numeric column of the public tables the kurtosis that `shapes`
 guesses from mean, variance and bounds is compared with the column's own, for several shares of the
 variance that outliers may make up. With many rows and no noise the interval is the estimate -+ 1.96
 assumed standard errors, so its coverage follows.
@@ -21,10 +21,10 @@ from benchmarks.analysis.populations import Population, adult, measurements, pop
 from benchmarks.data import MissingTable, data_directory
 from benchmarks.measured import table
 from dpcov import Numeric
-from dpcov.analysis.intervals import law as fourth_moments
+from dpcov.analysis.intervals import shapes
 from dpcov.published.columns import EncodedColumn
 
-SHARES = (0.0, 0.02, fourth_moments.OUTLIERS, 0.1, 1.0)
+SHARES = (0.0, 0.02, shapes.OUTLIERS, 0.1, 1.0)
 FILES = ("nhanes1.csv.gz", "credit_default.csv.gz", "communities_crime.csv.gz", "airfoil.csv")
 BUNDLED = ("breast_cancer", "wine", "iris", "diabetes", "digits")
 
@@ -64,10 +64,8 @@ def coverages(population: Population, share: float) -> list[float]:
         column = EncodedColumn(
             name=name, source=name, kind="numeric", center=0.0, half_range=1.0, **bounds
         )
-        with mock.patch.object(fourth_moments, "OUTLIERS", share):
-            shape = fourth_moments.column_shape(
-                column, (column.lowest, column.largest), mean, variance
-            )
+        with mock.patch.object(shapes, "OUTLIERS", share):
+            shape = shapes.column_shape(column, (column.lowest, column.largest), mean, variance)
         own = float(np.mean((values - mean) ** 4)) / variance**2
         reach = 1.96 * np.sqrt((3 * shape.kurtosis - 1) / (own - 1))
         found.append(2 * normal.cdf(float(reach)) - 1)

@@ -24,8 +24,8 @@ from dpcov.analysis import (
 )
 from dpcov.analysis.intervals.coefficients import project_quadric
 from dpcov.analysis.intervals.eigenvalues import INFLATION, _spreads, spectrum_of
-from dpcov.analysis.intervals.law import OUTLIERS, ColumnShape, column_shape, pair_covariance
 from dpcov.analysis.intervals.of_release import moment_law
+from dpcov.analysis.intervals.shapes import OUTLIERS, ColumnShape, column_shape, pair_covariance
 from dpcov.analysis.intervals.table import Interval, ratio_interval
 from dpcov.analysis.problems import InputError, UnknownNoiseError
 from dpcov.errors import ReleaseError

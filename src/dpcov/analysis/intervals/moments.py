@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcov.analysis.intervals.law import ColumnShape, MomentLaw, pair_covariance
+from dpcov.analysis.intervals.law import MomentLaw
+from dpcov.analysis.intervals.shapes import ColumnShape, pair_covariance
 from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
 from dpcov.published.columns import TWO_VALUED
 from dpcov.published.estimate.scaled_down import MOST_LOST, error_at, mean_error
