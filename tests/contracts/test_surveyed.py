@@ -17,7 +17,7 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.linear import LinearMap
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import BudgetError, DpcovError, LedgerError, NumericError, UsageError
-from dpcov.mechanisms import surveyed
+from dpcov.mechanisms import budget_split, surveyed
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.nuclear import Nuclear
@@ -237,7 +237,7 @@ def test_all_that_is_drawn_adds_up_to_the_promise(neighbors, kind, seen, again, 
     ("mechanism", "beside"),
     [
         (PrivateGeometry, 0),
-        (UnchargedSurvey, surveyed.SHARE_PRIVATE + surveyed.FIRST + surveyed.LOSSES),
+        (UnchargedSurvey, budget_split.SHARE_PRIVATE + budget_split.FIRST + budget_split.LOSSES),
     ],
     ids=["sound", "planted"],
 )

@@ -14,9 +14,10 @@ from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.vault import Key
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
-from dpcov.mechanisms import surveyed
+from dpcov.mechanisms import budget_split
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.budget_split import LENGTHS, LOSSES, SHARE, SHARE_PURE, one_gaussian
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.in_geometry import InGeometry
 from dpcov.mechanisms.nuclear import Nuclear
@@ -24,7 +25,7 @@ from dpcov.mechanisms.separate import Separate
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
 from dpcov.mechanisms.survey import SurveyColumn
-from dpcov.mechanisms.surveyed import LENGTHS, LOSSES, SHARE, SHARE_PURE, Surveyed, one_gaussian
+from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
@@ -442,7 +443,7 @@ def test_more_matrices_show_smaller_differences(monkeypatch):
     errors = {0: [], 1: [], 3: []}
     for seed in range(4):
         for more, found in errors.items():
-            monkeypatch.setattr(surveyed, "MOST_AGAIN", more)
+            monkeypatch.setattr(budget_split, "MOST_AGAIN", more)
             made = released_within(rows, -30, 30, seed).covariance_matrix()
             found.append(abs(difference @ made @ difference / (rows @ difference).var() - 1))
     none, one, three = (np.mean(each) for each in errors.values())

@@ -101,7 +101,7 @@ def test_a_map_that_rounding_would_make_singular_keeps_its_unit(geometry, monkey
 @pytest.mark.parametrize("follows_correlations", [True, False])
 def test_losses_are_counted_as_far_in_other_units(follows_correlations, monkeypatch):
     if not follows_correlations:
-        monkeypatch.setattr(surveyed.Surveyed, "_with_first", lambda *given: None)
+        monkeypatch.setattr(surveyed.BudgetSplit, "with_first", lambda *given: None)
     budget = dpcov.Budget(epsilon=4, delta="1e-6")
     made = release(3, budget=budget)
     monkeypatch.setattr(surveyed, "_PER_LEVEL", 0.0)

@@ -14,10 +14,11 @@ from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.counts import CountNoise
+from dpcov.mechanisms.budget_split import LENGTHS
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.survey import SurveyColumn
 from dpcov.mechanisms.survey_alone import SurveyAlone
-from dpcov.mechanisms.surveyed import LENGTHS, Surveyed
+from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta

@@ -22,9 +22,10 @@ from dpcov.mechanisms import lengths
 from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.cost import Cost
 from dpcov.mechanisms.blocks.counts import CountNoise
+from dpcov.mechanisms.budget_split import LENGTHS, SurveyedCalibration
 from dpcov.mechanisms.lengths import Shortening
 from dpcov.mechanisms.losses import loss_noise, spread_out
-from dpcov.mechanisms.surveyed import ANY_BOUND, LENGTHS, Surveyed, SurveyedCalibration
+from dpcov.mechanisms.surveyed import ANY_BOUND, Surveyed
 from dpcov.mechanisms.whitening import with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -58,8 +59,9 @@ class InGeometry(Surveyed):
         whole = self.inner.calibrate(problem, budget)
         asks = self.columns and (self.known.norm_bound is None or self._scales_down(self.known))
         if asks and not costs_nothing(whole.promise):
+            parts = self._parts
             try:
-                made = self._split(problem, budget, LENGTHS * self._share(problem, budget))
+                made = parts.split(problem, budget, LENGTHS * parts.share(problem, budget))
                 assert made.survey is not None
                 CountNoise(made.survey, problem).std(disjoint=True)
                 if made.losses is not None:

@@ -8,10 +8,10 @@ Sensitivity : Those of the survey, of the first matrices and of the mechanism, o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,56 +23,29 @@ from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Ask
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
-from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.gaussian import Gaussian
-from dpcov.mechanisms.lengths import USUAL, Shortening, entry_std, find_lengths
+from dpcov.mechanisms.budget_split import LENGTHS, BudgetSplit, SurveyedCalibration, first_mechanism
+from dpcov.mechanisms.lengths import Shortening, entry_std, find_lengths
 from dpcov.mechanisms.losses import loss_noise, loss_question, spread_out, with_losses
-from dpcov.mechanisms.nuclear import Nuclear
-from dpcov.mechanisms.survey import SurveyColumn, check_cost, doubt, pays, question, survey, weight
+from dpcov.mechanisms.survey import SurveyColumn, check_cost, pays, question, survey
 from dpcov.mechanisms.survey_counts import Spread
 from dpcov.mechanisms.whitening import Whitening, centering_map, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
-from dpcov.privacy.convert import sqrt_down
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP, costs_nothing
+from dpcov.privacy.guarantee import ZCDP, costs_nothing
 from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn, count_values, numbers
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import NoisyStatistics
-
-# Part of the budget for the survey at least: a tenth costs 5 % of error.  In pure epsilon counts of
-# several columns need more, and so may rows whose number is private.
-SHARE, SHARE_PURE, SHARE_PRIVATE = Fraction(1, 10), Fraction(1, 5), Fraction(1, 5)
-
-# And at most, where few rows need it.
-MOST_SHARE = Fraction(1, 2)
-
-# Part of the survey's cost for the lengths of rows.
-LENGTHS = Fraction(1, 5)
 
 # Part of that for the lengths of rows in the first matrix, which need not be known as well as those
 # in the last: with half of it intervals of a release with little noise covered too seldom.
 FIRST_LOOK = Fraction(1, 5)
 
-# Part of the budget for what scaling rows down takes of columns: it costs about 1 % of error.
-LOSSES = Fraction(1, 32)
-
 # Mean squared length of rows in the first matrix at most, over what the survey saw on average,
 # where it saw at least that part of the columns; otherwise a look says how long they are.
 _FIRST_LENGTH, _SEEN = 2.0, 0.5
-
-# Part of the budget for a first matrix, from which the linear map of the geometry follows.
-FIRST = Fraction(1, 10)
-
-# And for each of those under the map, at most so many, where noise hides directions (survey.md).
-AGAIN, MOST_AGAIN = Fraction(1, 20), 3
-
-# Largest eigenvalue of its noise, on correlations, with which it is worth that: this one, or this
-# part of the sum of all, since few directions hold much of what many columns do (survey.md).
-_RESOLVED, _RESOLVED_PART = 1.0, 1 / 8
 
 # Given where no row is scaled down.
 ANY_BOUND = 2.0
@@ -84,28 +57,6 @@ _PER_LEVEL = 1 / 16
 # An indicator of missing values has this unit: a smaller one would make rows longer, and a larger
 # one would leave more noise on how many values are missing (measured in docs/missing.md).
 _INDICATOR = 0.7
-
-
-@dataclass(frozen=True, kw_only=True)
-class SurveyedCalibration(Calibration):
-    """What the survey costs, and calibrations of a first matrix and of the rest; None: not made.
-
-    ``losses`` is the cost of what scaling rows down takes of columns.  ``again`` is that of another
-    matrix under the map; ``rests`` are the rest after one of them, two, ... instead of ``inner``.
-    """
-
-    survey: Cost | None
-    first: Calibration | None = None
-    again: Calibration | None = None
-    losses: Cost | None = None
-    inner: Calibration
-    rests: tuple[Calibration, ...] = ()
-
-    @classmethod
-    def unsurveyed(cls, whole: Calibration) -> Self:
-        """That of a mechanism which has all of the budget."""
-        multiplier = whole.noise_multiplier
-        return cls(promise=whole.promise, noise_multiplier=multiplier, survey=None, inner=whole)
 
 
 class Surveyed(Mechanism[SurveyedCalibration]):
@@ -163,8 +114,9 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         """Split the budget (survey.md, Theorem 2)."""
         whole = self.inner.calibrate(problem, budget)
         if self.columns and not costs_nothing(whole.promise):
-            share = self._share(problem, budget)
-            made = self._with_first(problem, budget, share) or self._split(problem, budget, share)
+            parts = self._parts
+            share = parts.share(problem, budget)
+            made = parts.with_first(problem, budget, share) or parts.split(problem, budget, share)
             assert made.survey is not None
             of_columns = part_of(made.survey, 1 - LENGTHS)
             check_cost(of_columns, self.columns, problem)
@@ -183,72 +135,20 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         return sum(column.kind == "category" for column in self.declared)
 
     @property
+    def _parts(self) -> BudgetSplit:
+        # What columns of numbers lose is asked, beside an intercept: levels tell by themselves.
+        return BudgetSplit(
+            inner=self.inner,
+            columns=self.columns,
+            n_features=self._n_features,
+            n_levels=self._n_levels,
+            asks_losses=bool(numbers(self.declared)) and self.declared[0].kind == "intercept",
+        )
+
+    @property
     def _unit(self) -> float:
         """What features are divided by at last, beside their intercept."""
         return sqrt(1 + _PER_LEVEL * self._n_levels) if self.keeps_intercept else 1.0
-
-    def _share(self, problem: Problem, budget: Budget) -> Fraction:
-        """The least part of the budget with which a survey shows enough of so many rows."""
-        is_pure = isinstance(budget.promise, PureDP)
-        # Levels alone take less than a column of numbers would.
-        whole = min(Fraction(1), weight(self.columns))
-        if problem.n_rows is None:
-            return SHARE_PRIVATE * whole
-        least = (SHARE_PURE if is_pure else SHARE) * whole
-        survey = self._split(problem, budget, least).survey
-        assert survey is not None
-        # Noise falls in proportion to epsilon, and to the root of rho.
-        noise = doubt(part_of(survey, 1 - LENGTHS), self.columns, problem)
-        wanted = float(least) * (noise if is_pure else noise**2)
-        return max(least, min(MOST_SHARE, Fraction(wanted).limit_denominator(100)))
-
-    def _with_first(
-        self, problem: Problem, budget: Budget, share: Fraction
-    ) -> SurveyedCalibration | None:
-        # A single column has no correlations, and a survey centers levels as well.
-        if not self.inner.is_isotropic or self._n_features - self._n_levels < 2:
-            return None
-        try:
-            made = self._split(problem, budget, share, FIRST)
-        # The noise of so small a part cannot be drawn.
-        except BudgetError:
-            return None
-        return made if _resolves(made.first, problem, self._n_features) else None
-
-    def _split(
-        self, problem: Problem, budget: Budget, share: Fraction, first: Fraction = Fraction(0)
-    ) -> SurveyedCalibration:
-        # What columns of numbers lose is asked, beside an intercept: levels tell by themselves.
-        asks = numbers(self.declared) and self.declared[0].kind == "intercept"
-        losses = LOSSES if asks else Fraction(0)
-        rest = 1 - share - first - losses
-        whole = one_gaussian(budget.promise)
-        inner = _calibrated(self.inner, problem, part_of(whole, rest))
-        # Noise of another law keeps the promise through zCDP.
-        if isinstance(budget.promise, ApproxDP) and inner.noise_multiplier is None:
-            whole = ZCDP(rho=budget.zcdp_rho())
-            inner = _calibrated(self.inner, problem, part_of(whole, rest))
-        multipliers = [_together(inner, part_of(whole, 1 - rest), budget.promise)]
-        drawn_first, again, rests = None, None, []
-        if first:
-            plain, whole_table = _plain(budget.promise), replace(problem, n_groups=1)
-            drawn_first = _calibrated(plain, whole_table, part_of(whole, first))
-            again = _calibrated(plain, whole_table, part_of(whole, AGAIN))
-            for _ in range(MOST_AGAIN):
-                rest -= AGAIN
-                rests.append(_calibrated(self.inner, problem, part_of(whole, rest)))
-                multipliers.append(_together(rests[-1], part_of(whole, 1 - rest), budget.promise))
-        stated = [each for each in multipliers if each is not None]
-        return SurveyedCalibration(
-            promise=budget.promise,
-            noise_multiplier=min(stated, default=None),
-            survey=part_of(whole, share),
-            first=drawn_first,
-            again=again,
-            losses=part_of(whole, losses) if losses else None,
-            inner=inner,
-            rests=tuple(rests),
-        )
 
     def draw(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
@@ -394,7 +294,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         spreads: Array | None = None,
     ) -> Whitening | None:
         """The map that a matrix of all groups together points to; of the earlier map's spreads."""
-        together, drawn_by = replace(problem, n_groups=1), _plain(calibration.promise)
+        together, drawn_by = replace(problem, n_groups=1), first_mechanism(calibration.promise)
         shortened = self._shortened(geometry, usual)
         first = drawn_by.draw(ask.under(shortened), calibration, together, entropy)
         columns = shortened.apply(self.declared)
@@ -444,41 +344,3 @@ def _in_units(column: EncodedColumn, spread: Spread) -> Scale:
     # A geometry that would be refused is clamped: the budget is charged by now.
     scale = max(column.half_range * spread.scale, SMALLEST_SCALE)
     return Scale(center=min(max(center, lower), upper), scale=scale)
-
-
-def _plain(promise: Promise) -> Mechanism[Any]:
-    """What draws a first matrix: one of all rows together, whatever draws the last."""
-    return Nuclear() if isinstance(promise, PureDP) else Gaussian()
-
-
-def _calibrated(mechanism: Mechanism[Any], problem: Problem, cost: Cost) -> Calibration:
-    found: Calibration = mechanism.calibrate(problem, Budget(**vars(cost)))
-    return found
-
-
-def one_gaussian(promise: Promise) -> Cost:
-    """All that may be spent: parts of an (epsilon, delta) make one Gaussian mechanism together."""
-    if isinstance(promise, ApproxDP):
-        return ZCDP(rho=1 / (2 * gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2))
-    return promise
-
-
-def _resolves(first: Calibration | None, problem: Problem, n_features: int) -> bool:
-    """Whether a first matrix shows something: its noise has eigenvalues below those of the rows."""
-    if first is None or problem.n_rows is None:
-        return first is not None
-    std = entry_std(first, problem) * (USUAL * n_features + 1) / problem.n_rows
-    return 2 * sqrt(n_features) * std <= max(_RESOLVED, _RESOLVED_PART * n_features)
-
-
-def _together(inner: Calibration, cost: Cost, promise: Promise) -> Fraction | None:
-    """Multiplier of the one Gaussian mechanism that the survey and the other one make."""
-    if inner.noise_multiplier is None or isinstance(cost, PureDP):
-        return None
-    multiplier = sqrt_down(1 / (1 / inner.noise_multiplier**2 + 2 * cost.rho))
-    exceeds = isinstance(promise, ApproxDP) and (
-        gaussian_delta(multiplier, promise.epsilon) > promise.delta
-    )
-    if exceeds:
-        raise BudgetError("This budget cannot be split for a survey. Use geometry='schema'.")
-    return multiplier

@@ -1,0 +1,182 @@
+"""Divide the budget of a release between a survey, first matrices, losses and the last matrix.
+
+Contract: from public numbers only.  Parts of one (epsilon, delta) make one Gaussian mechanism
+together.  Proof : survey.md, Theorem 2.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import Any, Self
+
+from dpcov.errors import BudgetError
+from dpcov.mechanisms.base import Calibration, Mechanism, Problem
+from dpcov.mechanisms.blocks.cost import Cost, part_of
+from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.lengths import USUAL, entry_std
+from dpcov.mechanisms.nuclear import Nuclear
+from dpcov.mechanisms.survey import SurveyColumn, doubt, weight
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
+from dpcov.privacy.convert import sqrt_down
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
+
+# Part of the budget for the survey at least: a tenth costs 5 % of error.  In pure epsilon counts of
+# several columns need more, and so may rows whose number is private.
+SHARE, SHARE_PURE, SHARE_PRIVATE = Fraction(1, 10), Fraction(1, 5), Fraction(1, 5)
+
+# And at most, where few rows need it.
+MOST_SHARE = Fraction(1, 2)
+
+# Part of the survey's cost for the lengths of rows.
+LENGTHS = Fraction(1, 5)
+
+# Part of the budget for what scaling rows down takes of columns: it costs about 1 % of error.
+LOSSES = Fraction(1, 32)
+
+# Part of the budget for a first matrix, from which the linear map of the geometry follows.
+FIRST = Fraction(1, 10)
+
+# And for each of those under the map, at most so many, where noise hides directions (survey.md).
+AGAIN, MOST_AGAIN = Fraction(1, 20), 3
+
+# Largest eigenvalue of its noise, on correlations, with which it is worth that: this one, or this
+# part of the sum of all, since few directions hold much of what many columns do (survey.md).
+_RESOLVED, _RESOLVED_PART = 1.0, 1 / 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveyedCalibration(Calibration):
+    """What the survey costs, and calibrations of a first matrix and of the rest; None: not made.
+
+    ``losses`` is the cost of what scaling rows down takes of columns.  ``again`` is that of another
+    matrix under the map; ``rests`` are the rest after one of them, two, ... instead of ``inner``.
+    """
+
+    survey: Cost | None
+    first: Calibration | None = None
+    again: Calibration | None = None
+    losses: Cost | None = None
+    inner: Calibration
+    rests: tuple[Calibration, ...] = ()
+
+    @classmethod
+    def unsurveyed(cls, whole: Calibration) -> Self:
+        """That of a mechanism which has all of the budget."""
+        multiplier = whole.noise_multiplier
+        return cls(promise=whole.promise, noise_multiplier=multiplier, survey=None, inner=whole)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetSplit:
+    """How the budget of a mechanism is divided for a table with these columns.
+
+    ``n_levels`` of its features are levels; ``asks_losses``: columns tell what they lost.
+    """
+
+    inner: Mechanism[Any]
+    columns: tuple[SurveyColumn, ...]
+    n_features: int
+    n_levels: int
+    asks_losses: bool
+
+    def share(self, problem: Problem, budget: Budget) -> Fraction:
+        """The least part of the budget with which a survey shows enough of so many rows."""
+        is_pure = isinstance(budget.promise, PureDP)
+        # Levels alone take less than a column of numbers would.
+        whole = min(Fraction(1), weight(self.columns))
+        if problem.n_rows is None:
+            return SHARE_PRIVATE * whole
+        least = (SHARE_PURE if is_pure else SHARE) * whole
+        survey = self.split(problem, budget, least).survey
+        assert survey is not None
+        # Noise falls in proportion to epsilon, and to the root of rho.
+        noise = doubt(part_of(survey, 1 - LENGTHS), self.columns, problem)
+        wanted = float(least) * (noise if is_pure else noise**2)
+        return max(least, min(MOST_SHARE, Fraction(wanted).limit_denominator(100)))
+
+    def with_first(
+        self, problem: Problem, budget: Budget, share: Fraction
+    ) -> SurveyedCalibration | None:
+        """Parts with a first matrix; None where there is none, or where it would show nothing."""
+        # A single column has no correlations, and a survey centers levels as well.
+        if not self.inner.is_isotropic or self.n_features - self.n_levels < 2:
+            return None
+        try:
+            made = self.split(problem, budget, share, FIRST)
+        # The noise of so small a part cannot be drawn.
+        except BudgetError:
+            return None
+        return made if _resolves(made.first, problem, self.n_features) else None
+
+    def split(
+        self, problem: Problem, budget: Budget, share: Fraction, first: Fraction = Fraction(0)
+    ) -> SurveyedCalibration:
+        """Parts for a survey, and for a ``first`` matrix if it has one; the rest is the last's."""
+        losses = LOSSES if self.asks_losses else Fraction(0)
+        rest = 1 - share - first - losses
+        whole = one_gaussian(budget.promise)
+        inner = _calibrated(self.inner, problem, part_of(whole, rest))
+        # Noise of another law keeps the promise through zCDP.
+        if isinstance(budget.promise, ApproxDP) and inner.noise_multiplier is None:
+            whole = ZCDP(rho=budget.zcdp_rho())
+            inner = _calibrated(self.inner, problem, part_of(whole, rest))
+        multipliers = [_together(inner, part_of(whole, 1 - rest), budget.promise)]
+        drawn_first, again, rests = None, None, []
+        if first:
+            plain, whole_table = first_mechanism(budget.promise), replace(problem, n_groups=1)
+            drawn_first = _calibrated(plain, whole_table, part_of(whole, first))
+            again = _calibrated(plain, whole_table, part_of(whole, AGAIN))
+            for _ in range(MOST_AGAIN):
+                rest -= AGAIN
+                rests.append(_calibrated(self.inner, problem, part_of(whole, rest)))
+                multipliers.append(_together(rests[-1], part_of(whole, 1 - rest), budget.promise))
+        stated = [each for each in multipliers if each is not None]
+        return SurveyedCalibration(
+            promise=budget.promise,
+            noise_multiplier=min(stated, default=None),
+            survey=part_of(whole, share),
+            first=drawn_first,
+            again=again,
+            losses=part_of(whole, losses) if losses else None,
+            inner=inner,
+            rests=tuple(rests),
+        )
+
+
+def first_mechanism(promise: Promise) -> Mechanism[Any]:
+    """What draws a first matrix: one of all rows together, whatever draws the last."""
+    return Nuclear() if isinstance(promise, PureDP) else Gaussian()
+
+
+def _calibrated(mechanism: Mechanism[Any], problem: Problem, cost: Cost) -> Calibration:
+    found: Calibration = mechanism.calibrate(problem, Budget(**vars(cost)))
+    return found
+
+
+def one_gaussian(promise: Promise) -> Cost:
+    """All that may be spent: parts of an (epsilon, delta) make one Gaussian mechanism together."""
+    if isinstance(promise, ApproxDP):
+        return ZCDP(rho=1 / (2 * gaussian_noise_multiplier(promise.epsilon, promise.delta) ** 2))
+    return promise
+
+
+def _resolves(first: Calibration | None, problem: Problem, n_features: int) -> bool:
+    """Whether a first matrix shows something: its noise has eigenvalues below those of the rows."""
+    if first is None or problem.n_rows is None:
+        return first is not None
+    std = entry_std(first, problem) * (USUAL * n_features + 1) / problem.n_rows
+    return 2 * sqrt(n_features) * std <= max(_RESOLVED, _RESOLVED_PART * n_features)
+
+
+def _together(inner: Calibration, cost: Cost, promise: Promise) -> Fraction | None:
+    """Multiplier of the one Gaussian mechanism that the survey and the other one make."""
+    if inner.noise_multiplier is None or isinstance(cost, PureDP):
+        return None
+    multiplier = sqrt_down(1 / (1 / inner.noise_multiplier**2 + 2 * cost.rho))
+    exceeds = isinstance(promise, ApproxDP) and (
+        gaussian_delta(multiplier, promise.epsilon) > promise.delta
+    )
+    if exceeds:
+        raise BudgetError("This budget cannot be split for a survey. Use geometry='schema'.")
+    return multiplier
