@@ -5,10 +5,12 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_backend
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -28,6 +30,7 @@ from dpcov.analysis import (
     PrivateQDA,
     PrivateRidge,
 )
+from dpcov.analysis.problems import InputError
 from tests.analysis.conftest import SCHEMA
 
 # The checks fit an estimator and its clones again and again, on a few dozen rows: that takes
@@ -248,3 +251,54 @@ def test_reading_a_release_loads_nothing_that_handles_rows_or_randomness(made, t
     path = tmp_path / "made.dpcov"
     made.save(path)
     subprocess.run([sys.executable, "-W", "ignore", "-c", READ_ONLY, str(path)], check=True)
+
+
+def statistics_of(release):
+    return [array.tolist() for _, array in sorted(release.statistics.arrays.items())]
+
+
+def test_a_data_frame_is_fitted_as_it_is_released():
+    budget, chosen = dpcov.Budget(rho=1), np.flatnonzero(ROWS[:, 2] > 0.5)
+    frame = pd.DataFrame(ROWS, columns=["a", "b", "c"]).astype({"b": object})
+    # No common type, which Arrow would ask for.
+    frame.loc[chosen[7], "b"], frame.loc[chosen[8], "b"] = "0.5", True
+    part, target = frame.iloc[chosen], ROWS[chosen, 0] + ROWS[chosen, 1]
+    columns = dict.fromkeys(frame.columns, dpcov.Numeric(lower=0, upper=1))
+    schema = dpcov.Schema(columns={**columns, "y": dpcov.Numeric(lower=0, upper=2)})
+    seeded = {"schema": schema, "budget": budget, "entropy": dpcov.SeededEntropy(1)}
+    made = dpcov.release(part.assign(y=target), **seeded)
+    # The index that choosing rows leaves, and a named one, are no columns.
+    for given in (part, part.rename_axis("patient")):
+        model = PrivateRidge(bounds=(0, 1), target_bounds=(0, 2), budget=budget, seed=1)
+        model.fit(given, pd.Series(target))
+        assert list(model.feature_names_in_) == ["a", "b", "c"]
+        assert statistics_of(model.release_) == statistics_of(made)
+        assert model.predict(given).shape == target.shape
+
+
+def test_what_a_mask_hides_is_missing():
+    def fitted(rows, target):
+        model = PrivateRidge(
+            bounds=(0, 1), target_bounds=(0, 1), budget=dpcov.Budget(rho=1), seed=1
+        )
+        return model.fit(rows, target)
+
+    hidden = ROWS > 0.9
+    rows, target = np.ma.array(ROWS, mask=hidden), np.ma.array(ROWS[:, 0], mask=hidden[:, 0])
+    masked, missing = fitted(rows, target), fitted(rows.filled(np.nan), target.filled(np.nan))
+    assert statistics_of(masked.release_) == statistics_of(missing.release_)
+    np.testing.assert_array_equal(masked.predict(rows), masked.predict(rows.filled(np.nan)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (csr_array(ROWS), "toarray"),
+        (nw.from_native(pd.DataFrame(ROWS[:, :2], columns=["a", "b"])).lazy(), "Compute it first"),
+        (pd.DataFrame(ROWS, columns=["a", "a", "b"]), "one name"),
+        (ROWS[:0], "no rows"),
+    ],
+)
+def test_rows_that_are_not_taken_are_refused_in_words(rows, said):
+    with pytest.raises(InputError, match=said):
+        ridge().fit(rows, np.zeros(0))

@@ -192,7 +192,7 @@ def feature_matrix(
 
     columns = [release.restored_features[place] for place in places]
     names, complete = source_names(columns), complete_columns(release)
-    frame = _opened(X)
+    frame = opened(X)
     all_numbers = all(column.kind in ("numeric", "boolean") for column in columns)
     if isinstance(frame, nw.DataFrame):
         _require_functions(columns, frame)
@@ -225,7 +225,7 @@ def _limits(columns: Columns, extrapolates: bool) -> tuple[Array, Array]:
     return lower, upper
 
 
-def _opened(X: Any) -> Any:
+def opened(X: Any) -> Any:
     """Return a data frame as narwhals has it, and what is none as it is."""
     try:
         frame = nw.from_native(X, pass_through=True)

@@ -7,6 +7,7 @@ import warnings
 from typing import Any, get_args
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 
 from dpcov.errors import BudgetError, ReleaseError, UsageError
@@ -67,11 +68,15 @@ def require_matrix(X: Any, ragged: str, advice: str = "") -> Array:
 
     The messages of numpy and of scikit-learn would quote cells.
     """
+    if issparse(X):
+        raise InputError("Sparse data are not taken here. Give an array, X.toarray().")
     try:
-        array = np.asarray(X)
+        array = np.asanyarray(X)
         numbers = array if np.iscomplexobj(array) else array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(ragged) from None
+    # What a mask hides is missing, not the number behind the mask.
+    numbers = np.asarray(np.ma.filled(numbers, np.nan))
     if np.iscomplexobj(numbers):
         raise InputError("Complex data not supported; give real numbers.")
     if numbers.ndim != 2:

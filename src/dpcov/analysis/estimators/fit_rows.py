@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
+from dpcov.analysis.features import opened
 from dpcov.analysis.problems import InputError, SpentError, require_matrix
 from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, UsageError
 from dpcov.privacy.budget import Budget
@@ -101,17 +100,17 @@ def require_terms(terms: Terms) -> None:
         raise InputError(f"{problem} one of the two, schema=... or bounds=(lower, upper).")
 
 
-def schema_of(terms: Terms, table: pa.Table, roles: Roles) -> "Schema":
+def schema_of(terms: Terms, table: nw.DataFrame[Any], roles: Roles) -> "Schema":
     """What is public about the table."""
     # Imported here, so that reading a release loads nothing that handles rows.
     from dpcov.data.schema.schema import Schema
 
     if terms.schema is None:
-        return _bounded_schema(terms, roles, table.column_names)
+        return _bounded_schema(terms, roles, [str(name) for name in table.columns])
     return terms.schema if isinstance(terms.schema, Schema) else Schema.from_toml(terms.schema)
 
 
-def make_release(terms: Terms, table: pa.Table, roles: Roles, schema: "Schema") -> Release:
+def make_release(terms: Terms, table: nw.DataFrame[Any], roles: Roles, schema: "Schema") -> Release:
     """Spend the budget on one release of the table."""
     from dpcov.noise.entropy import SeededEntropy
     from dpcov.pipeline.table import release
@@ -132,45 +131,41 @@ def make_release(terms: Terms, table: pa.Table, roles: Roles, schema: "Schema") 
 
 def table_of(
     X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: bool = False
-) -> pa.Table:
+) -> nw.DataFrame[Any]:
     """Return the columns of X (``x0``, ... for an array) and y, called ``names``, as a table."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        table = pa.table({f"x{i}": np.ascontiguousarray(c) for i, c in enumerate(_numbers(X).T)})
-    else:
-        try:
-            table = frame.to_arrow()
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            # The original message quotes a cell.
-            problem = "A column of the data frame mixes types. Make it all numbers or all text."
-            raise InputError(problem) from None
-    if table.num_rows == 0:
+    given = opened(X)
+    frame: nw.DataFrame[Any] = given if isinstance(given, nw.DataFrame) else _frame_of(given)
+    if not len(frame):
         raise InputError("The data hold no rows.")
     if y is None:
-        return table
+        return frame
     targets = columns_of(y)
-    if len(targets) != table.num_rows:
+    if len(targets) != len(frame):
         raise InputError("X and y have different numbers of rows.")
     targets = targets.astype(str) if as_text else _numbers(targets)
     for name, column in zip(names, targets.T, strict=True):
-        if name in table.column_names:
+        if name in map(str, frame.columns):
             raise InputError(f"X has a column {name} already. Leave y out and say target=...")
-        table = table.append_column(name, pa.array(np.ascontiguousarray(column)))
-    return table
+        cells = column.tolist() if as_text else np.ascontiguousarray(column)
+        frame = frame.with_columns(nw.new_series(name, cells, backend=frame.implementation))
+    return frame
+
+
+def _frame_of(X: Any) -> nw.DataFrame[Any]:
+    columns = {f"x{i}": np.ascontiguousarray(c) for i, c in enumerate(_numbers(X).T)}
+    return nw.from_dict(columns, backend="pyarrow")
 
 
 def columns_of(y: Any) -> NDArray[Any]:
     """Return targets as columns, shape (n_rows, n_targets)."""
-    targets = np.asarray(y)
+    targets: NDArray[Any] = np.asanyarray(y)
     if targets.ndim not in (1, 2):
         raise InputError("y should be a 1d array or have a column for each target.")
-    return targets.reshape(len(targets), -1)
+    return targets[:, None] if targets.ndim == 1 else targets
 
 
 def _numbers(X: Any) -> NDArray[np.float64]:
     # NaN and infinity are the schema's business.
-    if issparse(X):
-        raise InputError("Sparse data are not taken here. Read a release: from_release(release).")
     numbers = require_matrix(
         X,
         "The array is ragged or a cell is no number. In an array every argument must be a string "
