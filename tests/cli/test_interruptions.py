@@ -11,6 +11,7 @@ import pytest
 
 from dpcov import Release
 from dpcov.noise.entropy import SystemEntropy
+from dpcov.privacy.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="signals of other systems work differently"
@@ -67,6 +68,21 @@ def test_an_interrupt_while_noise_is_drawn_is_spent_and_said(desk, monkeypatch):
     assert desk.names() == desk.before
 
 
+def test_an_interrupt_while_the_ledger_is_charged_says_where_to_look(desk, monkeypatch):
+    reserve = Ledger.reserve
+
+    def interrupted(self, *spend):
+        reserve(self, *spend)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ledger, "reserve", interrupted)
+    result = desk.release()
+    assert result.exit_code == 130
+    assert "dataset patients may have been charged just now" in result.output
+    assert desk.states() == ["reserved"]
+    assert desk.names() == desk.before
+
+
 def test_a_release_whose_name_another_program_took_meanwhile_is_kept(desk, monkeypatch):
     words = SystemEntropy.words
 
@@ -88,6 +104,7 @@ _KILLED = """
 import os, signal, sys
 import dpcov
 from dpcov.noise.entropy import SystemEntropy
+from dpcov.privacy.ledger.ledger import Ledger
 
 class Killed(SystemEntropy):
     def words(self, count):

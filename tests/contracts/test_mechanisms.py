@@ -162,7 +162,7 @@ def test_what_cannot_be_honored_is_refused_unread(mechanism, ledger_for):
     for bits in (3, 25, 18.5, "20"):
         if "bits" in {field.name for field in dataclasses.fields(mechanism)}:
             refused_unread(UsageError, ledger, mechanism, neighbors, bits=bits)
-    for entropy in (7, np.random.default_rng(0), object()):
+    for entropy in (7, np.random.default_rng(0), object(), SystemEntropy):
         refused_unread(UsageError, ledger, mechanism, neighbors, entropy=entropy)
 
 

@@ -26,7 +26,7 @@ from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.mechanisms.whitening import with_map
 from dpcov.noise.entropy import Entropy, SystemEntropy
 from dpcov.pipeline.terms import ReleaseTerms
-from dpcov.privacy.guarantee import Guarantee, costs_nothing
+from dpcov.privacy.guarantee import Guarantee, Neighbors, costs_nothing
 from dpcov.privacy.ledger.ledger import Ledger, Reservation
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.meaning import warn_of_large_epsilon
@@ -136,7 +136,7 @@ def publish(
             calibration = terms.calibrate(problem)
         reservation, spend = None, _spend(terms, calibration)
         if account is not None and spend is not None:
-            reservation = account.ledger.reserve(account.dataset, spend, neighbors)
+            reservation = _reserve(account, spend, neighbors)
         with _noting(_spent_note(reservation)):
             spent = None
             if reservation is not None:
@@ -170,6 +170,18 @@ def _noting(note: str) -> Iterator[None]:
         raise
 
 
+def _reserve(account: Account, spend: Spend, neighbors: Neighbors) -> Reservation:
+    """Charge the account; an interrupt tells that this may have happened."""
+    try:
+        return account.ledger.reserve(account.dataset, spend, neighbors)
+    except KeyboardInterrupt as error:
+        error.add_note(
+            f"The budget of dataset {account.dataset} may have been charged just now; "
+            "`dpcov ledger show` tells. Nothing was released."
+        )
+        raise
+
+
 def _spent_note(reservation: Reservation | None) -> str:
     if reservation is None:
         return "No ledger was charged."
@@ -182,7 +194,8 @@ def _spent_note(reservation: Reservation | None) -> str:
 def _check_entropy(entropy: Entropy | None) -> Entropy:
     if entropy is None:
         return SystemEntropy()
-    if not hasattr(entropy, "words") or not isinstance(getattr(entropy, "private", None), bool):
+    is_source = hasattr(entropy, "words") and not isinstance(entropy, type)
+    if not is_source or not isinstance(getattr(entropy, "private", None), bool):
         raise UsageError(
             "entropy must be a source such as SystemEntropy(), or SeededEntropy(7) for research."
         )
