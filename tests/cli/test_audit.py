@@ -5,6 +5,8 @@ import json
 import pytest
 
 from dpcov.audit import suite
+from dpcov.mechanisms.base import Mechanism
+from dpcov.mechanisms.gaussian import Gaussian
 
 PLANT = "--module tests.audit.zoo:ReusedSeed "
 
@@ -66,3 +68,29 @@ def test_what_cannot_be_audited_is_wrong_usage(desk, arguments):
     result = desk.run(f"audit --seconds 0.1 --seed 1 --processes 1 --quiet {arguments}")
     assert result.exit_code == 2
     assert "Error" in result.output
+
+
+class Failing(Gaussian):
+    """Fails when it draws."""
+
+    def draw(self, *_):
+        raise ValueError("no noise today")
+
+
+class Unfinished(Mechanism):
+    """Draws nothing yet."""
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("tests.cli.test_audit:Failing", "Failing failed (ValueError at test_audit.py:"),
+        ("tests.cli.test_audit:Failing", "no noise today"),
+        ("tests.cli.test_audit:Unfinished", "abstract"),
+        ("no.such.module:Thing", "No module named 'no'"),
+    ],
+)
+def test_what_is_wrong_with_a_mechanism_of_another_package_is_told(desk, module, said):
+    result = desk.run(f"audit --processes 1 --quiet --rho 1 --module {module}")
+    assert result.exit_code == 2
+    assert said in result.output

@@ -1,4 +1,4 @@
-"""The table of an audit: on the screen, as JSON and as CSV."""
+"""The table of an audit: on the screen and as JSON."""
 
 import json
 from collections.abc import Sequence

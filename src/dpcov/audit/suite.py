@@ -8,7 +8,6 @@ import pkgutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from math import sqrt
@@ -31,7 +30,7 @@ from dpcov.audit.releases import (
     seconds_per_release,
     surveyed,
 )
-from dpcov.errors import BudgetError, UsageError
+from dpcov.errors import BudgetError, DpcovError, UsageError, place_of
 from dpcov.mechanisms.base import Mechanism
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import BlockEntropy, Entropy, SeededEntropy, SystemEntropy
@@ -118,15 +117,17 @@ class Finding:
 
 def load_mechanism(place: str) -> Mechanism[Any]:
     """Import ``package.module:Class`` and build it with its default options; runs its code."""
-    # Also a class whose options lack defaults.
-    with suppress(ImportError, AttributeError, ValueError, TypeError):
+    try:
         found = pkgutil.resolve_name(place) if ":" in place else None
         if isinstance(found, type) and issubclass(found, Mechanism):
             made: Mechanism[Any] = found()
             return made
+        reason = "it is another thing"
+    except Exception as error:  # whatever its own code raises
+        reason = f"{type(error).__name__}: {error}"
     raise UsageError(
-        f"{place} is no mechanism. Give an importable package.module:Class, a subclass of "
-        "dpcov.mechanisms.base.Mechanism that needs no arguments; PYTHONPATH says where to look."
+        f"{place} is no mechanism ({reason}). Give an importable package.module:Class, a subclass "
+        "of dpcov.mechanisms.base.Mechanism that needs no arguments; PYTHONPATH says where to look."
     )
 
 
@@ -158,10 +159,21 @@ def audit(
     seeds = (None if seed is None else (seed, number) for number in count())
     jobs = [(case, effort, one) for case, one in zip(cases, seeds, strict=False)]
     if processes == 1:
-        yield from map(_audit_job, jobs)
+        yield from map(_audited, jobs)
         return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_audit_job, jobs)
+        yield from pool.map(_audited, jobs)
+
+
+def _audited(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
+    # What a mechanism says when it fails may be told: it saw made-up tables only.
+    try:
+        return _audit_job(job)
+    except DpcovError:
+        raise
+    except Exception as error:
+        told = f"{type(job[0].mechanism).__name__} failed ({place_of(error)}): {error}"
+    raise UsageError(told)
 
 
 def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
