@@ -26,6 +26,9 @@ class ReleaseRecord:
     """What a release states: statistics, guarantee, columns, groups; and the law of its noise."""
 
     def __init__(self, manifest: Manifest, arrays: Arrays) -> None:
+        # The fingerprint names these numbers; whoever changed one would read and save another.
+        for array in arrays.values():
+            array.flags.writeable = False
         self.manifest = manifest
         self.guarantee: Guarantee = read_guarantee(manifest.guarantee)
         stated = msgspec.structs.asdict(manifest.statistics)

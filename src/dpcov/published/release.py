@@ -64,8 +64,8 @@ class Release(BaseRelease):
         joint one of all; nothing is spent.  Make the second release with the first one's geometry
         (``geometry="first.dpcov"``): then none of its budget goes to finding one again.
 
-        Raises UsageError where the tables, the schemas, the geometries or the units of privacy are
-        not the same, or where a release is among them twice.
+        Raises UsageError where the tables, the schemas, the units of privacy or, without an
+        intercept, the centers are not the same, or where a release is among them twice.
         """
         _require_releases(others)
         return type(self)(*combined_facts([self, *others]))
