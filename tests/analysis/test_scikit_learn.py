@@ -31,6 +31,7 @@ from dpcov.analysis import (
     PrivateRidge,
 )
 from dpcov.analysis.problems import InputError
+from dpcov.errors import UsageError
 from tests.analysis.conftest import SCHEMA
 
 # The checks fit an estimator and its clones again and again, on a few dozen rows: that takes
@@ -302,3 +303,13 @@ def test_what_a_mask_hides_is_missing():
 def test_rows_that_are_not_taken_are_refused_in_words(rows, said):
     with pytest.raises(InputError, match=said):
         ridge().fit(rows, np.zeros(0))
+
+
+@pytest.mark.parametrize("switch", ["fit_intercept", "spend_again"])
+def test_a_text_is_no_switch(made, tmp_path, switch):
+    ledger = ledger_of(tmp_path)
+    with pytest.raises(UsageError, match=switch):
+        ridge(ledger).set_params(**{switch: "no"}).fit(ROWS, ROWS[:, 0])
+    with pytest.raises(UsageError, match=switch):
+        PrivateRidge.from_release(made, target="age", **{switch: "no"})
+    assert entries(ledger) == 0

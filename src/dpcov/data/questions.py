@@ -97,7 +97,8 @@ class Ask:
                 wanted = question.spec if isinstance(question, MomentsQuestion) else question
                 raise UsageError(
                     f"This mechanism wants {wanted}, but {moments.spec} was gathered. "
-                    "Gather again with the mechanism, options, budget and relation of the release."
+                    "Gather again: moments(...) takes these fields, checkpoint(...) the mechanism, "
+                    "options, budget and relation of the release."
                 )
             return moments
 

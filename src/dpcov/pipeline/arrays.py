@@ -145,7 +145,8 @@ def moments(
     engine, threads, memory_limit, progress
         As in :func:`release`.
     **spec
-        Fields of :class:`~dpcov.data.moments.MomentsSpec`: ``shells``, ``normalized``, ``bits``.
+        Fields of :class:`~dpcov.data.moments.MomentsSpec`, where a mechanism wants others than its
+        defaults; :func:`second_moment` says which.
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     encoding = BallEncoding(

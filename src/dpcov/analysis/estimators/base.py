@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,6 +33,7 @@ from dpcov.analysis.features import (
 from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.markup import Child
+from dpcov.privacy.options import plain
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import MissingAs
@@ -119,6 +120,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     def _fit_release(self, release: Release, facts: dict[str, Any]) -> Self:
         columns = release.restored_features
         self._facts = facts
+        self._check(columns)
         self._places = self._chosen(release, columns)
         self._warn_of_hidden(release)
         self.release_ = release
@@ -147,6 +149,10 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def _check(self, columns: Columns) -> None:
         """Refuse parameters that cannot be used with these features."""
+        # A text that says no would count as a yes, also to spending again.
+        for field in fields(self):
+            if field.type is bool:
+                plain(field.name, getattr(self, field.name), bool)
         if self.post is not None:
             find_post(self.post)
         find_features(columns, self.features)

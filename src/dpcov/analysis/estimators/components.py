@@ -86,7 +86,6 @@ class PrivatePCA(Projection):
             self._wanted(len(find_features(columns, self.features)))
 
     def _read(self, release: Release) -> None:
-        self._check(release.restored_features)
         reading = self._reading(self.assume_centered)
         self.mean_ = reading.mean
         self.scale_ = self._scale(reading)
