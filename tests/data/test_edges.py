@@ -15,7 +15,7 @@ from dpcov.published.columns import OTHER
 SCHEMA = Schema(columns={"x": Numeric(lower=0, upper=1), "flag": Boolean()})
 
 
-@pytest.mark.parametrize("categories", [(), ("a", "a"), ("a", OTHER)])
+@pytest.mark.parametrize("categories", [(), ("a", "a"), ("a", OTHER), "north"])
 def test_groups_need_distinct_names(categories):
     with pytest.raises(SchemaError, match="distinct"):
         Grouping("g", categories)

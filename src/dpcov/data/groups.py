@@ -35,7 +35,9 @@ class Grouping:
         else:
             labels = tuple(str(label) for label in categories)
             self._read = level_codes(Categorical(categories=labels), missing)
-        if not labels or len(set(labels)) != len(labels) or OTHER in labels:
+        # The letters of a text are a list, too.
+        one_text = isinstance(categories, str)
+        if one_text or not labels or len(set(labels)) != len(labels) or OTHER in labels:
             raise SchemaError(f"Groups need a list of distinct categories other than {OTHER}.")
         self.column = column
         self.names = (*labels, OTHER)
