@@ -30,8 +30,10 @@ from dpcov.analysis import (
     PrivateQDA,
     PrivateRidge,
 )
-from dpcov.analysis.problems import InputError
+from dpcov.analysis.problems import InputError, SpentError
+from dpcov.data.gather import Gathering
 from dpcov.errors import UsageError
+from dpcov.noise.entropy import SystemEntropy
 from tests.analysis.conftest import SCHEMA
 
 # The checks fit an estimator and its clones again and again, on a few dozen rows: that takes
@@ -313,3 +315,22 @@ def test_a_text_is_no_switch(made, tmp_path, switch):
     with pytest.raises(UsageError, match=switch):
         PrivateRidge.from_release(made, target="age", **{switch: "no"})
     assert entries(ledger) == 0
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_before_the_charge_leaves_the_estimator_unspent(tmp_path, monkeypatch):
+    ledger = ledger_of(tmp_path)
+    model = ridge(ledger)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Gathering, "answer", interrupted)
+        model.fit(ROWS, ROWS[:, 0])
+    assert entries(ledger) == 0
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(SystemEntropy, "words", interrupted)
+        model.fit(ROWS, ROWS[:, 0])
+    with pytest.raises(SpentError):
+        model.fit(ROWS, ROWS[:, 0])
+    assert entries(ledger) == 1

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpcov.analysis.features import opened
 from dpcov.analysis.problems import InputError, SpentError, require_matrix
-from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, UsageError
+from dpcov.errors import DpcovError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
 from dpcov.published.release import Release
@@ -48,7 +48,7 @@ class Spending:
 
     @contextmanager
     def used(self, name: str) -> Iterator[None]:
-        """Use the right up, or refuse; give it back after a refusal before anything was spent."""
+        """Use the right up, or refuse; give it back where nothing was spent."""
         # Claimed before the release is made, so that threads cannot spend twice.
         with self._lock:
             if self._refusal:
@@ -60,9 +60,10 @@ class Spending:
             self._refusal = _SPENT
         try:
             yield
-        except (SchemaError, DataError, UsageError, BudgetError, LedgerError) as error:
-            # A ledger that refuses before it reserves adds no note on what is spent.
-            if not (isinstance(error, LedgerError) and getattr(error, "__notes__", None)):
+        except BaseException as error:
+            # Publishing notes what was spent.  A refusal of ours before it has no notes.
+            notes = getattr(error, "__notes__", [] if isinstance(error, DpcovError) else [""])
+            if all(note.startswith("No budget was spent") for note in notes):
                 with self._lock:
                     self._refusal = ""
             raise
