@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -11,7 +12,8 @@ import pytest
 
 from dpcov import Release
 from dpcov.noise.entropy import SystemEntropy
-from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.ledger import store
+from dpcov.privacy.ledger.ledger import Ledger, Reservation
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="signals of other systems work differently"
@@ -100,11 +102,40 @@ def test_a_release_whose_name_another_program_took_meanwhile_is_kept(desk, monke
     assert desk.states() == ["committed"]
 
 
+@pytest.mark.parametrize(("step", "state"), [("mark_drawn", "reserved"), ("commit", "drawn")])
+def test_a_ledger_that_is_held_after_the_charge_says_what_is_spent_and_kept(
+    desk, monkeypatch, step, state
+):
+    holder = sqlite3.connect(desk.ledger, isolation_level=None)
+    take = getattr(Reservation, step)
+
+    def held(self, *arguments):
+        holder.execute("BEGIN EXCLUSIVE")
+        take(self, *arguments)
+
+    monkeypatch.setattr(store, "LOCK_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(Reservation, step, held)
+    result = desk.release()
+    holder.close()
+    assert "Another process holds the ledger" in result.output
+    assert "nothing was spent" not in result.output
+    assert desk.states() == [state]
+    if step == "mark_drawn":
+        assert result.exit_code == 6
+        assert "The budget IS spent: entry 1 of dataset patients" in result.output
+        assert desk.names() == desk.before
+    else:
+        assert result.exit_code == 0
+        assert "nothing has to be made again. Entry 1 of dataset patients counts" in result.output
+        assert Release.load(desk.output).manifest.spent.entry == 1
+
+
 _KILLED = """
 import os, signal, sys
 import dpcov
 from dpcov.noise.entropy import SystemEntropy
-from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.ledger import store
+from dpcov.privacy.ledger.ledger import Ledger, Reservation
 
 class Killed(SystemEntropy):
     def words(self, count):

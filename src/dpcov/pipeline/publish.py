@@ -6,6 +6,7 @@ first question is answered and before any randomness is drawn; an error says whe
 
 import contextlib
 import dataclasses
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from hashlib import sha256
@@ -17,7 +18,7 @@ import msgspec
 from dpcov.data.geometry import Geometry
 from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
-from dpcov.errors import DataError, UsageError
+from dpcov.errors import DataError, LedgerError, UsageError
 from dpcov.files import ReservedFile
 from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
@@ -156,8 +157,20 @@ def publish(
             if file is not None:
                 file.write(made.to_bytes())
             if reservation is not None:
-                reservation.commit(made.fingerprint)
+                _commit(reservation, made.fingerprint)
     return made
+
+
+def _commit(reservation: Reservation, fingerprint: str) -> None:
+    """Name the release in the ledger; what is paid for and made is kept where that fails."""
+    try:
+        reservation.commit(fingerprint)
+    except LedgerError as error:
+        warnings.warn(
+            f"{error} What was made here is whole, and nothing has to be made again. Entry "
+            f"{reservation.id} of dataset {reservation.dataset} counts, but may not name it.",
+            stacklevel=4,
+        )
 
 
 @contextlib.contextmanager

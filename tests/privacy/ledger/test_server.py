@@ -11,6 +11,7 @@ from dpcov.errors import LedgerError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.ledger import store as ledger_store
 from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.ledger.postgres import LedgerServer
 from tests.privacy.ledger.faulty_disk import die, in_child
 from tests.privacy.ledger.test_faults import assert_goes_on, assert_remembered, release
 from tests.privacy.spends import RELATION, SPEND, TENTH, THIRD, pure, zcdp
@@ -193,6 +194,18 @@ def test_a_reader_without_the_right_to_write_spends_nothing(url):
             connection.execute(f"DROP OWNED BY {name}")
             connection.execute(f"DROP ROLE {name}")
     assert Ledger(url).entries("patients") == ()
+
+
+def test_a_client_that_is_gone_in_mid_step_does_not_hold_the_others_up(url, monkeypatch):
+    monkeypatch.setattr(ledger_store, "LOCK_WAIT_SECONDS", 0.1)
+    with (
+        pytest.raises(LedgerError, match="ended the connection"),
+        LedgerServer(url).writing() as transaction,
+    ):
+        monkeypatch.setattr(ledger_store, "LOCK_WAIT_SECONDS", 20)
+        assert Ledger(url).reserve("patients", SPEND, RELATION).id == 1
+        transaction.add_entry("patients", SPEND, "")
+    assert len(Ledger(url).entries("patients")) == 1
 
 
 def test_a_held_lock_is_explained(url, monkeypatch):

@@ -39,9 +39,10 @@ _READ_ONLY = (
 )
 _RESTORE = "Restore them from a backup; spend nothing until then."
 _HINTS = {
-    "53100": "The disk of the ledger's server is full; nothing was spent. "
-    "Free some space and try again.",
-    "55P03": "Another process holds the ledger for too long; nothing was spent. Try again.",
+    "53100": "The disk of the ledger's server is full; the ledger stays as it was. "
+    "Free some space.",
+    "55P03": "Another process holds the ledger for too long; the ledger stays as it was. "
+    "Wait until that process ends.",
     "25006": _READ_ONLY,
     "42501": _READ_ONLY,
     "42": f"The ledger's tables are not as dpcov made them. {_RESTORE}",
@@ -95,7 +96,10 @@ class LedgerServer(LedgerStore):
                 return connection.execute(text(statement), values)
 
             run(f"SET LOCAL search_path TO {_SCHEMA}", {})
-            run(f"SET LOCAL lock_timeout TO {int(ledger_store.LOCK_WAIT_SECONDS * 1000)}", {})
+            wait = int(ledger_store.LOCK_WAIT_SECONDS * 1000)
+            run(f"SET LOCAL lock_timeout TO {wait}", {})
+            # A client that is stopped or gone in mid-step does not hold the others up for hours.
+            run(f"SET LOCAL idle_in_transaction_session_timeout TO {wait}", {})
             # A commit that was reported is on the disk, whatever the server's default.
             run("SET LOCAL synchronous_commit TO on", {})
             yield run

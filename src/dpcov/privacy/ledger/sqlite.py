@@ -29,9 +29,9 @@ _BROKEN = (
 _HINTS = {
     "SQLITE_READONLY": "The ledger cannot be written, so nothing may be spent. "
     "Make its file and folder writable.",
-    "SQLITE_FULL": "The disk of the ledger is full; nothing was spent. "
-    "Free some space and try again.",
-    "SQLITE_BUSY": "Another process holds the ledger for too long; nothing was spent. Try again.",
+    "SQLITE_FULL": "The disk of the ledger is full; the ledger stays as it was. Free some space.",
+    "SQLITE_BUSY": "Another process holds the ledger for too long; the ledger stays as it was. "
+    "Wait until that process ends.",
     "SQLITE_CANTOPEN": "The ledger file cannot be opened. Check its path and permissions.",
     "SQLITE_IOERR": "Reading or writing the ledger failed. Check its disk; "
     "look at `show` before trying again.",
