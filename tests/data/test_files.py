@@ -248,6 +248,22 @@ def test_a_format_that_shows_no_day_is_told(tmp_path, ending, shown):
         dpcov.release(path, schema=schema, budget=dpcov.Budget(rho=0.5))
 
 
+def test_a_declared_utf8_is_that_of_an_old_stata_file(tmp_path):
+    path, schema = tmp_path / "x.dta", dpcov.Schema(columns={"c": SCHEMA.columns["city"]})
+    # Before version 14 a file does not say its encoding.
+    pyreadstat.write_dta(pd.DataFrame({"c": CITIES}), path, version=12)
+    encoder = Encoder(schema)
+
+    def read(encoding):
+        (block,) = open_source(path, dpcov.FileLayout(encoding=encoding)).blocks(
+            9, wanted=encoder.wanted
+        )
+        return tuple(block.column("c").to_pylist())
+
+    assert read("utf-8") == read("UTF8") == CITIES
+    assert read("windows-1252") == tuple(x.encode().decode("windows-1252") for x in CITIES)
+
+
 def test_codes_of_statas_single_precision_are_missing(tmp_path):
     frame = pd.DataFrame({"x": np.array([99.9, 7], np.float32), "y": [np.float32(99.9), 7.0]})
     frame["y"] = frame["y"].astype(np.float64)

@@ -27,9 +27,9 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         One ASCII character between cells of text; by the ending of the file if not given.
     quote : str
         The quotation mark around cells of text; empty where there is none.
-    encoding : str
-        Of text, and of a statistical file that does not say it: UTF-8, UTF-16 or one of the
-        character sets with a byte for a character, such as ``latin-1`` and ``windows-1252``.
+    encoding : str, optional
+        UTF-8, UTF-16 or one of the character sets with a byte for a character, such as ``latin-1``
+        and ``windows-1252``.  If not given, text is UTF-8 and a statistical file says it itself.
     header : int
         The line or the row of the sheet with the names of the columns, counted from 1.
     part : str
@@ -43,7 +43,7 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     delimiter: str | None = None
     quote: str = '"'
-    encoding: str = "utf-8"
+    encoding: str | None = None
     header: int = 1
     part: str = ""
 
@@ -84,7 +84,7 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def codec(self) -> str:
         """Python's name of the encoding; empty if there is none."""
         try:
-            return codecs.lookup(self.encoding).name
+            return codecs.lookup("utf-8" if self.encoding is None else self.encoding).name
         except (LookupError, TypeError, ValueError):
             return ""
 

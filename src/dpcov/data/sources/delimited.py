@@ -130,9 +130,10 @@ class DelimitedSource(Source):
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         message = str(error)
         if "invalid UTF8" in message or isinstance(error, UnicodeError):
+            encoding = self._layout.encoding or "utf-8"
             return (
-                f"it is not text in {self._layout.encoding.upper()}; declare its encoding in the "
-                "schema's [file] (schema draft: --encoding), or convert it."
+                f"it is not text in {encoding.upper()}; declare its encoding in the schema's [file] "
+                "(schema draft: --encoding), or convert it."
             )
         if place := re.match(r"In CSV column #(\d+)", message):
             index = int(place.group(1))

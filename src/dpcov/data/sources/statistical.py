@@ -62,7 +62,7 @@ class StatisticalSource(Source):
         self._ending = ending = path.suffix.lower()
         readers = load_extra("pyreadstat", f"Reading {ending} files")
         self._options: dict[str, Any] = {}
-        if layout.encoding != PLAIN.encoding:
+        if layout.encoding is not None:
             self._options["encoding"] = layout.codec
         self._reader: Callable[..., Any] = getattr(readers, _READERS[ending])
         self._path = path
