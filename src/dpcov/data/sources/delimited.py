@@ -130,9 +130,9 @@ class DelimitedSource(Source):
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         message = str(error)
         if "invalid UTF8" in message or isinstance(error, UnicodeError):
-            encoding = self._layout.encoding or "utf-8"
+            encoding = (self._layout.encoding or "utf-8").upper()
             return (
-                f"it is not text in {encoding.upper()}; declare its encoding in the schema's [file] "
+                f"it is not text in {encoding}; declare its encoding in the schema's [file] "
                 "(schema draft: --encoding), or convert it."
             )
         if place := re.match(r"In CSV column #(\d+)", message):
