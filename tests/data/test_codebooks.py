@@ -3,14 +3,17 @@
 import json
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import dpcov
 from dpcov.cli.main import app
+from dpcov.data.readers import reader_of
 from dpcov.data.schema.codebooks import read_codebook
-from dpcov.data.schema.codebooks.fields import BOUNDED
+from dpcov.data.schema.codebooks.fields import BOUNDED, code_of
 from dpcov.data.schema.draft import describe
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError, SchemaError
@@ -67,7 +70,7 @@ PEOPLE = {
     "smokes": dpcov.Boolean(),
     "ill": dpcov.Categorical(categories=("ja", "nein")),
     "visit": dpcov.Date(format="%d.%m.%Y", lower=2020, upper=2025),
-    "place": dpcov.Ignored(note="a geopoint, by the codebook"),
+    "place": dpcov.Ignored(note="of type geopoint, by the codebook"),
 }
 
 
@@ -330,3 +333,45 @@ def test_a_field_without_missing_codes_does_not_take_those_of_the_table(tmp_path
     read = read_codebook(written(tmp_path, json.dumps(package)))
     assert read.missing_codes == (-99,)
     assert [read.columns[name].missing_codes for name in "ab"] == [None, ()]
+
+
+def test_a_code_with_a_fraction_is_missing_whatever_the_decimal_mark_of_the_file(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+    frame = pd.DataFrame({"heat": [36.6, 99.9, 37.5, 99.9]})
+    pyreadstat.write_sav(frame, tmp_path / "s.sav", missing_ranges={"heat": [99.9]})
+    known = read_codebook(tmp_path / "s.sav")
+    for decimal in ".,":
+        frame.to_csv(tmp_path / "s.csv", index=False, sep=";", decimal=decimal)
+        layout = dpcov.FileLayout(delimiter=";")
+        drafted = describe(open_source(tmp_path / "s.csv", layout), known, layout, decimal).schema
+        declared = msgspec.structs.replace(drafted.columns["heat"], lower=30, upper=45)
+        assert declared.missing_codes == (99.9,)
+        read = reader_of(msgspec.structs.replace(drafted, columns={"heat": declared}), "heat")
+        (block,) = open_source(tmp_path / "s.csv", layout).blocks(9, wanted={"heat": read.wanted})
+        np.testing.assert_array_equal(read.of(block), [36.6, np.nan, 37.5, np.nan])
+
+
+@pytest.mark.parametrize("text", ["09", "1.50", "1.0", "-0", "+1", "1e3", "0.00001", "1" * 16, "x"])
+def test_a_code_stays_a_text_that_would_be_another_one_as_a_number(text):
+    assert code_of(text) == text
+
+
+def test_exclusive_bounds_are_bounds(tmp_path):
+    ends = {"exclusiveMinimum": 0, "exclusiveMaximum": 9}
+    frictionless = {"fields": [{"name": "x", "type": "number", "constraints": ends}]}
+    datatype = {"base": "number", "minExclusive": 0, "maxExclusive": "9"}
+    csvw = {"tableSchema": {"columns": [{"name": "x", "datatype": datatype}]}}
+    span = '<valrng><range minExclusive="0" maxExclusive="9"/></valrng>'
+    ddi = f'<codeBook><var name="x">{span}<varFormat type="numeric"/></var></codeBook>'
+    paths = [written(tmp_path, frictionless), written(tmp_path, ddi, "d.xml")]
+    paths.append(written(tmp_path, csvw, "w.json"))
+    for path in paths:
+        assert read_codebook(path).columns["x"] == dpcov.Numeric(lower=0, upper=9)
+
+
+def test_csvw_says_that_there_are_no_quotation_marks_or_no_line_of_names(tmp_path):
+    table = {"tableSchema": {"columns": [{"name": "x"}]}, "dialect": {"quoteChar": None}}
+    assert read_codebook(written(tmp_path, table)).file == dpcov.FileLayout(quote="")
+    # The file is refused until it has one, in words that say so.
+    table["dialect"] = {"headerRowCount": 0, "skipRows": 1}
+    assert read_codebook(written(tmp_path, table)).file == dpcov.FileLayout(header=2)

@@ -14,7 +14,15 @@ import re
 from typing import Any
 
 from dpcov.data.layout import FileLayout
-from dpcov.data.schema.codebooks.fields import Field, Holds, only, sentence, texts_of, words_of
+from dpcov.data.schema.codebooks.fields import (
+    Field,
+    Holds,
+    first_of,
+    only,
+    sentence,
+    texts_of,
+    words_of,
+)
 from dpcov.data.schema.schema import Schema
 
 _NUMBERS = (
@@ -89,8 +97,8 @@ def _field(column: dict[str, Any]) -> Field:
     return Field(
         holds=holds,
         description=sentence(_said(column, "description"), _said(column, "title")),
-        lower=limits.get("minimum", limits.get("minInclusive")),
-        upper=limits.get("maximum", limits.get("maxInclusive")),
+        lower=first_of(limits, "minimum", "minInclusive", "minExclusive"),
+        upper=first_of(limits, "maximum", "maxInclusive", "maxExclusive"),
         levels=dict(zip(levels, levels, strict=True)),
         missing_codes=texts_of([null] if isinstance(null, str) else null) or None,
         date_format=_strptime(written) if holds == "date" and isinstance(written, str) else "",
@@ -128,7 +136,8 @@ def _strptime(written: str) -> str:
 def _layout(dialect: dict[str, Any]) -> FileLayout | None:
     return FileLayout.of(
         delimiter=dialect.get("delimiter"),
-        quote=dialect.get("quoteChar"),
+        # Null says that there is none; a file without a line of names is told when it is read.
+        quote=dialect.get("quoteChar", '"') or "",
         encoding=dialect.get("encoding"),
-        header=int(dialect.get("skipRows", 0)) + int(dialect.get("headerRowCount", 1)),
+        header=int(dialect.get("skipRows", 0)) + (int(dialect.get("headerRowCount", 1)) or 1),
     )

@@ -16,6 +16,7 @@ from dpcov.data.schema.codebooks.fields import (
     Holds,
     Span,
     are_codes,
+    first_of,
     labels_in_words,
     number_of,
     sentence,
@@ -90,11 +91,13 @@ def _bounds(variable: ElementTree.Element) -> tuple[str | float | None, str | fl
     ranges = [
         span for valid in variable.iterfind("{*}valrng") for span in valid.iterfind("{*}range")
     ]
+    ends = ("min", "minExclusive"), ("max", "maxExclusive")
+    lowest, highest = ([first_of(span.attrib, *end) for span in ranges] for end in ends)
     if len(ranges) == 1:
         # Dates, too.
-        return ranges[0].get("min"), ranges[0].get("max")
-    lowest, highest = ([number_of(span.get(end)) for span in ranges] for end in ("min", "max"))
-    lower, upper = [x for x in lowest if x is not None], [x for x in highest if x is not None]
+        return lowest[0], highest[0]
+    lower = [number for x in lowest if (number := number_of(x)) is not None]
+    upper = [number for x in highest if (number := number_of(x)) is not None]
     if not ranges or len(lower) + len(upper) < 2 * len(ranges):
         return None, None
     return min(lower), max(upper)

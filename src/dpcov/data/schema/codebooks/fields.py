@@ -113,14 +113,18 @@ def _spelled(value: object) -> str:
     return (text_of(value, "codebook") or "").strip()
 
 
-def codes_of(texts: Iterable[str]) -> tuple[str | int, ...]:
+def codes_of(texts: Iterable[str]) -> tuple[str | int | float, ...]:
     """Missing codes beside the words that always mean a missing value, numbers as numbers."""
     return tuple(code_of(text) for text in texts if text not in MISSING_WORDS)
 
 
-def code_of(text: str) -> str | int:
+def code_of(text: str) -> str | int | float:
     """A missing code; other digits, such as 09 and 1.50, would be another text as a number."""
-    return int(text) if re.fullmatch(r"-?[1-9][0-9]{0,14}|0", text) else text
+    found = re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]+)?", text)
+    if not found or text_of(float(text), "") != text:
+        return text
+    # A number is the same whatever decimal mark the file has.
+    return float(text) if found[1] else int(text)
 
 
 def codes_of_span(lower: float | None, upper: float | None) -> tuple[str, ...]:
@@ -151,6 +155,11 @@ def are_codes(values: Iterable[float]) -> bool:
 def labels_in_words(levels: Mapping[str, str]) -> str:
     """Labels of single values, for a description."""
     return ", ".join(f"{text} = {label}" for text, label in levels.items() if label)
+
+
+def first_of(given: Mapping[str, Any], *keys: str) -> Any:
+    """What the first of these keys says that is there; None without one."""
+    return next((given[key] for key in keys if key in given), None)
 
 
 def number_of(value: object) -> float | None:

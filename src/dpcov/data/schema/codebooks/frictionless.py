@@ -10,6 +10,7 @@ from dpcov.data.schema.codebooks.fields import (
     Field,
     Holds,
     codes_of,
+    first_of,
     only,
     sentence,
     texts_of,
@@ -62,13 +63,13 @@ def _field(given: dict[str, Any]) -> Field:
         holds=_HOLDS.get(kind, "text"),
         description=sentence(words_of(given.get("title")), words_of(given.get("description"))),
         unit=words_of(given.get("unit")),
-        lower=rules.get("minimum"),
-        upper=rules.get("maximum"),
+        lower=first_of(rules, "minimum", "exclusiveMinimum"),
+        upper=first_of(rules, "maximum", "exclusiveMaximum"),
         levels=levels,
         missing_codes=None if missing is None else texts_of(map(_value, missing)),
         date_format="" if written in ("default", "any") else str(written),
         marks={name: mark for name, mark in marks.items() if mark is not None},
-        note=f"a {kind}, by the codebook" if kind in _OTHERS else "",
+        note=f"of type {kind}, by the codebook" if kind in _OTHERS else "",
     )
 
 
