@@ -24,10 +24,10 @@ def account(desk):
 def test_a_whole_ledger_gives_a_receipt_that_later_ones_keep(desk):
     first = desk.done("ledger verify", desk.ledger)
     receipt = first.split()[-1]
-    assert "The ledger is whole: 1 events, 0 releases." in first
+    assert "The ledger is whole: 1 event, 0 releases." in first
     assert desk.release().exit_code == 0
     second = desk.done("ledger verify", desk.ledger, "--receipt", receipt)
-    assert "4 events, 1 releases" in second
+    assert "4 events, 1 release." in second
     assert second.split()[-1] != receipt
 
 
@@ -41,7 +41,7 @@ def test_tampering_is_told_with_what_can_be_trusted_and_what_to_do(desk):
     assert result.exit_code == 6
     told = " ".join(result.output.split())
     assert "Found: entry 2 was changed: promise_rho differ from the trail." in told
-    trusted = "Trustworthy are events 1 to 7 and 1 releases (1). Spend nothing; restore a backup"
+    trusted = "Trustworthy are events 1 to 7 and 1 release (1). Spend nothing; restore a backup"
     assert trusted in told
 
 

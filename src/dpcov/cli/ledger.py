@@ -77,9 +77,10 @@ def verify(
         some = ", ".join(map(str, whole[:20])) + ", ..." * (len(whole) > 20) or "none"
         raise LedgerError(
             "The ledger is not as it was written. Trustworthy are events 1 to "
-            f"{found.trusted_events} and {len(whole)} releases ({some}). "
+            f"{found.trusted_events} and {options.counted(len(whole), 'release')} ({some}). "
             "Spend nothing; restore a backup that verifies. Without one, open a new account with "
             "what is left after counting every release that the ledger or any published file shows."
         )
-    typer.echo(f"The ledger is whole: {found.head.events} events, {found.head.entries} releases.")
+    told = (found.head.events, "event"), (found.head.entries, "release")
+    typer.echo(f"The ledger is whole: {', '.join(options.counted(*each) for each in told)}.")
     typer.echo(f"Receipt, to be kept elsewhere: {found.head.receipt}")

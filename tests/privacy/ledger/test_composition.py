@@ -71,8 +71,9 @@ UNCOUNTED = [
 
 @pytest.mark.parametrize(("composition", "total", "spend"), UNCOUNTED)
 def test_a_release_that_a_rule_cannot_count_is_refused(composition, total, spend):
-    with pytest.raises(LedgerError, match="cannot count"):
+    with pytest.raises(LedgerError, match="cannot count") as caught:
         fits(composition or choose_composition(total, spend), total, spend)
+    assert ("needs a δ or a ρ" in str(caught.value)) == (composition == "gaussian")
 
 
 @pytest.mark.parametrize(

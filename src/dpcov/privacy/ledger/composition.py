@@ -38,7 +38,10 @@ _RULES: dict[Composition, tuple[str, str]] = {
     "pure": ("ε adds up.", "a pure epsilon guarantee"),
     "basic": ("ε and δ add up.", "an epsilon or (epsilon, delta) guarantee"),
     "zcdp": (f"What adds up, ρ, {_SQUARES}", "a zCDP or pure guarantee"),
-    "gaussian": (f"What adds up, 1/noise², {_SQUARES}", "real-valued Gaussian noise"),
+    "gaussian": (
+        f"What adds up, 1/noise², {_SQUARES}",
+        "real-valued Gaussian noise (it needs a δ or a ρ)",
+    ),
 }
 
 # Amounts by unit, such as {"epsilon": 1, "delta": 1/1000000}.
