@@ -315,11 +315,12 @@ class Sqlite(DatabaseSource):
                         found += connection.execute(_DECLARED, (table,)).fetchall()
                 return found
 
-        declared = self._sealed(ask)
-        texts, others = set[str](), set[str]()
-        for name, kind in declared:
-            (texts if any(each in kind.upper() for each in _TEXTS) else others).add(name)
-        return {name: "text" if name in texts - others else "number" for name in self.columns}
+        found: dict[str, set[Kind]] = {}
+        for name, declared in self._sealed(ask):
+            found.setdefault(name, set()).add(_kind_of_declared(declared))
+        # Tables may declare columns of one name differently.
+        alike = {name: kinds.pop() for name, kinds in found.items() if len(kinds) == 1}
+        return {name: alike.get(name, "number") for name in self.columns}
 
     def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
         with self._cursor() as (names, cursor):
@@ -340,14 +341,22 @@ def _batch_of_rows(
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 _DECLARED = "SELECT name, type FROM pragma_table_info(?)"
-# What SQLite takes for the type of texts.
-_TEXTS = ("CHAR", "CLOB", "TEXT")
+# What SQLite takes for the type of texts, and what programs call dates and truth values there.
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("CHAR", "CLOB", "TEXT"), "text"),
+    **dict.fromkeys(("DATE", "TIMESTAMP"), "date"),
+    "BOOL": "boolean",
+}
 _READING = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
     sqlite3.SQLITE_FUNCTION,
     sqlite3.SQLITE_RECURSIVE,
 }
+
+
+def _kind_of_declared(declared: str) -> Kind:
+    return next((kind for word, kind in _KINDS.items() if word in declared.upper()), "number")
 
 
 def _only_reading(action: int, first: str | None, second: str | None, *where: object) -> int:
