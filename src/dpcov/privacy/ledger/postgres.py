@@ -33,18 +33,15 @@ _LOST = (
     "user and the password. If this happened in mid-work, look at `show`: whatever is listed there "
     "counts as spent."
 )
-_READ_ONLY = (
-    "The ledger cannot be written, so nothing may be spent. "
-    "Ask for the right to write to its tables."
-)
 _RESTORE = "Restore them from a backup; spend nothing until then."
 _HINTS = {
     "53100": "The disk of the ledger's server is full; the ledger stays as it was. "
     "Free some space.",
     "55P03": "Another process holds the ledger for too long; the ledger stays as it was. "
     "Wait until that process ends.",
-    "25006": _READ_ONLY,
-    "42501": _READ_ONLY,
+    "25006": "The ledger's server only reads, so nothing may be spent. Use the one that writes.",
+    "42501": "The database user may not do this, so nothing may be spent. Ask for the right to use "
+    f"the schema {_SCHEMA} and its tables; a new ledger takes the right to create a schema.",
     "42": f"The ledger's tables are not as dpcov made them. {_RESTORE}",
     "XX": f"The ledger's server reports damaged tables. {_RESTORE}",
 }
