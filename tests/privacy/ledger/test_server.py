@@ -188,7 +188,7 @@ def test_a_reader_without_the_right_to_write_spends_nothing(url):
         try:
             assert Ledger(reader).remaining("patients").spent == {"rho": 0}
             assert Ledger(reader).verify().problems == ()
-            with pytest.raises(LedgerError, match="may not do this, .* right to create a schema"):
+            with pytest.raises(LedgerError, match="right to create a schema"):
                 Ledger(reader).reserve("patients", SPEND, RELATION)
         finally:
             connection.execute(f"DROP OWNED BY {name}")
