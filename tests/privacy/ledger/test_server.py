@@ -208,6 +208,13 @@ def test_a_client_that_is_gone_in_mid_step_does_not_hold_the_others_up(url, monk
     assert len(Ledger(url).entries("patients")) == 1
 
 
+def test_a_lost_network_is_noticed_soon(url):
+    with LedgerServer(url)._engine.connect() as connection:
+        asked = connection.connection.driver_connection.info.get_parameters()
+    # By the system, which needs to be told: a network cannot be cut here.
+    assert (asked["tcp_user_timeout"], asked["keepalives_idle"]) == ("30000", "30")
+
+
 def test_a_held_lock_is_explained(url, monkeypatch):
     monkeypatch.setattr(ledger_store, "LOCK_WAIT_SECONDS", 0.1)
     with psycopg.connect(url) as holder:

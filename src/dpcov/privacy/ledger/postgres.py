@@ -19,7 +19,11 @@ SCHEME = "postgresql://"
 _SCHEMA = "dpcov_ledger"
 _WHAT = "A ledger on PostgreSQL"
 _CREATION_LOCK = 0x6470636F76
-_CONNECTING = {"connect_timeout": 10, "application_name": "dpcov-ledger"}
+# A network that is lost in mid-step ends the step after 30 seconds; systems wait for hours.
+_CONNECTING = {
+    **{"connect_timeout": 10, "application_name": "dpcov-ledger"},
+    **{"keepalives_idle": 30, "tcp_user_timeout": 30_000},
+}
 
 _TRIGGERS = (
     """CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS
