@@ -41,6 +41,9 @@ from dpcov.published.release import Release
 _MANIFEST_ROOM = 2**20
 _MATRICES_PER_GROUP = 8
 _LINE_ROOM = 2**9
+_CHARGING = (
+    "The budget may have been charged just now; `dpcov ledger show` tells. Nothing was released."
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -137,7 +140,8 @@ def publish(
             calibration = terms.calibrate(problem)
         reservation, spend = None, _spend(terms, calibration)
         if account is not None and spend is not None:
-            reservation = _reserve(account, spend, neighbors)
+            with _noting(_CHARGING, KeyboardInterrupt):
+                reservation = account.ledger.reserve(account.dataset, spend, neighbors)
         with _noting(_spent_note(reservation)):
             spent = None
             if reservation is not None:
@@ -174,24 +178,12 @@ def _commit(reservation: Reservation, fingerprint: str) -> None:
 
 
 @contextlib.contextmanager
-def _noting(note: str) -> Iterator[None]:
+def _noting(note: str, kind: type[BaseException] = BaseException) -> Iterator[None]:
     """Tell whoever meets an error what it means for the budget."""
     try:
         yield
-    except BaseException as error:
+    except kind as error:
         error.add_note(note)
-        raise
-
-
-def _reserve(account: Account, spend: Spend, neighbors: Neighbors) -> Reservation:
-    """Charge the account; an interrupt tells that this may have happened."""
-    try:
-        return account.ledger.reserve(account.dataset, spend, neighbors)
-    except KeyboardInterrupt as error:
-        error.add_note(
-            f"The budget of dataset {account.dataset} may have been charged just now; "
-            "`dpcov ledger show` tells. Nothing was released."
-        )
         raise
 
 
