@@ -80,7 +80,7 @@ def test_an_interrupt_while_the_ledger_is_charged_says_where_to_look(desk, monke
     monkeypatch.setattr(Ledger, "reserve", interrupted)
     result = desk.release()
     assert result.exit_code == 130
-    assert "dataset patients may have been charged just now" in result.output
+    assert "budget may have been charged just now" in result.output
     assert desk.states() == ["reserved"]
     assert desk.names() == desk.before
 
@@ -134,8 +134,6 @@ _KILLED = """
 import os, signal, sys
 import dpcov
 from dpcov.noise.entropy import SystemEntropy
-from dpcov.privacy.ledger import store
-from dpcov.privacy.ledger.ledger import Ledger, Reservation
 
 class Killed(SystemEntropy):
     def words(self, count):
