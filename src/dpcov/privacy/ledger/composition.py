@@ -33,14 +33,14 @@ _LONGEST_DENOMINATOR_BITS, _SHORT_BITS = 2048, 512
 _STEPS, _DECADES = 900, 9
 
 _SQUARES = "grows with the square of ε, so two releases cost less than twice the ε of one."
-# What adds up under a rule, and what a release needs to be counted by it.
+# What adds up under a rule, and which releases it counts.
 _RULES: dict[Composition, tuple[str, str]] = {
-    "pure": ("ε adds up.", "a pure epsilon guarantee"),
-    "basic": ("ε and δ add up.", "an epsilon or (epsilon, delta) guarantee"),
-    "zcdp": (f"What adds up, ρ, {_SQUARES}", "a zCDP or pure guarantee"),
+    "pure": ("ε adds up.", "budgets in ε alone"),
+    "basic": ("ε and δ add up.", "budgets in ε, or in ε and δ"),
+    "zcdp": (f"What adds up, ρ, {_SQUARES}", "budgets in ρ or ε, and with a δ Gaussian noise"),
     "gaussian": (
         f"What adds up, 1/noise², {_SQUARES}",
-        "real-valued Gaussian noise (it needs a δ or a ρ)",
+        "real-valued Gaussian noise, for budgets with a δ or in ρ",
     ),
 }
 
@@ -134,7 +134,7 @@ def _unsupported(composition: Composition, spend: Spend) -> LedgerError:
     return LedgerError(
         f"This dataset's releases are added up by the rule '{composition}', which cannot count a "
         f"{spend.promise} release of the mechanism {spend.mechanism}. "
-        f"Choose a mechanism with {_RULES[composition][1]}."
+        f"It counts {_RULES[composition][1]}."
     )
 
 
