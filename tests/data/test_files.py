@@ -248,7 +248,7 @@ def test_a_format_that_shows_no_day_is_told(tmp_path, ending, shown):
         dpcov.release(path, schema=schema, budget=dpcov.Budget(rho=0.5))
 
 
-def test_a_declared_utf8_is_that_of_an_old_stata_file(tmp_path):
+def test_a_declared_utf8_is_that_of_an_old_stata_file(tmp_path, monkeypatch):
     path, schema = tmp_path / "x.dta", dpcov.Schema(columns={"c": SCHEMA.columns["city"]})
     # Before version 14 a file does not say its encoding.
     pyreadstat.write_dta(pd.DataFrame({"c": CITIES}), path, version=12)
@@ -262,6 +262,10 @@ def test_a_declared_utf8_is_that_of_an_old_stata_file(tmp_path):
 
     assert read("utf-8") == read("UTF8") == CITIES
     assert read("windows-1252") == tuple(x.encode().decode("windows-1252") for x in CITIES)
+    # A newer file is always so, and read in one pass as without.
+    pyreadstat.write_dta(pd.DataFrame({"c": CITIES}), path, version=14)
+    monkeypatch.delattr(StatisticalSource, "_counted")
+    assert read("utf-8") == CITIES
 
 
 def test_codes_of_statas_single_precision_are_missing(tmp_path):

@@ -107,7 +107,8 @@ class StatisticalSource(Source):
             return self._sas(names)
         with self._path.open("rb") as file:
             is_unicode = file.read(len(_UNICODE_STATA[0])) in _UNICODE_STATA
-        return self._stata(names) if is_unicode and not self._options else self._counted(names)
+        is_unicode &= self._options.get("encoding", "utf-8") == "utf-8"
+        return self._stata(names) if is_unicode else self._counted(names)
 
     def _recorded(
         self, records: SpssRecords | TransportRecords, names: list[str]
