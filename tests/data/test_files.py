@@ -262,6 +262,7 @@ def test_a_declared_utf8_is_that_of_an_old_stata_file(tmp_path, monkeypatch):
 
     assert read("utf-8") == read("UTF8") == CITIES
     assert read("windows-1252") == tuple(x.encode().decode("windows-1252") for x in CITIES)
+    assert read("mac-roman") == tuple(x.encode().decode("mac-roman") for x in CITIES)
     # A newer file is always so, and read in one pass as without.
     pyreadstat.write_dta(pd.DataFrame({"c": CITIES}), path, version=14)
     monkeypatch.delattr(StatisticalSource, "_counted")

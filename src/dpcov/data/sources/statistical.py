@@ -63,7 +63,8 @@ class StatisticalSource(Source):
         readers = load_extra("pyreadstat", f"Reading {ending} files")
         self._options: dict[str, Any] = {}
         if layout.encoding is not None:
-            self._options["encoding"] = layout.codec
+            # The library has another name of it, which Python knows, too.
+            self._options["encoding"] = layout.codec.replace("mac-roman", "macintosh")
         self._reader: Callable[..., Any] = getattr(readers, _READERS[ending])
         self._path = path
         telling = self._options | _TELLING.get(ending, {}) | {"metadataonly": True}
