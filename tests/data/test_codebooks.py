@@ -375,3 +375,16 @@ def test_csvw_says_that_there_are_no_quotation_marks_or_no_line_of_names(tmp_pat
     # The file is refused until it has one, in words that say so.
     table["dialect"] = {"headerRowCount": 0, "skipRows": 1}
     assert read_codebook(written(tmp_path, table)).file == dpcov.FileLayout(header=2)
+
+
+def test_a_codebook_alone_is_drafted_by_names_as_beside_its_table(tmp_path):
+    fields = [{"name": name, "type": "integer", "title": "T"} for name in ("id", "size")]
+    known = read_codebook(written(tmp_path, {"fields": fields}))
+    alone = describe(None, known).schema.columns
+    assert isinstance(alone["id"], dpcov.Ignored)
+    beside = describe(open_source(pd.DataFrame({"id": [1], "size": [2]})), known)
+    assert (
+        beside.schema.columns
+        == alone
+        == {"id": alone["id"], "size": dpcov.Numeric(description="T")}
+    )

@@ -67,8 +67,8 @@ def describe(
         raise UsageError('The decimal mark is "." or ",".')
     if decimal is not None:
         described = msgspec.structs.replace(described, decimal=decimal)
-    told = {name: _told(known[name]) for name in names if name in known}
-    proposals = _proposals(source, known, described.decimal) if source else told
+    named = {name: _described(_by_name(name, known[name]), known[name]) for name in known}
+    proposals = _proposals(source, known, described.decimal) if source else named
     columns = {name: declared for name, (declared, _) in proposals.items()}
     # Names that hold wildcards themselves, and no group: names are names.
     literal = all(name in names for name in columns)
@@ -90,6 +90,11 @@ def _proposals(source: Source, known: Mapping[str, Declared], decimal: str) -> d
     others = grouped({name: each for name, each in found.items() if name not in known})
     # In the order of the table, unless columns share an entry.
     return {name: described[name] for name in found if name in described} | others
+
+
+def _by_name(name: str, declared: Declared) -> Proposal:
+    kind = next(kind for kind, each in _DECLARED.items() if isinstance(declared, type(each)))
+    return propose(name, kind, _DECLARED[kind])
 
 
 def _described(guess: Proposal, declared: Declared) -> Proposal:
