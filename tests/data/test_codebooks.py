@@ -240,6 +240,23 @@ def test_ddi(tmp_path):
     assert "61234" not in describe(None, read).dumps()
 
 
+def test_values_of_ddi_that_only_occur_are_no_categories(tmp_path):
+    count = '<catStat type="freq">7</catStat>'
+    values = "".join(f"<catgry><catValu>{age}</catValu>{count}</catgry>" for age in (61, 62, 97))
+    refused = f'<catgry missing="Y"><catValu>-9</catValu>{count}</catgry>'
+    labeled = f"<catgry><catValu>1</catValu><labl>yes</labl>{count}</catgry>"
+    labeled += f"<catgry><catValu>2</catValu><labl>no</labl>{count}</catgry>"
+    listed = "<catgry><catValu>m</catValu></catgry><catgry><catValu>f</catValu></catgry>"
+    kinds = {"age": values + refused, "ill": labeled + values, "sex": listed}
+    variables = "".join(f'<var name="{name}">{said}</var>' for name, said in kinds.items())
+    read = read_codebook(written(tmp_path, f"<codeBook>{variables}</codeBook>", "d.xml"))
+    assert dict(read.columns) == {
+        "age": dpcov.Numeric(missing_codes=(-9,)),
+        "ill": dpcov.Categorical(categories=("1", "2"), labels={"1": "yes", "2": "no"}),
+        "sex": dpcov.Categorical(categories=("m", "f")),
+    }
+
+
 def test_entities_and_other_files_are_refused(tmp_path):
     bomb = DDI.replace("<codeBook", '<!DOCTYPE x [<!ENTITY a "aaaa">]>\n<codeBook', 1)
     with pytest.raises(SchemaError, match="document type"):

@@ -51,10 +51,14 @@ def _field(variable: ElementTree.Element) -> Field:
     invalid, levels = list(variable.iterfind("{*}invalrng")), dict[str, str]()
     missing = [item.get("VALUE", "") for each in invalid for item in each.iterfind("{*}item")]
     for category in variable.iterfind("{*}catgry"):
+        label = next(map(_text, category.iterfind("{*}labl")), "")
+        # A value that is counted and has no label is one that occurs in the rows.
+        occurs = not label and category.find("{*}catStat") is not None
         for value in texts_of(map(_text, category.iterfind("{*}catValu"))):
-            levels[value] = next(map(_text, category.iterfind("{*}labl")), "")
             if category.get("missing") == "Y":
                 missing.append(value)
+            elif not occurs:
+                levels[value] = label
     lower, upper = _bounds(variable)
     holds: Holds = "date" if is_date else "text" if is_text else "number"
     spans = tuple(span for each in invalid for span in _spans(each))
