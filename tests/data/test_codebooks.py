@@ -180,6 +180,15 @@ def test_csvw_for_differential_privacy(tmp_path):
         assert read.rows_per_person == 3
 
 
+def test_rows_of_a_person_are_read_or_refused_but_never_fewer(tmp_path):
+    table = {"tableSchema": {"columns": [{"name": "x"}]}, "maxContributions": "3"}
+    assert read_codebook(written(tmp_path, table)).rows_per_person == 3
+    for other in (2.5, True, "many", {"@value": 3}):
+        path = written(tmp_path, table | {"maxContributions": other})
+        with pytest.raises(SchemaError, match="form of its kind"):
+            read_codebook(path)
+
+
 DDI = """<?xml version="1.0" encoding="UTF-8"?>
 <codeBook xmlns="ddi:codebook:2_5" version="2.5">
   <stdyDscr><citation><titlStmt><titl>Survey of  people</titl></titlStmt></citation></stdyDscr>

@@ -56,11 +56,11 @@ def schema_of(document: dict[str, Any], part: str = "") -> Schema:
         if not each.get("virtual"):
             name = words_of(each.get("titles")) or words_of(each.get("title")) or each["name"]
             columns[name] = _field(inherited | each).declared()
-    rows = table.get("maxContributions")
     return Schema(
         columns=columns,
         title=_said(table, "title") or _said(group, "title"),
-        rows_per_person=rows if isinstance(rows, int) and rows > 0 else 1,
+        # What is no whole number raises: fewer rows than a person has would protect less.
+        rows_per_person=int(str(table.get("maxContributions", 1))),
         file=_layout(table.get("dialect") or group.get("dialect") or {}),
     )
 
