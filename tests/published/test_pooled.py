@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,6 +8,8 @@ import dpcov
 from dpcov.analysis import PrivateRidge, mean_intervals
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import DpcovError, UsageError
+from dpcov.published.estimate.unit import Part, UnitEstimate
+from dpcov.published.pooled import _moments
 from tests.releases import released as released_within
 
 NAMES = ["a", "b", "c", "d"]
@@ -60,7 +64,7 @@ def scores(frame, release, truth=None):
 
 def test_small_groups_gain_and_intervals_hold(made):
     alone, together, held = scores(*made, truth_of_alike())
-    assert together < 0.5**2 * alone
+    assert together < 0.55**2 * alone
     assert held > 0.85
 
 
@@ -90,6 +94,19 @@ def test_intervals_of_means_hold_where_groups_differ_a_little(missing):
             error = np.abs(pooled.means[place] - truth[place])
             held.append(error < 1.96 * pooled.mean_std[place])
     assert np.mean(held) > 0.9
+
+
+def test_intervals_of_means_hold_beside_a_group_that_has_most_rows():
+    """They held in 14 %: the mean of all is close to that group's, whatever the others are."""
+    rng, sizes, held = np.random.default_rng(0), np.array([20_000, *[100] * 25]), []
+    for seed in range(3):
+        truth = 0.6 * rng.normal(size=(26, 4))
+        rows = rng.normal(size=(sizes.sum(), 4)) + np.repeat(truth, sizes, axis=0)
+        frame = pd.DataFrame(rows, columns=NAMES)
+        frame["region"] = np.repeat([f"r{g:02d}" for g in range(26)], sizes)
+        pooled = released(frame, seed, rho="0.03").pooled
+        held.append(np.abs(pooled.means[:26] - truth) < 1.96 * pooled.mean_std[:26])
+    assert np.mean(held) > 0.88
 
 
 def test_a_pooled_group_is_a_release(made, tmp_path):
@@ -242,6 +259,22 @@ def test_a_group_of_a_few_rows_is_not_taken_for_what_is_left_of_it():
         made = released_within(frame, -40, 60, seed, **terms).pooled
         errors.append(np.abs(made.correlations[2] - truth)[pairs].max())
     assert max(errors) < 0.3
+
+
+def test_a_group_whose_longest_stratum_is_not_published_has_its_noise():
+    """Its trace was within the noise, and what is left has next to no noise, and no rows."""
+
+    def one(size, rows):
+        part = Part(matrix=size * np.eye(3), diagonal_variance=size**2 / 100, largest_trace=size)
+        law = {"noise_variance": size**2 / 100, "off_diagonal_variance": size**2 / 200}
+        return UnitEstimate(matrix=part.matrix, n_rows=rows, parts=(part,), **law)
+
+    all_rows, left = one(1.0, 4000), SimpleNamespace(unit=one(1e-6, 40), public_intercept=0.5)
+    found = _moments(left, np.arange(3), all_rows, all_rows.parts[0])
+    assert found["variances"] == pytest.approx(100**2 / 200 / 0.5**2)
+    whole = SimpleNamespace(unit=one(1.0, 40), public_intercept=1.0)
+    found = _moments(whole, np.arange(3), all_rows, all_rows.parts[0])
+    assert found["variances"] == pytest.approx(1 / 200)
 
 
 def test_standard_deviations_count_what_scaling_rows_down_took():

@@ -19,6 +19,7 @@ from dpcov.published.estimate.pooling import GroupMoments, PooledMoments, Readin
 from dpcov.published.estimate.present import moment_of
 from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
 from dpcov.published.estimate.stretch import SKEW
+from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.manifest import Manifest, StatisticsRecord
@@ -75,9 +76,10 @@ def pool_groups(release: BaseRelease) -> PooledGroups:
     places = _places(release)
     # What holds rows of all groups together may hold some of each, also where its noise hides them:
     # what is left of a group would have little noise, and not its rows.
-    longest = max((part.largest_trace for part in inhabited(release.unit).parts), default=0.0)
+    strata = inhabited(release.unit).parts
+    longest = max(strata, key=lambda part: part.largest_trace, default=None)
     parts = [release.group(name) for name in release.group_names]
-    facts = [_moments(part, places, longest) for part in parts]
+    facts = [_moments(part, places, release.unit, longest) for part in parts]
     groups = GroupMoments(**{key: np.array([own[key] for own in facts]) for key in facts[0]})
     back = release.frame.on(places).back
     back = np.eye(len(places)) if back is None else back
@@ -228,9 +230,12 @@ def _relative_to(errors: Array, covariance: Array) -> Array:
     return found
 
 
-def _moments(group: BaseRelease, places: Places, longest: float) -> dict[str, Any]:
+def _moments(
+    group: BaseRelease, places: Places, all_rows: UnitEstimate, longest: Part | None
+) -> dict[str, Any]:
     """Those of one group, divided by a number of rows that is clear of its noise."""
-    unit, whole = inhabited(group.unit, longest), group.unit.n_rows
+    unit = inhabited(group.unit, 0.0 if longest is None else longest.largest_trace)
+    whole = group.unit.n_rows
     if unit.off_diagonal_variance is None:
         raise UsageError("This release does not publish the law of its noise. Use group(name).")
     noise = sqrt(group.unit.count_variance) * whole
@@ -239,16 +244,30 @@ def _moments(group: BaseRelease, places: Places, longest: float) -> dict[str, An
     if intercept is None:
         least = _CLEAR_COUNT * sqrt(unit.noise_variance or 0.0)
         intercept, rows = max(float(unit.matrix[0, 0]), least, 1e-300), whole
-    scale = whole / rows / intercept
+    scale, variance = whole / rows / intercept, unit.off_diagonal_variance
+    # The intercept tells what part of the rows is left.
+    if unit.matrix[0, 0] < intercept / 2:
+        variance += _left_out(group.unit, all_rows, longest)
     matrix = unit.matrix[np.ix_(places, places)] * scale
     mean = matrix[0, 1:]
     return {
         "means": mean,
         "covariances": matrix[1:, 1:] - np.outer(mean, mean),
-        "variances": unit.off_diagonal_variance * scale**2,
+        "variances": variance * scale**2,
         "counts": rows,
         "count_variances": (noise / rows) ** 2,
     }
+
+
+def _left_out(group: UnitEstimate, all_rows: UnitEstimate, longest: Part | None) -> float:
+    """Variance, off the diagonal, of the longest stratum where it is not among a group's.
+
+    Its trace was within the noise, and so may be most rows of the group.
+    """
+    if longest is None or any(own.largest_trace >= longest.largest_trace for own in group.parts):
+        return 0.0
+    share = longest.diagonal_variance / (all_rows.noise_variance or np.inf)
+    return (all_rows.off_diagonal_variance or 0.0) * share * (all_rows.n_rows / group.n_rows) ** 2
 
 
 def is_pooled(release: BaseRelease) -> bool:

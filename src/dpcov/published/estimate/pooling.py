@@ -30,23 +30,32 @@ class Pulled(NamedTuple):
     kept: Array
 
 
-def pull(noisy: Array, variances: Array, mean: Array) -> Pulled:
+def pull(
+    noisy: Array, variances: Array, mean: Array, shares: Array, most: Array | float = np.inf
+) -> Pulled:
     """Shrink entries of groups toward a common mean, by the variation between groups.
 
     Entry k of group g is mean_k + a deviation of variance t_k + an error of known variance v_gk.
-    The best estimate keeps t / (t + v) of the distance from the mean.  t is found by moments with
-    weights 1 / (t + v)^2, by turns.  Few groups tell t of one entry badly, so that all t are drawn
-    toward their mean, as far as their own errors explain how they differ.  The variances of errors
-    count how badly t is known.  ``noisy`` and ``variances`` are (G, k), ``mean`` is (k,).
+    The best estimate keeps t / (t + v) of the distance from the mean.  t is found by moments: the
+    mean is that of the groups by ``shares`` s, (G,), so that squared distances from it are a t + b
+    on average, where a group with a large share is close by itself.  Weights are 1 / (a t + b)^2,
+    by turns.  Few groups tell t of one entry badly, so that all t are drawn toward their mean, as
+    far as their own errors explain how they differ.  The variances of errors count how badly t is
+    known.  ``noisy`` and ``variances`` are (G, k), ``mean`` is (k,); no t exceeds ``most``.
     """
-    t = np.zeros(noisy.shape[1])
+    t, own = np.zeros(noisy.shape[1]), shares[:, None]
+    of_mean = shares**2 @ variances
+    a = (1 - own) ** 2 + np.maximum(shares @ shares - own**2, 0.0)
+    b = (1 - own) ** 2 * variances + np.maximum(of_mean - own**2 * variances, 1e-300)
+    # Entries of which noise leaves little known say little about how entries differ.
+    known = np.sum((a / b) ** 2, axis=0)
     for _ in range(_ROUNDS):
-        weight = 1 / (t + variances)
-        squares = (noisy - mean) ** 2 - variances
-        information = np.sum(weight**2, axis=0)
-        found, errors = _drawn((weight**2 * squares).sum(axis=0) / information, 2 / information)
+        size = a * t + b
+        information = np.sum((a / size) ** 2, axis=0)
+        told = a * ((noisy - mean) ** 2 - b) / size**2
+        found, errors = _drawn(told.sum(axis=0) / information, 2 / information, known)
         # Half a step: with few groups whole ones may go to and fro between two numbers.
-        last, t = t, (t + np.maximum(found, 0.0)) / 2
+        last, t = t, (t + np.clip(found, 0.0, most)) / 2
         if np.allclose(t, last, rtol=_CLOSE, atol=_CLOSE * float(variances.min())):
             break
     kept = t / (t + variances)
@@ -54,19 +63,22 @@ def pull(noisy: Array, variances: Array, mean: Array) -> Pulled:
     # errors are in proportion to t + v, so that larger t are likelier than as much smaller ones.
     beyond = np.exp(norm.logpdf(found / errors) - norm.logcdf(found / errors))
     expected = found + errors * beyond + errors**2 * np.sqrt(information / len(noisy))
-    uncertain = expected + 1 / (1 / (expected + variances)).sum(axis=0)
-    uncertain = kept**2 * variances + (1 - kept) ** 2 * uncertain
+    expected = np.minimum(expected, most)
+    uncertain = kept**2 * variances + (1 - kept) ** 2 * (a * expected + of_mean)
     return Pulled(mean + kept * (noisy - mean), uncertain, kept)
 
 
-def _drawn(found: Array, variances: Array) -> tuple[Array, Array]:
-    """Moment estimates toward their mean, and the standard deviations of their errors."""
-    weight = 1 / variances
+def _drawn(found: Array, variances: Array, known: Array) -> tuple[Array, Array]:
+    """Moment estimates toward their mean, and the standard deviations of their errors.
+
+    How they differ is told by each as far as it is ``known`` where groups do not differ.
+    """
+    weight, part = 1 / variances, known / known.sum()
     mean = float(weight @ found / weight.sum())
-    between = max(0.0, float(np.mean((found - mean) ** 2 - variances)))
+    between = max(0.0, float(part @ ((found - mean) ** 2 - variances)))
     share = between / (between + variances)
     # How entries differ is known badly itself: one that differs alone must not seem sure.
-    most = between + sqrt(2 / len(found)) * float(np.mean(variances))
+    most = between + sqrt(2 * float(part @ part)) * float(part @ variances)
     errors = np.sqrt(most / (most + variances) * variances + 1 / weight.sum())
     return mean + share * (found - mean), np.asarray(errors)
 
@@ -139,9 +151,10 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     Means are pooled where it is the identity, covariances as variances and correlations of
     features: groups often differ in spread and not in how features go together.
     """
-    shares, counts = groups.counts / groups.counts.sum(), groups.counts
+    counts, shares = groups.counts, 1 / (groups.variances + 1 / groups.counts)
+    shares /= shares.sum()
     center = shares @ groups.means
-    pulled, home = _pull_means(groups, whole, center)
+    pulled, home = _pull_means(groups, whole, shares)
     common = reading.at(center)[1:]
     means, errors, within, products, rows = (list[Array]() for _ in range(5))
     for g, own in enumerate(center + pulled.values @ home.T):
@@ -162,7 +175,8 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     noise *= groups.variances[:, None, None] * (sampling * counts[:, None, None]) ** 2
     metric = common[1][:, 1:] @ common[1][:, 1:].T
     matrices = np.array(within)
-    found = _pull_columns(matrices, noise, _common(matrices, noise, sampling, metric), sampling)
+    common_of_all = _common(matrices, noise, sampling, metric)
+    found = _pull_columns(matrices, noise, *common_of_all, sampling)
     return PooledMoments(
         means=np.array(means),
         covariances=found[0],
@@ -173,23 +187,24 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     )
 
 
-def _pull_means(groups: GroupMoments, whole: Array, center: Array) -> tuple[Pulled, Array]:
+def _pull_means(groups: GroupMoments, whole: Array, shares: Array) -> tuple[Pulled, Array]:
     """Distances from the center where ``whole`` is the identity, and the way back, (q, q)."""
-    shares, counted = groups.counts / groups.counts.sum(), groups.count_variances[:, None]
+    center, counted = shares @ groups.means, groups.count_variances[:, None]
+    rows = groups.counts / groups.counts.sum()
     values, vectors = np.linalg.eigh(whole)
     # Directions that noise hides are taken to be as long as the noise.
-    edge = 2 * sqrt(float(shares**2 @ groups.variances) * len(whole))
+    edge = 2 * sqrt(float(rows**2 @ groups.variances) * len(whole))
     lengths = np.sqrt(np.maximum(values, max(edge, 1e-9 * float(values[-1]))))
     forth = (vectors / lengths).T
     shift = forth @ center
     size = np.sum(forth**2, axis=1) + shift**2
     noise = groups.variances[:, None] * size + counted * shift**2 + 1 / groups.counts[:, None]
     apart = (groups.means - center) @ forth.T
-    return pull(apart, noise, np.zeros(len(whole))), vectors * lengths
+    return pull(apart, noise, np.zeros(len(whole)), shares), vectors * lengths
 
 
-def _common(within: Array, noise: Array, sampling: Array, metric: Array) -> Array:
-    """What groups have in common, (p, p): weighted by what each says, and shrunk.
+def _common(within: Array, noise: Array, sampling: Array, metric: Array) -> tuple[Array, Array]:
+    """What groups have in common, (p, p), weighted by what each says and shrunk; the weights.
 
     ``metric``, (p, p), is where noise is isotropic.
     """
@@ -200,12 +215,12 @@ def _common(within: Array, noise: Array, sampling: Array, metric: Array) -> Arra
     own = np.outer(np.diagonal(metric), np.diagonal(metric)) + metric**2
     # On average over entries, in units of one off the diagonal.
     own, rows = (noise / own).mean(axis=(1, 2)), sampling.mean(axis=(1, 2))
-    t, weight = 0.0, 1 / own
+    t, weight, shares = 0.0, 1 / own, np.zeros_like(own)
     found = np.zeros_like(metric)
     for _ in range(_ROUNDS):
-        weight /= weight.sum()
-        mean = symmetrize(np.tensordot(weight, matrices, axes=1))
-        part = Part(matrix=mean, diagonal_variance=2 * float(weight**2 @ own))
+        shares = weight / weight.sum()
+        mean = symmetrize(np.tensordot(shares, matrices, axes=1))
+        part = Part(matrix=mean, diagonal_variance=2 * float(shares**2 @ own))
         found = shrink_strata([part], clearest_is_inhabited=True).matrix
         spread = (float(np.trace(found)) ** 2 + float(np.sum(found**2))) / entries.sum()
         errors = own + spread * rows
@@ -214,11 +229,11 @@ def _common(within: Array, noise: Array, sampling: Array, metric: Array) -> Arra
         if abs(t - last) <= _CLOSE * last:
             break
         weight = 1 / (t + errors)
-    return np.asarray(root @ found @ root)
+    return np.asarray(root @ found @ root), shares
 
 
 def _pull_columns(
-    noisy: Array, noise: Array, common: Array, sampling: Array
+    noisy: Array, noise: Array, common: Array, shares: Array, sampling: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Variances toward those of ``common``, (p, p), and correlations toward its own.
 
@@ -231,7 +246,7 @@ def _pull_columns(
     # Nothing is divided by zero where nobody has a spread.
     spread = np.maximum(spread, max(1e-9 * float(spread.max(initial=0.0)), 1e-60))
     own = noise[:, one, one] / spread**2 + 2 * sampling[:, one, one]
-    scales = pull(noisy[:, one, one] / spread, own, np.ones(p))
+    scales = pull(noisy[:, one, one] / spread, own, np.ones(p), shares)
     relative = np.maximum(scales.values, _LEAST_VARIANCE)
     deviations = np.sqrt(relative * spread)
     units = deviations[:, :, None] * deviations[:, None, :]
@@ -242,7 +257,11 @@ def _pull_columns(
     found[:, one, one], kept = 1.0, scales.kept
     if len(rows):
         made = pull(
-            (noisy / units)[:, rows, columns], errors[:, rows, columns], target[rows, columns]
+            (noisy / units)[:, rows, columns],
+            errors[:, rows, columns],
+            target[rows, columns],
+            shares,
+            1 - target[rows, columns] ** 2,
         )
         kept = made.kept
         found[:, rows, columns] = found[:, columns, rows] = made.values
