@@ -154,6 +154,15 @@ def test_the_table_of_columns_is_sorted_filtered_and_saved(browser, pages):
     assert browser.complaints() == []
 
 
+def test_numbers_with_an_error_are_sorted_as_numbers(browser, pages):
+    browser.open(pages["groups"])
+    browser.run("document.querySelectorAll('#groups .sort')[1].click()")
+    cells = "return [...document.querySelectorAll('#groups .sortable tbody tr td:nth-child(2)')]"
+    rows = browser.run(f"{cells}.map(each => each.textContent)")
+    numbers = [float(each.split("±")[0].replace(",", "")) for each in rows]
+    assert "±" in rows[0] and numbers == sorted(numbers) and len({*map(len, rows)}) > 1
+
+
 def test_the_theme_follows_the_system_until_the_button_is_used(browser, pages):
     browser.open(pages["demo"], dark=False)
     light = browser.run(BACKGROUND)

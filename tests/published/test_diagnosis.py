@@ -199,7 +199,20 @@ def test_nothing_is_said_where_the_noise_is_not_known_or_hides_all():
     assert np.isnan(hidden.typical)
     assert all(column.hidden for column in hidden.columns)
     alone = make(("a",)).diagnose()
-    assert alone.headline == "1 of 1 columns can be used."
+    assert alone.headline == "1 of 1 column can be used."
+
+
+def test_without_means_none_has_an_error_and_sizes_are_root_mean_squares():
+    found = plain().diagnose()
+    assert all(np.isnan(column.mean_noise) for column in found.columns)
+    told = told_by_doctor(found)
+    assert "  rms  " in told and "spread" not in told.lower()
+
+
+def test_advice_is_given_once_where_noise_hides_the_number_of_rows():
+    terms = {"epsilon": "0.01", "neighbors": "add-remove-one", "entropy": dpcov.SeededEntropy(0)}
+    causes = {f"{c.cause} {c.advice}" for c in make(("a", "b"), 50, **terms).diagnose().columns}
+    assert [cause.count("more rows or a larger budget") for cause in causes] == [1]
 
 
 def test_it_is_a_frame_and_every_group_has_its_own():

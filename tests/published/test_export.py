@@ -13,6 +13,7 @@ import pytest
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.export import FORMATS, Quantity, estimate, export
+from tests.report.examples import plain
 
 NAMES = ['plain, "quoted"', "größe", "b"]
 
@@ -204,6 +205,10 @@ def test_a_data_package_holds_the_numbers_and_describes_the_columns(made, tmp_pa
     for column, told in zip(made.features, tables["columns"]["data"], strict=True):
         assert (told["name"], told["lower"], told["upper"]) == (column.name, *column.bounds)
     assert str(made.guarantee) in package["description"]
+    # Of an array only the length of rows is bounded.
+    export(plain(), path, quantity="second-moment", overwrite=True)
+    columns = json.loads(path.read_text(encoding="utf-8"))["resources"][-1]["data"]
+    assert {(column["lower"], column["upper"]) for column in columns} == {(None, None)}
     assert package["id"] == made.fingerprint
     export(made, tmp_path / "x.txt", quantity="mean", format="frictionless")
     mean = json.loads((tmp_path / "x.txt").read_text())["resources"][0]

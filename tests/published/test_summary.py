@@ -1,4 +1,5 @@
 import itertools
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -6,7 +7,8 @@ import pytest
 
 import dpcov
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.published.words import conversions, promise_in_words, short_number
+from dpcov.published.words import conversions, promise_in_words, rows_in_words, short_number
+from tests.report.examples import make
 
 
 def release(n_features=3, mechanism="gaussian", **options):
@@ -134,3 +136,11 @@ def test_the_stated_error_says_that_scaling_rows_down_comes_on_top():
     assert f"scaling rows down, which took {part} of squared lengths, is on top" in told
     whole = dpcov.release(rows, **terms, geometry="schema").summary(details=True)
     assert "of noise alone" in whole and "scaling rows down, which" not in whole
+
+
+def test_a_noisy_number_of_rows_has_its_error():
+    terms = {"neighbors": "add-remove-one", "entropy": dpcov.SeededEntropy(0)}
+    made = make(("a", "b"), 500, **terms)
+    found = re.search(r"about (\d+) ± (\d+)", rows_in_words(made))
+    assert found is not None and abs(int(found[1]) - 500) < 4 * int(found[2])
+    assert rows_in_words(make(("a", "b"), 500)) == "500"

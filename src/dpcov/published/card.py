@@ -9,7 +9,7 @@ from dpcov.published.diagnosis import Diagnosis
 from dpcov.published.numbers import WITHIN
 from dpcov.published.pooled import PooledGroups
 from dpcov.published.summary import LIGHTS, told_numbers
-from dpcov.published.words import promise_in_words, rows_in_words
+from dpcov.published.words import promise_in_words, rows_in_words, rows_within
 
 _HEAD = ("Column", "Verdict", "Mean", "±", "Spread", "±", "Correlations ±")
 _NAMES = 6
@@ -56,6 +56,6 @@ def _side_by_side(release: BaseRelease, made: PooledGroups) -> Child:
     for place, name in enumerate(made.names):
         pairs = zip(made.means[place, :_NAMES], within[place], strict=False)
         told = (f"{mean:.4g} ± {half:.2g}" for mean, half in pairs)
-        rows.append((name_of(name, CELL), f"{made.counts[place]:,.0f}", *told))
+        rows.append((name_of(name, CELL), rows_within(release.group(name)), *told))
     caption = "Means, groups estimated together; ± holds 95 of 100 errors"
     return details("Groups side by side", listing(head, rows, caption))

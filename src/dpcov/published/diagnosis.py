@@ -90,13 +90,15 @@ class Diagnosis:
     """The verdict on every column of a release, and one sentence on all.
 
     ``typical`` and ``worst`` say what 95 of 100 errors of a correlation of two usable columns are
-    smaller than; NaN where there are no two.  ``remarks`` are about the weights.
+    smaller than; NaN where there are no two.  ``remarks`` are about the weights.  Without means,
+    spreads are root mean squares.
     """
 
     columns: tuple[ColumnVerdict, ...]
     typical: float
     worst: float
     remarks: tuple[str, ...] = ()
+    knows_means: bool = True
 
     @property
     def headline(self) -> str:
@@ -111,8 +113,8 @@ class Diagnosis:
                 if wrong
                 else "the noise hides them"
             )
-            return f"None of {count} columns can be used: {why}."
-        told = f"{usable} of {count} columns can be used"
+            return f"None of {plural(count, 'column')} can be used: {why}."
+        told = f"{usable} of {plural(count, 'column')} can be used"
         if isnan(self.typical):
             return f"{told}."
         sizes = f"±{plus_minus(self.typical)} (typical), ±{plus_minus(self.worst)} (worst)"
@@ -145,6 +147,11 @@ class Diagnosis:
         width = max((len(column.name) for column in self.columns), default=0)
         lines = [f"{c.name:<{width}}  {c.verdict:<10}  {c.cause}" for c in self.columns]
         return "\n".join([self.headline, *self.remarks, *(line.rstrip() for line in lines)])
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a number of things."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def plus_minus(value: float) -> str:
@@ -200,7 +207,7 @@ def diagnose(release: BaseRelease, numbers: GroupNumbers | None = None) -> Diagn
     found, remarks = _diagnosed(release, numbers), remarks_on(release)
     if any(column.usable for column in found.columns):
         remarks = (*remarks, *_as_long_as_the_bound(release))
-    return replace(found, remarks=remarks)
+    return replace(found, remarks=remarks, knows_means=release.has_intercept)
 
 
 def _as_long_as_the_bound(release: BaseRelease) -> tuple[str, ...]:
@@ -217,7 +224,7 @@ def _as_long_as_the_bound(release: BaseRelease) -> tuple[str, ...]:
 def _diagnosed(release: BaseRelease, numbers: GroupNumbers) -> Diagnosis:
     made, columns, law = numbers.estimates, release.features, noise_of(release)
     if made is None:
-        return _alike(columns, _Said("lost", numbers.problem, _MORE))
+        return _alike(columns, _Said("lost", numbers.problem))
     if law is None or made.within is None:
         return _alike(columns, _Said("unknown", "The mechanism does not publish its noise."))
     doctor = _Doctor(release, made, made.within, law)

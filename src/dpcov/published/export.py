@@ -192,6 +192,7 @@ def _package(made: Exported) -> bytes:
         }
         for name, values in tables.items()
     ]
+    has_bounds = release.manifest.schema_toml is not None
     kinds = {"name": _TEXT, "source": _TEXT, "kind": _TEXT, "unit": _TEXT, "description": _TEXT}
     bounds = {"lower": _NUMBER, "upper": _NUMBER}
     resources.append(
@@ -200,7 +201,9 @@ def _package(made: Exported) -> bytes:
             "schema": {"fields": [{"name": key, **kind} for key, kind in (kinds | bounds).items()]},
             "data": [
                 {key: getattr(column, key) for key in kinds}
-                | dict(zip(bounds, column.bounds, strict=True))
+                # Of an array only the length of rows is bounded.
+                | dict.fromkeys(bounds)
+                | (dict(zip(bounds, column.bounds, strict=True)) if has_bounds else {})
                 for column in columns
             ],
         }

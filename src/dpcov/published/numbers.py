@@ -136,7 +136,8 @@ def _estimates(release: BaseRelease) -> Estimates:
     shares = None if law is None else law.shares
     rows = release.unit.n_rows * (1.0 if shares is None else np.diagonal(shares))
     pulled = mean_error(release.statistics.lost, parts, whole, rows) * deviations
-    of_mean = None if mean_law is None else np.hypot(mean_noise(encoded, mean_law), pulled)
+    unknown = means is None or mean_law is None
+    of_mean = None if unknown else np.hypot(mean_noise(encoded, mean_law), pulled)
     of_deviation = None
     if law is not None:
         # Rows whose stratum is taken for noise add to variances, too.

@@ -4,6 +4,7 @@ Contract: reads a release only, and claims no more than its guarantee.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import isfinite
 from textwrap import fill
 
@@ -34,8 +35,12 @@ LIGHTS: dict[Verdict, str] = {
     "unknown": "– unknown",
 }
 _LEGEND = """± holds 95 of 100 errors of noise and of scaling rows down, fewer where tails are long.
-That rows are a sample comes on top.  Spread: standard deviation.  Correlations: with columns that
-can be used, at the median."""
+That rows are a sample comes on top.  Correlations: with columns that can be used, at the median."""
+# Where means are known, and where they are not.
+SIZES = {
+    True: "Spread: standard deviation",
+    False: "Root mean square (rms): around the middle of the bounds, of levels and arrays around 0",
+}
 
 # Part of squared lengths from which it is told that scaling rows down took it.
 _LOST = 0.005
@@ -63,7 +68,8 @@ def told_by_doctor(found: Diagnosis) -> str:
         said = f"{light} {_first(names)}: {told}"
         lines.append(fill(said.rstrip(), _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     remarks = "\n".join(fill(remark, _WIDTH) for remark in found.remarks)
-    return _joined([found.headline, remarks, _columns(found.columns), "\n".join(lines), _LEGEND])
+    legend = f"{_LEGEND}\n{SIZES[found.knows_means]}."
+    return _joined([found.headline, remarks, _columns(found), "\n".join(lines), legend])
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -168,18 +174,17 @@ def _noise(release: BaseRelease) -> str:
 
 def _estimates(found: Diagnosis) -> str:
     more = len(found.columns) - _SHOWN_FEATURES
-    lines = [_columns(found.columns[:_SHOWN_FEATURES])]
+    lines = [_columns(replace(found, columns=found.columns[:_SHOWN_FEATURES]))]
     if more > 0:
         lines.append(f"... and {more} more")
     lines.append("Causes and advice: dpcov doctor RELEASE")
     return "\n".join(lines)
 
 
-def _columns(columns: Sequence[ColumnVerdict]) -> str:
+def _columns(found: Diagnosis) -> str:
+    columns, size = found.columns, "spread" if found.knows_means else "rms"
     width = max([len("Column"), *(len(short_name(column.in_unit)) for column in columns)])
-    lines = [
-        f"   {'Column':<{width}}  {'mean':>10} {'±':>9}  {'spread':>10} {'±':>9}  correlations ±"
-    ]
+    lines = [f"   {'Column':<{width}}  {'mean':>10} {'±':>9}  {size:>10} {'±':>9}  correlations ±"]
     is_marked = any(isfinite(c.missing) for c in columns)
     lines[0] = lines[0] + f"  {'missing':>7} {'±':>6}" * is_marked
     for c in columns:

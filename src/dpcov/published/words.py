@@ -5,11 +5,13 @@ Contract: claims no more than the guarantee; every number in a promise is rounde
 
 from collections.abc import Iterator
 from fractions import Fraction
+from math import ceil, sqrt
 
 from dpcov.privacy.convert import pure_to_zcdp, zcdp_epsilon
 from dpcov.privacy.guarantee import ZCDP, Guarantee, Promise, PureDP, costs_nothing, format_number
 from dpcov.privacy.meaning import detection, exponential, rounded_up
 from dpcov.published.base import BaseRelease
+from dpcov.published.numbers import WITHIN
 
 FALSE_ALARMS = Fraction(5, 100)
 DELTAS = tuple(Fraction(1, 10**power) for power in (5, 6, 9, 12))
@@ -88,4 +90,11 @@ def rows_in_words(release: BaseRelease) -> str:
     """Say how many rows there are and whether that is exact."""
     if release.manifest.n_rows is not None:
         return f"{release.manifest.n_rows:,}"
-    return f"about {release.n_rows:,.0f}" if release.n_rows == release.n_rows else "not published"
+    known = release.n_rows == release.n_rows
+    return f"about {rows_within(release)}" if known else "not published"
+
+
+def rows_within(release: BaseRelease) -> str:
+    """Write a noisy number of rows, ± what holds 95 of 100 errors."""
+    half = WITHIN * sqrt(release.unit.count_variance) * release.n_rows
+    return f"{release.n_rows:,.0f}" + f" ± {ceil(half):,}" * (half > 0)

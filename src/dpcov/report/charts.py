@@ -10,7 +10,7 @@ from math import ceil, floor, isfinite, log10
 from dpcov.markup import Child, Html, el
 
 WIDTH, HEIGHT = 460.0, 270.0
-LEFT, RIGHT, TOP, BOTTOM = 66.0, 20.0, 12.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 74.0, 20.0, 12.0, 40.0
 
 
 @dataclass(frozen=True, kw_only=True)

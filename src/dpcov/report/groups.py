@@ -12,6 +12,7 @@ from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import WITHIN, GroupNumbers
 from dpcov.published.pooled import PooledGroups, most_distinct
 from dpcov.published.release import Release
+from dpcov.published.words import rows_within
 from dpcov.report.charts import number
 from dpcov.report.html import fill
 from dpcov.report.results import signed
@@ -78,7 +79,7 @@ def _means(found: PooledGroups, release: Release) -> Html:
     for place, name in enumerate(found.names):
         pairs = zip(found.means[place, :COLUMNS_SHOWN], within[place], strict=False)
         told = (f"{number(float(mean))} ± {number(float(half))}" for mean, half in pairs)
-        rows.append([name_of(name), number(round(found.counts[place])), *told])
+        rows.append([name_of(name), rows_within(release.group(name)), *told])
     caption = "Means, ± what holds 95 of 100 errors of noise, of sampling and of pooling"
     made = el("div", table(head, rows, caption=caption), class_="tall sortable")
     left = len(release.features) - len(columns)
@@ -109,7 +110,7 @@ def _differences(found: PooledGroups, whole: GroupNumbers, common: Array) -> Htm
     said = f"{clear:,} of {sizes.size:,} intervals exclude that there is no difference."
     words = el("p", said if clear else "No interval excludes that there is no difference.")
     caption = "Correlations of groups that differ most from those of all rows"
-    made = table(head, lines, caption=caption, text=(1, 6))
+    made = el("div", table(head, lines, caption=caption, text=(1, 6)), class_="named")
     return join(el("h3", "What differs most"), words, made)
 
 

@@ -9,9 +9,9 @@ from math import floor, log10
 import numpy as np
 
 from dpcov.markup import Child, Html, details, el, join, name_of, table
-from dpcov.published.diagnosis import Diagnosis, diagnose
+from dpcov.published.diagnosis import Diagnosis, diagnose, plural
 from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum
-from dpcov.published.summary import LIGHTS, told_numbers
+from dpcov.published.summary import LIGHTS, SIZES, told_numbers
 from dpcov.report import charts
 from dpcov.report.charts import number
 from dpcov.report.heatmap import strongest
@@ -165,25 +165,30 @@ def _eigenvalues(made: Spectrum) -> Html:
 def features(group: GroupNumbers) -> Html:
     """The verdict on every column, with estimates and how far they may be off."""
     found = diagnose(group.release, group)
-    told = verdicts(found, is_centered=group.release.has_intercept)
-    return join(el("p", found.headline, class_="lead"), told)
+    return join(el("p", found.headline, class_="lead"), verdicts(found))
 
 
-def verdicts(found: Diagnosis, *, is_centered: bool = True) -> Html:
+def verdicts(found: Diagnosis) -> Html:
     """What is said of columns, and their table."""
-    spread = "Spread" if is_centered else "Root mean square"
+    spread = "Spread" if found.knows_means else "Root mean square"
     head = ("Column", "Verdict", "Mean", "±", spread, "±", "Correlations ±")
     rows = []
     for column in found.columns:
         light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
         rows.append([name_of(column.in_unit), light, *told_numbers(column)])
+    size = SIZES[found.knows_means]
     caption = (
         "± holds 95 of 100 errors that noise and scaling rows down make; correlations: with the "
-        "columns that can be used, at the median"
+        f"columns that can be used, at the median; {size[:1].lower()}{size[1:]}"
     )
     made = table(head, rows, caption=caption, text=(1,))
     return fill(
-        "verdicts.html", found=found, made=made, lights=LIGHTS, finding=list(found.by_finding())
+        "verdicts.html",
+        found=found,
+        made=made,
+        lights=LIGHTS,
+        finding=list(found.by_finding()),
+        plural=plural,
     )
 
 

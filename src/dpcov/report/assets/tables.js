@@ -2,7 +2,9 @@
 (() => {
   const text = (cell) => cell.textContent.trim();
   const value = (cell) => {
-    const number = Number(text(cell).replaceAll(",", "").replace("−", "-").replace("±", ""));
+    // A number with its error sorts by the number.
+    const [first, second] = text(cell).replaceAll(",", "").replaceAll("−", "-").split("±");
+    const number = Number(first || second || NaN);
     return Number.isNaN(number) ? null : number;
   };
   const compare = (a, b) => {
