@@ -78,6 +78,28 @@ def test_names_stay_text():
     assert "<i>south" not in release._repr_html_() and "side by side" in release._repr_html_()
 
 
+def test_levels_of_one_column_are_no_pair_that_differs():
+    rng, n = np.random.default_rng(0), 2000
+    table = pa.table(
+        {
+            "site": rng.choice(["a", "b"], n),
+            "sex": rng.choice(["f", "m"], n),
+            "x": rng.uniform(-1, 1, n),
+        }
+    )
+    columns = {
+        name: dpcov.Categorical(categories=sorted(set(table[name].to_pylist())))
+        for name in ("site", "sex")
+    }
+    columns["x"] = dpcov.Numeric(lower=-1, upper=1)
+    schema, entropy = dpcov.Schema(columns=columns, missing="never"), dpcov.SeededEntropy(0)
+    made = dpcov.release(
+        table, schema=schema, by="site", budget=dpcov.Budget(rho=1), entropy=entropy
+    )
+    text = str(side_by_side(made, next(numbers_by_group(made))))
+    assert "sex=f</bdi> × <bdi>x" in text and "sex=f</bdi> × <bdi>sex=m" not in text
+
+
 def test_one_feature_has_means_alone():
     release = one_feature()
     text = str(side_by_side(release, next(numbers_by_group(release))))

@@ -33,7 +33,7 @@ def side_by_side(release: Release, whole: GroupNumbers) -> Html | None:
     if whole.estimates is None:
         return el("p", whole.problem, class_="warning")
     common = np.nan_to_num(whole.estimates.correlation)
-    several = len(release.feature_names) > 1
+    several = len({column.source for column in release.features}) > 1
     return join(
         fill("groups.html", count=f"{len(found.names):,}"),
         _maps(found, common) if several else None,
@@ -89,7 +89,9 @@ def _means(found: PooledGroups, release: Release) -> Html:
 def _differences(found: PooledGroups, whole: GroupNumbers, common: Array) -> Html:
     """Correlations that differ most from those of all rows, in units of their errors."""
     assert whole.estimates is not None
-    rows, columns = np.triu_indices(len(common), 1)
+    # The levels of one column exclude each other, which is no finding.
+    sources = np.array([column.source for column in whole.release.features])
+    rows, columns = np.nonzero(np.triu(sources[:, None] != sources))
     noise, n = whole.estimates.correlation_noise, max(2.0, float(found.counts.sum()))
     own = (1 - common**2) / np.sqrt(n)
     # The errors of all rows are those of the groups in part: as if they were others', to be safe.
