@@ -27,7 +27,7 @@ from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.mechanisms.whitening import with_map
 from dpcov.noise.entropy import Entropy, SystemEntropy
 from dpcov.pipeline.terms import ReleaseTerms
-from dpcov.privacy.guarantee import Guarantee, Neighbors, costs_nothing
+from dpcov.privacy.guarantee import Guarantee, costs_nothing
 from dpcov.privacy.ledger.ledger import Ledger, Reservation
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.meaning import warn_of_large_epsilon
