@@ -14,7 +14,7 @@ from dpcov.errors import BudgetError, DataError, DpcovError, LedgerError, Numeri
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.registry import MECHANISMS
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
-from dpcov.privacy.convert import pure_to_zcdp, zcdp_epsilon
+from dpcov.privacy.convert import pure_to_zcdp, zcdp_delta, zcdp_epsilon
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP, costs_nothing
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
@@ -200,6 +200,8 @@ def test_the_ledger_is_charged_once_and_before_any_draw(mechanism, neighbors, ki
     assert entry.state == "committed"
     assert entry.fingerprint == made.fingerprint
     assert entry.spend.promise == made.guarantee.promise
+    # Noise of an (epsilon, delta) adds up better than the two numbers do.
+    assert kind is PureDP or entry.spend.best_rho() is not None
     assert entry.spend.mechanism == mechanism.name == made.manifest.mechanism.name
     assert made.manifest.spent.entry == entry.id
     assert made.is_private
@@ -242,6 +244,11 @@ def test_the_promise_is_not_weaker_than_the_budget(mechanism, neighbors, kind):
     multiplier = calibration.noise_multiplier
     if multiplier is not None and isinstance(calibration.promise, ZCDP):
         assert 1 / (2 * multiplier**2) <= calibration.promise.rho * (1 + 1e-12)
+    if isinstance(calibration.promise, ApproxDP) and multiplier is None:
+        # What a ledger adds up: it holds, and without it releases would cost as much as they say.
+        assert zcdp_delta(calibration.rho, budget.epsilon) <= budget.delta
+    else:
+        assert calibration.rho is None
 
 
 @every_drawn_case

@@ -140,6 +140,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
         )
         return AdaptiveCalibration(
             promise=budget.promise,
+            rho=counts.rho_inside(budget),
             radius_epsilon=affordable_epsilon(radius) if self.radius else None,
             trace=additive_noise(trace, scalar(problem)),
             search_epsilon=affordable_epsilon(search),

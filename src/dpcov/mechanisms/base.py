@@ -53,6 +53,8 @@ class Calibration:
     promise: Promise
     # Standard deviation over l2 sensitivity of a single Gaussian mechanism; tighter accounting.
     noise_multiplier: Fraction | None = None
+    # The zCDP guarantee through which an (epsilon, delta) is met, where there is one; tighter, too.
+    rho: Fraction | None = None
 
 
 # What the signatures of every mechanism name, from one place.

@@ -12,6 +12,7 @@ from typing import Any, Self
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
+from dpcov.mechanisms.blocks.counts import rho_inside
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, entry_std
 from dpcov.mechanisms.nuclear import Nuclear
@@ -63,8 +64,13 @@ class SurveyedCalibration(Calibration):
     @classmethod
     def unsurveyed(cls, whole: Calibration) -> Self:
         """That of a mechanism which has all of the budget."""
-        multiplier = whole.noise_multiplier
-        return cls(promise=whole.promise, noise_multiplier=multiplier, survey=None, inner=whole)
+        return cls(
+            promise=whole.promise,
+            noise_multiplier=whole.noise_multiplier,
+            rho=whole.rho,
+            survey=None,
+            inner=whole,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +141,7 @@ class BudgetSplit:
         return SurveyedCalibration(
             promise=budget.promise,
             noise_multiplier=min(stated, default=None),
+            rho=None if stated else rho_inside(budget),
             survey=part_of(whole, share),
             first=drawn_first,
             again=again,

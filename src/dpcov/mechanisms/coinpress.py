@@ -67,7 +67,12 @@ class CoinPress(Mechanism[CoinPressCalibration]):
         # Later rounds ask through maps drawn before, so the rounds compose.
         parts = [part_of(rest, share) for share in round_shares(self.rounds)]
         rounds = tuple(matrix_noise(part, problem) for part in parts)
-        return CoinPressCalibration(promise=budget.promise, rounds=rounds, row_count=row_count)
+        return CoinPressCalibration(
+            promise=budget.promise,
+            rho=counts.rho_inside(budget),
+            rounds=rounds,
+            row_count=row_count,
+        )
 
     @property
     def asks_again(self) -> bool:

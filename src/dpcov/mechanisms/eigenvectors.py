@@ -75,6 +75,7 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
         directions = part_of(rest, Fraction(1, 2)) if problem.n_features > 1 else None
         return EigenvectorsCalibration(
             promise=budget.promise,
+            rho=counts.rho_inside(budget),
             eigenvalues=additive_noise(directions or rest, eigenvalues(problem)),
             directions=directions,
             row_count=row_count,

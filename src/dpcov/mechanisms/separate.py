@@ -116,7 +116,9 @@ class Separate(Mechanism[SeparateCalibration]):
         self.check(problem, budget)
         rest, row_count = counts.set_row_count_aside(budget, problem)
         noise = separate_noise(rest, problem, self.noise)
-        return SeparateCalibration(promise=budget.promise, noise=noise, row_count=row_count)
+        return SeparateCalibration(
+            promise=budget.promise, rho=counts.rho_inside(budget), noise=noise, row_count=row_count
+        )
 
     def draw(
         self, ask: Ask, calibration: SeparateCalibration, problem: Problem, entropy: Entropy

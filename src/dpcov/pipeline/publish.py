@@ -228,6 +228,7 @@ def _spend(terms: ReleaseTerms, calibration: Calibration) -> Spend | None:
     return Spend(
         promise=calibration.promise,
         mechanism=terms.mechanism.name,
+        rho=calibration.rho,
         noise_multiplier=calibration.noise_multiplier,
         rows_per_person=terms.problem.rows_per_person,
     )

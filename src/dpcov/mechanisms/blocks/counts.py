@@ -16,7 +16,7 @@ from dpcov.mechanisms.blocks.cost import Cost, part_of, squared_noise_scale
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import discrete_laplace, rounded_gaussian
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.published.linalg.symmetric import Array
 
 # Part of the budget that buys a private row count under add-remove-one.
@@ -69,6 +69,11 @@ class CountNoise:
 def row_count_share(problem: Problem) -> Fraction:
     """Part of the budget that goes to the number of rows."""
     return Fraction(0) if problem.neighbors == "replace-one" else ROW_COUNT_SHARE
+
+
+def rho_inside(budget: Budget) -> Fraction | None:
+    """The zCDP guarantee through which parts meet an (epsilon, delta); None of other budgets."""
+    return budget.zcdp_rho() if isinstance(budget.promise, ApproxDP) else None
 
 
 def set_row_count_aside(budget: Budget, problem: Problem) -> tuple[Cost, Cost | None]:
