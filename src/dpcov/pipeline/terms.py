@@ -26,7 +26,7 @@ from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.meaning import check_delta
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn, count_indicators
-from dpcov.published.combined import reference_of
+from dpcov.published.combined_unit import reference_of
 from dpcov.published.release import Release
 
 

@@ -1,4 +1,4 @@
-"""Several releases of one table as one: what they must share, what they promise, their average.
+"""Several releases of one table as one: what they must share, and what they promise.
 
 Contract: every release stays in the file as it is, so that its fingerprint can be checked, and the
 order in which releases are combined changes nothing.  Derived in docs/several.md.
@@ -7,22 +7,15 @@ order in which releases are combined changes nothing.  Derived in docs/several.m
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
-import numpy as np
 
 from dpcov.errors import DpcovError, ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.together import largest, spend_of, together
-from dpcov.published.columns import EncodedColumn
-from dpcov.published.estimate.merging import Weighted, merged, shares
-from dpcov.published.estimate.present import Presence
-from dpcov.published.estimate.scaled_down import correlation_error
-from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
+from dpcov.published.combined_unit import Member, combined_unit, reference_of, weights_of
 from dpcov.published.file import Arrays, member_record
-from dpcov.published.frame import Frame
-from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import (
     Manifest,
     MechanismRecord,
@@ -30,42 +23,8 @@ from dpcov.published.manifest import (
     guarantee_record,
     read_guarantee,
 )
-from dpcov.published.statistics import NoisyStatistics
 
 MOST = 32
-
-
-class Member(Protocol):
-    """What is asked of a release that is combined with others: it is one itself."""
-
-    manifest: Manifest
-    guarantee: Guarantee
-    statistics: NoisyStatistics
-    members: tuple[Any, ...]
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the manifest."""
-
-    @property
-    def unit(self) -> UnitEstimate:
-        """Its second moment."""
-
-    @property
-    def frame(self) -> Frame:
-        """Where its noise was added."""
-
-    @property
-    def has_intercept(self) -> bool:
-        """Whether means are known."""
-
-    @property
-    def public_intercept(self) -> float | None:
-        """The intercept's moment, where it has no noise."""
-
-    @property
-    def encoded_features(self) -> tuple[EncodedColumn, ...]:
-        """Its columns without the intercept."""
 
 
 # What must be the same, and what to say where it is not.
@@ -79,7 +38,6 @@ _ONE_TABLE = (
     "Only releases of one table can be combined; of tables without a common person: --disjoint."
 )
 _ONE_SCHEMA = "Release every table with the same schema file."
-_GEOMETRY = "Make the later release in the geometry of the first one: --geometry FIRST.dpcov."
 
 
 def combined_facts(
@@ -107,7 +65,7 @@ def combined_facts(
         for name, array in member.statistics.arrays.items()
     }
     unit, reference = combined_unit(members, disjoint), reference_of(members)
-    weights = _weights(members, _placed(members, None), disjoint)
+    weights = weights_of(members, disjoint)
     lost = (member.statistics.lost for member in members)
     names = {member.manifest.mechanism.name for member in members}
     posts = {member.statistics.post for member in members}
@@ -214,153 +172,6 @@ def arrays_of(arrays: Arrays, place: int) -> Arrays:
     return {name.removeprefix(start): a for name, a in arrays.items() if name.startswith(start)}
 
 
-def combined_unit(members: Sequence[Member], disjoint: bool) -> UnitEstimate:
-    """The average of the members' second moments, divided by one number of rows."""
-    # The first source of noise has the coordinates in which it is known what lengths lost.
-    reference = reference_of(members)
-    members = [reference, *(member for member in members if member is not reference)]
-    rows, count_variance = (None, 0.0) if disjoint else _rows(members)
-    placed = _placed(members, rows)
-    weights = _weights(members, placed, disjoint)
-    weighted = [replace(each, share=share) for each, share in zip(placed, weights, strict=True)]
-    unit = merged(weighted)
-    if disjoint:
-        counts, variances = _counts(members)
-        rows, count_variance = float(counts.sum()), float(variances.sum() / counts.sum() ** 2)
-        unit = replace(unit, n_rows=rows)
-    return replace(unit, count_variance=count_variance)
-
-
-def _weights(members: Sequence[Member], placed: Sequence[Weighted], disjoint: bool) -> list[float]:
-    if not disjoint:
-        return shares(_variances(members, placed))
-    # Every row of every table counts once.
-    counts = [member.unit.n_rows for member in members]
-    return [count / sum(counts) for count in counts]
-
-
-def reference_of(members: Sequence[Member]) -> Member:
-    """Whose geometry the combination has: a found one, of the largest budget, the oldest first."""
-    return min(
-        members,
-        key=lambda member: (
-            all(column.lower is None for column in member.encoded_features),
-            _base(member) * member.manifest.norm_bound**4,
-        ),
-    )
-
-
-def _placed(members: Sequence[Member], rows: float | None) -> list[Weighted]:
-    reference = reference_of(members)
-    same = all(same_coordinates(reference, member) for member in members)
-    placed = []
-    for member in members:
-        # Of the same rows: a noisy number of them is averaged too.
-        unit = member.unit if rows is None else unit_estimate(member.statistics, rows)
-        scale = (member.manifest.norm_bound / reference.manifest.norm_bound) ** 2
-        found = Weighted(unit=unit, share=1.0, base=_first_shell(member, unit), scale=scale)
-        placed.append(found if same else _mapped(found, member, reference))
-    return placed
-
-
-def _mapped(found: Weighted, member: Member, reference: Member) -> Weighted:
-    """The same in the coordinates of the reference."""
-    back = encoded_map(member, reference)
-    if member.frame.back is not None:
-        back = back @ member.frame.back
-    forth = back if reference.frame.back is None else np.linalg.inv(reference.frame.back) @ back
-    unit = _with_public_intercept(member, found.unit)
-    return replace(found, unit=unit, forth=forth, back=back)
-
-
-def encoded_map(member: Member, reference: Member) -> Array:
-    """From rows as one release encodes them to rows as another does, (d, d).
-
-    A missing value is zero in both, so that centers shift only the values that are present.
-    """
-    pairs = list(zip(member.manifest.columns, reference.manifest.columns, strict=True))
-    found = np.diag([own.half_range / to.half_range for own, to in pairs])
-    shift = [(own.center - to.center) / to.half_range for own, to in pairs]
-    if reference.has_intercept:
-        presence = Presence.of(member.encoded_features)
-        present = np.eye(1, len(found)) if presence is None else presence.rows
-        found[1:] += np.array(shift)[1:, None] * present
-    elif any(shift):
-        raise UsageError(f"Without an intercept their centers have to be the same. {_GEOMETRY}")
-    return found
-
-
-def _with_public_intercept(member: Member, unit: UnitEstimate) -> UnitEstimate:
-    known = member.public_intercept
-    if known is None:
-        return unit
-    matrix = unit.matrix.copy()
-    more, matrix[0, 0] = known - matrix[0, 0], known
-    parts = list(unit.parts)
-    if parts:
-        own = parts[0].matrix.copy()
-        own[0, 0] += more
-        parts[0] = replace(parts[0], matrix=own)
-    return replace(unit, matrix=matrix, parts=tuple(parts))
-
-
-def _variances(members: Sequence[Member], placed: Sequence[Weighted]) -> list[float]:
-    # Of noise, and of what scaling rows down took from one member and not from others, of entries
-    # that are about one in units of the reference.
-    facts = [(_lost(member, members), member.unit.n_rows) for member in members]
-    errors = correlation_error(*np.array(facts).T)
-    unit = reference_of(members).manifest.norm_bound ** -2
-    return [
-        _base(member) * each.scale**2 * each.noise_gain + (more * unit) ** 2
-        for member, each, more in zip(members, placed, errors - errors.min(), strict=True)
-    ]
-
-
-def _lost(member: Member, members: Sequence[Member]) -> float:
-    """The part that scaling rows down took of one: the average of all that were scaled alike."""
-    alike = [
-        other.statistics.lost
-        for other in members
-        if other.manifest.norm_bound == member.manifest.norm_bound
-        and same_coordinates(member, other)
-    ]
-    return sum(alike) / len(alike)
-
-
-def _rows(members: Sequence[Member]) -> tuple[float | None, float]:
-    """The average of noisy numbers of rows, and its variance relative to its square."""
-    counts, variances = _counts(members)
-    if not np.all(variances > 0):
-        return None, max(member.unit.count_variance for member in members)
-    weights = np.array(shares(variances.tolist()))
-    rows = float(weights @ counts)
-    return rows, float(weights**2 @ variances) / rows**2
-
-
-def _counts(members: Sequence[Member]) -> tuple[Array, Array]:
-    """Numbers of rows, and the variances of their noise."""
-    counts = np.array([member.unit.n_rows for member in members])
-    return counts, np.array([member.unit.count_variance for member in members]) * counts**2
-
-
-def _base(member: Member) -> float:
-    """Variance of an entry off the diagonal that the budget alone decides, up to a factor."""
-    unit, noise = member.unit, member.statistics.noise
-    assert noise is not None
-    ratio = int(noise.off_diagonal_variance) / int(noise.diagonal_variance)
-    if len(unit.parts) == 1:
-        return unit.parts[0].diagonal_variance * ratio
-    return _first_shell(member, unit) * ratio / member.statistics.radius**4
-
-
-def _first_shell(member: Member, unit: UnitEstimate) -> float:
-    # Variance of a diagonal entry of the outermost norm shell.
-    statistics, noise = member.statistics, member.statistics.noise
-    assert noise is not None
-    step = statistics.radius**2 / 4.0**statistics.lattice_bits / unit.n_rows
-    return float(noise.diagonal_variance) * step**2
-
-
 def _check(members: Sequence[Member], disjoint: bool) -> None:
     if len(members) < 2:
         raise UsageError("Combining needs at least two releases.")
@@ -412,15 +223,6 @@ def check_unit(one: Manifest, other: Manifest) -> None:
 def _meaning(manifest: Manifest) -> list[tuple[Any, ...]]:
     # What columns mean, in whatever geometry.
     return [(each.name, each.source, each.kind, each.missing_of) for each in manifest.columns]
-
-
-def same_coordinates(one: Member, other: Member) -> bool:
-    """Whether noise was added in the same coordinates, up to the norm bound, a common factor."""
-    first, second = one.frame.back, other.frame.back
-    same = first is second
-    if first is not None and second is not None:
-        same = np.array_equal(first, second)
-    return same and one.manifest.columns == other.manifest.columns
 
 
 def joint_guarantee(members: Sequence[Member], disjoint: bool = False) -> Guarantee:

@@ -13,7 +13,8 @@ import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.published.base import BaseRelease
-from dpcov.published.combined import check_unit, joint_guarantee, same_coordinates
+from dpcov.published.combined import check_unit, joint_guarantee
+from dpcov.published.combined_unit import same_coordinates
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import Manifest, StatisticsRecord, guarantee_record

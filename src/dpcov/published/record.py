@@ -13,7 +13,8 @@ from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.combined import arrays_of, check_combined, combined_unit, reference_of
+from dpcov.published.combined import arrays_of, check_combined
+from dpcov.published.combined_unit import combined_unit, reference_of
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 from dpcov.published.file import Arrays, fingerprint
 from dpcov.published.frame import Frame
