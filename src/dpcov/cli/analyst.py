@@ -9,6 +9,7 @@ from dpcov.cli import options
 from dpcov.cli.options import example, option
 from dpcov.errors import UsageError
 from dpcov.files import ReservedFile, check_output, reason_of, write_file
+from dpcov.published.digits import plural
 
 app = typer.Typer()
 
@@ -84,9 +85,7 @@ def export(
     if target is not None:
         raise UsageError("--target is what a script's regression predicts. Say --to, too.")
     write(loaded, output, **chosen | {"quantity": what})
-    typer.echo(
-        f"Wrote {output}: {what} of {options.counted(len(loaded.feature_names), 'feature')}."
-    )
+    typer.echo(f"Wrote {output}: {what} of {plural(len(loaded.feature_names), 'feature')}.")
 
 
 @app.command(epilog=example("combine"))

@@ -6,6 +6,7 @@ import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import example, option
+from dpcov.published.digits import plural
 
 app = typer.Typer(no_args_is_help=True, help="Keep the account of privacy budgets.")
 
@@ -54,7 +55,7 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
         typer.echo(f"{entry.id:>4}  {state}  {spend.mechanism}  {spend.promise}")
     balance = book.remaining(dataset)
     if balance.rows_per_person is not None:
-        typer.echo(f"Unit: {options.counted(balance.rows_per_person, 'row')} per person")
+        typer.echo(f"Unit: {plural(balance.rows_per_person, 'row')} per person")
     for unit, total, spent, left in balance.rows:
         typer.echo(f"{unit}: total {total}, spent {spent}, left {left}")
     typer.echo(balance.in_words)
@@ -77,10 +78,10 @@ def verify(
         some = ", ".join(map(str, whole[:20])) + ", ..." * (len(whole) > 20) or "none"
         raise LedgerError(
             "The ledger is not as it was written. Trustworthy are events 1 to "
-            f"{found.trusted_events} and {options.counted(len(whole), 'release')} ({some}). "
+            f"{found.trusted_events} and {plural(len(whole), 'release')} ({some}). "
             "Spend nothing; restore a backup that verifies. Without one, open a new account with "
             "what is left after counting every release that the ledger or any published file shows."
         )
     told = (found.head.events, "event"), (found.head.entries, "release")
-    typer.echo(f"The ledger is whole: {', '.join(options.counted(*each) for each in told)}.")
+    typer.echo(f"The ledger is whole: {', '.join(plural(*each) for each in told)}.")
     typer.echo(f"Receipt, to be kept elsewhere: {found.head.receipt}")

@@ -11,6 +11,7 @@ from dpcov.cli import options
 from dpcov.cli.options import example, option
 from dpcov.errors import DataError, UsageError
 from dpcov.files import check_output
+from dpcov.published.digits import plural
 
 _BOUNDS = (
     "They are in the geometry of the bounds. Where bounds are wide, find one with `dpcov survey` "
@@ -160,5 +161,5 @@ def _refuse_moved(parts: Iterable[str], counted: set[Path]) -> None:
 
 
 def _tell(output: Path, parts: int) -> None:
-    held = options.counted(parts, "part")
+    held = plural(parts, "part")
     typer.echo(f"Wrote {output}: {held}. Sensitive; keep it as safe as the rows.")

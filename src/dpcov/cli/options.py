@@ -95,11 +95,6 @@ def budget_from(epsilon: str | None, delta: str | None, rho: str | None) -> "Bud
     return Budget(epsilon=epsilon, delta=delta, rho=rho)
 
 
-def counted(number: int, thing: str) -> str:
-    """Write a number of things: 1 feature, 2 features."""
-    return f"{number} {thing}" + ("s" if number != 1 else "")
-
-
 def parse_options(pairs: list[str] | None) -> dict[str, Any]:
     """Read NAME=VALUE pairs; values are TOML scalars (numbers, true, false) or plain words."""
     from inspect import signature

@@ -143,7 +143,7 @@ def tell_releases(budget: "Budget", count: int) -> None:
 def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     """Print what could be read, what would be needed, and what was assumed."""
     from dpcov.pipeline.plan.rehearsal import needed_epsilon
-    from dpcov.published.diagnosis import plus_minus
+    from dpcov.published.digits import plus_minus
     from dpcov.published.summary import printable, short_name
 
     with options.steps_progress("Rehearsing") as progress:

@@ -10,6 +10,7 @@ from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError
 from dpcov.files import check_output
+from dpcov.published.digits import plural
 
 if TYPE_CHECKING:
     from dpcov.noise.entropy import SeededEntropy
@@ -96,7 +97,7 @@ def release(
             memory_limit=memory_limit,
             **options.parse_options(option),
         )
-    features, name = options.counted(len(made.feature_names), "feature"), shlex.quote(str(output))
+    features, name = plural(len(made.feature_names), "feature"), shlex.quote(str(output))
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
     typer.echo(made.diagnose().headline)
     typer.echo(f"Next: dpcov doctor {name}   ·   dpcov export {name} -o covariance.csv")

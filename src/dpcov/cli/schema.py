@@ -11,6 +11,7 @@ from dpcov.cli import options
 from dpcov.cli.options import example, option
 from dpcov.errors import UsageError
 from dpcov.files import check_output, write_file
+from dpcov.published.digits import plural
 
 if TYPE_CHECKING:
     from dpcov.data.schema.schema import Schema
@@ -74,7 +75,7 @@ def draft(
     made = describe(source, known, layout, decimal)
     text = made.dumps()
     if made.absent:
-        lacking = options.counted(len(made.absent), "column")
+        lacking = plural(len(made.absent), "column")
         listed = ", ".join(made.absent[:10])
         typer.echo(f"The table lacks {lacking} of the codebook: {listed}", err=True)
     if output is None:
@@ -107,7 +108,7 @@ def resolve(
         typer.echo(resolved.dumps(), nl=False)
         return
     write_file(output, resolved.dumps().encode(), overwrite=overwrite)
-    typer.echo(f"Wrote {output}: {options.counted(len(resolved.columns), 'column')}.")
+    typer.echo(f"Wrote {output}: {plural(len(resolved.columns), 'column')}.")
 
 
 @app.command(epilog=example("schema check"))

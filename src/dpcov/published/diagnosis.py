@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import remarks_on
+from dpcov.published.digits import percent, plural, plus_minus
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import DEVIATIONS, MomentNoise, exceeded, total_noise
 from dpcov.published.linalg.symmetric import Array
@@ -147,42 +148,6 @@ class Diagnosis:
         width = max((len(column.name) for column in self.columns), default=0)
         lines = [f"{c.name:<{width}}  {c.verdict:<10}  {c.cause}" for c in self.columns]
         return "\n".join([self.headline, *self.remarks, *(line.rstrip() for line in lines)])
-
-
-def plural(count: int, noun: str) -> str:
-    """Write a number of things."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def plus_minus(value: float) -> str:
-    """Write half the width of an interval: two digits, never less than the value."""
-    if not np.isfinite(value):
-        return "–"
-    digits = 2 if value >= 0.01 else 3
-    return f"{np.ceil(value * 10**digits - 1e-9) / 10**digits:.{digits}f}"
-
-
-def percent(share: float) -> str:
-    """Write a part of a whole with two digits, or with three where it is all of it."""
-    return f"{100 * share:{'.2g' if abs(share) < 0.995 else '.0f'}} %"
-
-
-def with_error(value: float, within: float) -> tuple[str, str]:
-    """Write a number to the last digit that counts, and half the width of its interval."""
-    if not (np.isfinite(value) and np.isfinite(within) and within > 0):
-        return _digits(value), _digits(within)
-    places = 1 - int(np.floor(np.log10(within)))
-    if not -6 <= places <= 6:
-        return f"{value:.4g}", f"{within:.2g}"
-    return _digits(value, places), _digits(within, places)
-
-
-def _digits(value: float, places: int | None = None) -> str:
-    if places is None:
-        return f"{value:.4g}" if np.isfinite(value) else "–"
-    # Adding zero takes the sign of a rounded zero; years have no comma.
-    rounded, comma = round(float(value), places) + 0.0, "," * (abs(value) >= 10_000)
-    return f"{rounded:{comma}.{max(places, 0)}f}"
 
 
 class _Said(NamedTuple):

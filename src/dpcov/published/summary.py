@@ -13,14 +13,8 @@ import numpy as np
 from dpcov.privacy.guarantee import costs_nothing
 from dpcov.published.base import BaseRelease
 from dpcov.published.design import told_of
-from dpcov.published.diagnosis import (
-    ColumnVerdict,
-    Diagnosis,
-    Verdict,
-    percent,
-    plus_minus,
-    with_error,
-)
+from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, Verdict
+from dpcov.published.digits import percent, plus_minus, with_error
 from dpcov.published.numbers import WITHIN
 from dpcov.published.words import NUMERICS_WORDS, own_rows, promise_in_words, rows_in_words
 

@@ -13,7 +13,7 @@ from dpcov.markup import Child, Html, el, join, name_of, names_of, shorten, tabl
 from dpcov.privacy.guarantee import costs_nothing
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.published.design import told_of
-from dpcov.published.diagnosis import plus_minus
+from dpcov.published.digits import plus_minus
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.numbers import GroupNumbers, numbers_by_group

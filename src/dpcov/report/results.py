@@ -9,7 +9,8 @@ from math import floor, log10
 import numpy as np
 
 from dpcov.markup import Child, Html, details, el, join, name_of, table
-from dpcov.published.diagnosis import Diagnosis, diagnose, plural
+from dpcov.published.diagnosis import Diagnosis, diagnose
+from dpcov.published.digits import plural
 from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum
 from dpcov.published.summary import LIGHTS, SIZES, told_numbers
 from dpcov.report import charts
