@@ -16,6 +16,7 @@ from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.survey import SurveyColumn, pays, survey
 from dpcov.mechanisms.survey_at_once import exponential_choice
+from dpcov.mechanisms.survey_rings import look_around
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 
@@ -180,7 +181,7 @@ def around(counts, cost=SPENT[0], seed=0, rows=N):
         for _ in counts
     ]
     sums = [UNIT * np.array(each) for each in counts]
-    found = module._look_around(
+    found = look_around(
         alone, sums, cost, problem(n_rows=rows), len(counts), SeededEntropy(seed), fits=False
     )
     return [each.scale for each in found]
@@ -269,7 +270,7 @@ def test_a_tail_of_which_no_ring_shows_leaves_its_spread_as_it_was():
     for rows, changed in [(0, False), (400, True)]:
         sums = [UNIT * np.array([0, 0, rows, 0, 0])]
         kept = [
-            module._look_around([tail], sums, SPENT[0], problem(), 8, SeededEntropy(s), fits=False)
+            look_around([tail], sums, SPENT[0], problem(), 8, SeededEntropy(s), fits=False)
             == [seen]
             for s in range(40)
         ]
@@ -290,9 +291,7 @@ def test_tails_that_nobody_counted_do_not_make_other_columns_show_less(monkeypat
         for rows in range(10, 500, 2):
             sums = [UNIT * np.array([0, rows, *[0] * 7])] + [np.zeros(5, dtype=np.int64)] * tails
             alone = [value, *[tail] * tails]
-            found = module._look_around(
-                alone, sums, SPENT[1], problem(), 8, SeededEntropy(0), fits=False
-            )
+            found = look_around(alone, sums, SPENT[1], problem(), 8, SeededEntropy(0), fits=False)
             if found[0].scale < 0.01:
                 return rows
         return None
@@ -622,8 +621,7 @@ def test_a_drawn_radius_is_doubted_where_a_ring_is_likelier_to_hold_rows(fits, m
         sums, few = [UNIT * np.array([0] * 5 + [rows, 0])], problem(n_rows=4_000)
         return np.mean(
             [
-                module._look_around([alone], sums, cost, few, 8, SeededEntropy(s), fits=fits)[0]
-                != narrow
+                look_around([alone], sums, cost, few, 8, SeededEntropy(s), fits=fits)[0] != narrow
                 for s in range(100)
             ]
         )
@@ -640,9 +638,7 @@ def test_rows_behind_a_finer_look_lie_in_the_ring_that_is_likely_to_hold_them():
     alone, cost = replace(alone, finer=narrow), ZCDP(rho=Fraction("0.0028"))
     sums = [UNIT * np.array([90, 0, 0, 0, 0, 0, 0, 0, 0])]
     for seed in range(40):
-        found = module._look_around(
-            [alone], sums, cost, problem(), 8, SeededEntropy(seed), fits=False
-        )
+        found = look_around([alone], sums, cost, problem(), 8, SeededEntropy(seed), fits=False)
         assert found[0].scale < 4 * radius
 
 
@@ -655,7 +651,7 @@ def test_others_in_several_rings_none_of_which_shows_are_not_as_far_away_as_the_
     others = survey_counts.Alone(survey_counts.Spread(0.0, 0.3), radius, N, 2_000.0, 300.0, None)
     sums = [UNIT * np.array(rows)]
     scales = [
-        module._look_around([others], sums, cost, problem(), 8, SeededEntropy(seed), fits=False)[0]
+        look_around([others], sums, cost, problem(), 8, SeededEntropy(seed), fits=False)[0]
         for seed in range(40)
     ]
     farthest, share = radius * 2.0**8, (2_000 / N) ** 0.5

@@ -22,16 +22,7 @@ from dpcov.published.estimate.entry_noise import (
     moment_noise,
     read_with,
 )
-from dpcov.published.estimate.levels import (
-    between,
-    has_blocks,
-    levels_of,
-    positive,
-    relations,
-    told,
-    with_known,
-    within_counts,
-)
+from dpcov.published.estimate.levels import improved, levels_of, positive, told
 from dpcov.published.estimate.noise_edge import bulk_edge
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
@@ -379,14 +370,7 @@ class EncodedRelease(ReleaseRecord):
             found, noisy = factors.restored(found), factors.restored(noisy)
             mean = factors.means(mean)
             law = law and law.mapped(np.diag(1 / factors.of_rows))
-        found = with_known(found, mean, columns)
-        if law is not None:
-            rarely = {column.source for column in columns if column.kind == "missing"}
-            found = told(found, mean, law, np.array([c.source in rarely for c in columns]))
-        if law is not None and has_blocks(columns):
-            related = relations(noisy, mean, law, columns, found, lost)
-            found = np.where(between(columns), related, found)
-        return positive(within_counts(found, mean, columns))
+        return improved(found, noisy, mean, law, columns, lost)
 
 
 def noise_of(

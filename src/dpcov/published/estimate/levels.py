@@ -47,9 +47,27 @@ def between(columns: Sequence[EncodedColumn]) -> NDArray[np.bool_]:
     return np.asarray((owner[:, None] != owner) & (many[:, None] | many))
 
 
-def has_blocks(columns: Sequence[EncodedColumn]) -> bool:
-    """Whether some column of the table has levels enough to tell its noise from."""
-    return bool(between(columns).any())
+def improved(
+    estimate: Array,
+    noisy: Array,
+    mean: Array,
+    law: MomentNoise | None,
+    columns: Sequence[EncodedColumn],
+    lost: float,
+) -> Array:
+    """A shrunk covariance, (p, p), with what everybody knows, block by block.
+
+    ``noisy``, (p, p), is the covariance before it was shrunk; ``law`` is that of its noise, None
+    where it is not published; the others are as in :func:`relations`.
+    """
+    found = with_known(estimate, mean, columns)
+    if law is not None:
+        rarely = {column.source for column in columns if column.kind == "missing"}
+        found = told(found, mean, law, np.array([each.source in rarely for each in columns]))
+        blocks = between(columns)
+        if blocks.any():
+            found = np.where(blocks, relations(noisy, mean, law, columns, found, lost), found)
+    return positive(within_counts(found, mean, columns))
 
 
 def levels_of(columns: Sequence[EncodedColumn]) -> Places:
