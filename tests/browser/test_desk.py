@@ -8,7 +8,7 @@ import pyarrow.csv
 import pytest
 
 from dpcov import Release
-from dpcov.desk.work import STEPS
+from dpcov.desk.decisions import STEPS
 from tests.desk.conftest import running_in
 from tests.docs.test_blocks import patients
 

@@ -28,7 +28,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dpcov.data.sources import Query
 from dpcov.desk import pages
 from dpcov.desk.commands import script_of
-from dpcov.desk.work import STEPS, Work, count_of
+from dpcov.desk.decisions import STEPS, count_of
+from dpcov.desk.work import Work
 from dpcov.errors import DpcovError, place_of
 from dpcov.report.html import asset
 

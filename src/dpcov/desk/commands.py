@@ -3,7 +3,8 @@
 from shlex import quote
 
 from dpcov.data.layout import PLAIN
-from dpcov.desk.work import Work, is_toml
+from dpcov.desk.decisions import is_toml
+from dpcov.desk.work import Work
 
 
 def commands_of(work: Work, step: str) -> list[str]:

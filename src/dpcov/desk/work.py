@@ -1,13 +1,11 @@
-"""What a person has decided at the desk so far, and what is done about it.
+"""What is done at the desk about what a person has decided.
 
-Contract: holds public decisions and names; no value of a row.  What is done is done through the
-library's doors, which refuse what the command line refuses.
+Contract: no value of a row stays here.  What is done is done through the library's doors, which
+refuse what the command line refuses.
 """
 
-import os
-import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -16,155 +14,34 @@ from pathlib import Path
 import msgspec
 
 from dpcov.data.fit import fit
-from dpcov.data.layout import FileLayout
-from dpcov.data.schema.codebooks import read_codebook
-from dpcov.data.schema.declared import Boolean, Categorical
-from dpcov.data.schema.draft import describe
-from dpcov.data.schema.schema import Schema
-from dpcov.data.schema.wildcards import assign
-from dpcov.data.sources import Query, Source, file_of, open_source
-from dpcov.desk.columns import declared
+from dpcov.data.sources import file_of
+from dpcov.desk.decisions import Decisions, check_names, place_of, within
 from dpcov.desk.job import Job, Tell, counting
-from dpcov.errors import BudgetError, DpcovError, MovedError, SchemaError, UsageError
+from dpcov.errors import MovedError, UsageError
 from dpcov.files import ReservedFile, is_of_database
 from dpcov.pipeline.plan.page import sweep
 from dpcov.pipeline.plan.rehearsal import Rehearsal, count_rows
 from dpcov.pipeline.table import release
-from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Neighbors, check_neighbors, format_number
-from dpcov.privacy.ledger.composition import fits
 from dpcov.privacy.ledger.ledger import Ledger
-from dpcov.privacy.meaning import LARGEST_QUIET_EPSILON, check_delta, implied_epsilon
 from dpcov.published.release import Release
 from dpcov.report import render_release
 
-STEPS = ("columns", "people", "budget", "account", "release")
-
 
 @dataclass
-class Work:
+class Work(Decisions):
     """One table on its way."""
 
-    # The file, or the statement and its database; and where files are written.
-    data: str | Query
-    folder: Path
-    # As far as it is filled in.
-    schema: Schema
     name: str = field(default_factory=lambda: secrets.token_hex(4))
     # Numbers of pages; what was typed on one before the oldest is too late.
     pages: Iterator[int] = field(default_factory=lambda: count(1))
     oldest: int = 0
     # The page that was refused last may be sent again.
     refused: str = ""
-    neighbors: Neighbors = "replace-one"
-    rows: int | None = None
-    by: str = ""
-    public: str = ""
-    epsilon: str = "1"
-    delta: str = "1e-6"
-    ledger: str = "ledger.sqlite"
-    dataset: str = ""
-    total_epsilon: str = ""
-    total_delta: str = ""
-    expected_rows: int = 0
     # The last work of every step, and the step of the latest.
     jobs: dict[str, Job] = field(default_factory=dict)
     step: str = ""
-    # Files that have other names, since another program took theirs meanwhile.
-    moved: dict[str, Path] = field(default_factory=dict)
     # The schema as an attempt wrote it.
     saved: bytes = b""
-    # Why columns are proposed as they are; and the codebook or schema that was given.
-    notes: dict[str, str] = field(default_factory=dict)
-    described: str = ""
-
-    @classmethod
-    def open(
-        cls,
-        data: str | Query,
-        folder: Path,
-        described: str = "",
-        decimal: str = "",
-        **layout: str | int | None,
-    ) -> "Work":
-        """Read names and types of a table.
-
-        ``described`` is a schema that exists, or a codebook; ``decimal`` the mark of numbers that
-        are written as text; ``layout`` the fields of a `FileLayout`.
-        """
-        typed = {key: value for key, value in layout.items() if value}
-        path, known = _within(folder, described), None
-        if described:
-            is_schema = is_toml(described)
-            known = (
-                Schema.from_toml(path) if is_schema else read_codebook(path, FileLayout.of(**typed))
-            )
-        # What is typed comes before what the schema or the codebook says.
-        said = msgspec.structs.asdict(known.file) if known and known.file else {}
-        found = FileLayout.of(**said | typed)
-        source = open_source(_place(data, folder), found)
-        if known is not None and is_toml(described):
-            terms = {"file": found, "decimal": decimal or known.decimal}
-            schema, why = msgspec.structs.replace(known, **terms), dict[str, str]()
-        else:
-            made = describe(source, known, found, decimal or None)
-            schema, why = made.schema, made.comments
-        entries = assign(schema.columns, source.columns) if schema.patterns else {}
-        schema = schema.resolve(source.columns)
-        _check_names(schema, source)
-        notes = {name: why.get(entries.get(name, name), "") for name in schema.columns}
-        return cls(data=data, folder=folder, schema=schema, notes=notes, described=described)
-
-    @property
-    def about(self) -> str:
-        """What the work is about, for a person."""
-        return self.data if isinstance(self.data, str) else f"A query: {self.data.sql}"
-
-    @property
-    def stem(self) -> str:
-        """First part of the names of all files that are written."""
-        return "table" if isinstance(self.data, Query) else Path(self.data).name.split(".")[0]
-
-    @property
-    def files(self) -> dict[str, Path]:
-        """What a release writes."""
-        endings = {"schema": "toml", "release": "dpcov", "report": "html"}
-        named = {what: self.folder / f"{self.stem}.{end}" for what, end in endings.items()}
-        return named | self.moved
-
-    @property
-    def budget(self) -> Budget:
-        """What the release may cost."""
-        return Budget(epsilon=self.epsilon, delta=self.delta or None)
-
-    @property
-    def account(self) -> str:
-        """Name of the people in the ledger."""
-        return self.dataset or self.stem
-
-    # --- what is decided ---------------------------------------------------------------------
-
-    def declare(self, given: Mapping[str, Mapping[str, str]]) -> list[str]:
-        """Take over what was typed of columns; what cannot be read is listed and left as it was."""
-        columns, problems = dict(self.schema.columns), list[str]()
-        for name, fields in given.items():
-            try:
-                columns[name] = declared(columns[name], fields)
-            except (DpcovError, msgspec.ValidationError) as error:
-                problems.append(f"Column '{name}': {error}")
-        self.schema = msgspec.structs.replace(self.schema, columns=columns)
-        return problems
-
-    def write_schema(self, text: str) -> None:
-        """Take over a schema as text."""
-        source = self.source()
-        schema = Schema.loads(text).resolve(source.columns)
-        _check_names(schema, source)
-        self.schema = schema
-
-    def source(self) -> Source:
-        """The table; nothing but names and types is read of it here."""
-        return open_source(_place(self.data, self.folder), self.schema.file)
 
     def check(self) -> None:
         """Find out how the rows fit the schema."""
@@ -174,116 +51,6 @@ class Work:
             "columns", "Reading the table", lambda tell: fit(source, schema, counting(tell))
         )
 
-    @property
-    def groupings(self) -> list[str]:
-        """Columns whose categories or truth values may have a matrix each."""
-        columns = self.schema.columns.items()
-        return [name for name, each in columns if isinstance(each, Boolean | Categorical)]
-
-    def decide_people(
-        self, neighbors: str, rows_per_person: str, rows: str, title: str, by: str
-    ) -> None:
-        """Who is protected, what is public about their number, and groups of them."""
-        if by and by not in self.groupings:
-            raise UsageError("Groups are those of a categorical or boolean column.")
-        per_person, stated = count_of(rows_per_person, "Rows per person"), None
-        if rows.strip():
-            stated = count_of(rows, "The number of rows")
-        self.neighbors, self.rows, self.by = check_neighbors(neighbors), stated, by
-        self.schema = msgspec.structs.replace(
-            self.schema, rows_per_person=per_person, title=title.strip()
-        )
-
-    def decide_budget(self, epsilon: str, delta: str) -> None:
-        """What the release may cost."""
-        Budget(epsilon=epsilon, delta=delta or None)
-        self.epsilon, self.delta = epsilon.strip(), delta.strip()
-
-    def decide_account(self, ledger: str, dataset: str, epsilon: str, delta: str) -> None:
-        """Where the budget is charged; with a total the account is opened when it is released."""
-        if not ledger.strip() or not dataset.strip():
-            raise UsageError("Name the ledger and the dataset.")
-        before = self.ledger, self.dataset
-        self.ledger, self.dataset = ledger.strip(), dataset.strip()
-        try:
-            left = self.left()
-            self._require_ledger()
-        # What cannot be opened is not kept: the page asks it again.
-        except DpcovError:
-            self.ledger, self.dataset = before
-            raise
-        self.total_epsilon, self.total_delta = epsilon.strip(), delta.strip()
-        if left is not None:
-            # Its total is fixed.
-            self.total_epsilon = self.total_delta = ""
-            return
-        self._require_room()
-
-    def _require_ledger(self) -> None:
-        # A ledger that cannot be written is refused here, and not when all is decided.
-        if "://" in self.ledger:
-            return
-        path = Path(self.ledger_place)
-        if any(is_of_database(each, path) for each in self.files.values()):
-            raise UsageError(f"{path.name} is written by the release. Choose another ledger.")
-        if path.exists() and not os.access(path, os.W_OK):
-            raise UsageError(f"{path.name} cannot be written. Change its rights.")
-        ReservedFile(path, overwrite=True).discard()
-
-    def _require_room(self) -> None:
-        if not self.total_epsilon:
-            raise UsageError(
-                "This account does not exist yet. Say what all releases about these people "
-                "together may cost."
-            )
-        if not fits(self.total().promise, self.budget.promise):
-            raise UsageError(
-                f"This release, {self.budget.promise}, does not fit into a total of "
-                f"{self.total().promise}, which is fixed once the account is open. Choose a larger "
-                "total, or a smaller budget."
-            )
-
-    def total(self) -> Budget:
-        """What all releases about these people may cost."""
-        return Budget(epsilon=self.total_epsilon, delta=self.total_delta or None)
-
-    def left(self) -> str | None:
-        """What the account has left, in words; None where there is none yet."""
-        if "://" not in self.ledger and not Path(self.ledger_place).exists():
-            return None
-        book = Ledger(self.ledger_place)
-        if self.account not in {each.name for each in book.datasets()}:
-            return None
-        return book.remaining(self.account).in_words
-
-    @property
-    def ledger_place(self) -> str:
-        """Where the ledger is."""
-        return self.ledger if "://" in self.ledger else str(_within(self.folder, self.ledger))
-
-    # --- what is done ------------------------------------------------------------------------
-
-    def missing(self) -> dict[str, list[str]]:
-        """What every step still lacks."""
-        lacks = {step: list[str]() for step in STEPS}
-        lacks["columns"] = self.schema.problems()
-        if self.neighbors == "add-remove-one" and self.rows is not None:
-            lacks["people"] = ["The number of rows is private here; leave it out."]
-        if self.by and self.by not in self.groupings:
-            lacks["people"].append(f"Column '{self.by}' has no groups any more. Choose others.")
-        return lacks
-
-    def cautions(self) -> list[str]:
-        """What a release will refuse or warn of."""
-        promise, said = self.budget.promise, list[str]()
-        try:
-            check_delta(promise, self.neighbors, self.rows or self.expected_rows or None)
-        except BudgetError as error:
-            said.append(f"A release will refuse this. {error}")
-        if (epsilon := implied_epsilon(promise)) > LARGEST_QUIET_EPSILON:
-            said.append(f"epsilon = {format_number(epsilon)} is large.")
-        return said
-
     def rehearse(self) -> None:
         """Find out what could be read at many budgets; opens no table."""
         if self.rows is None and not self.expected_rows:
@@ -291,7 +58,7 @@ class Work:
         self.schema.require_complete()
         public, n_public = None, 0
         if self.public:
-            public = _within(self.folder, self.public)
+            public = within(self.folder, self.public)
             n_public = count_rows(public, self.schema)
         rehearsal = Rehearsal(
             schema=self.schema,
@@ -310,8 +77,8 @@ class Work:
         if lacks := [lack for lacks in self.missing().values() for lack in lacks]:
             raise UsageError("\n".join(lacks))
         files, read = self.files, self.source()
-        _check_names(self.schema, read)
-        table = file_of(_place(self.data, self.folder))
+        check_names(self.schema, read)
+        table = file_of(place_of(self.data, self.folder))
         taken = [self.ledger_place, *([table] if table else [])]
         for path in files.values():
             if any(is_of_database(path, other) for other in taken):
@@ -320,7 +87,7 @@ class Work:
                 raise UsageError(f"{path.name} exists. Allow to write over it, or move it away.")
         if self.left() is None:
             # The budget may have changed since.
-            self._require_room()
+            self.require_room()
             Ledger(self.ledger_place).create(self.account, self.total(), self.neighbors)
         self.schema.save(files["schema"])
         self.saved = files["schema"].read_bytes()
@@ -334,7 +101,7 @@ class Work:
         with self._keeping("report"), page:
             with self._keeping("release"):
                 release(
-                    _place(self.data, self.folder),
+                    place_of(self.data, self.folder),
                     schema=self.schema,
                     budget=self.budget,
                     neighbors=self.neighbors,
@@ -415,38 +182,3 @@ class Work:
         # Whoever would take the place of a release could have it charged twice.
         if "release" in self.jobs and self.jobs["release"].running:
             raise UsageError("It is being released. Wait until it has ended, or stop it.")
-
-
-def _place(data: str | Query, folder: Path) -> str | Query:
-    """The table; what is not a whole path is in the folder, the file of a database too."""
-    if isinstance(data, str):
-        return str(_within(folder, data))
-    kind, sign, path = data.db.partition(":///")
-    if kind not in ("sqlite", "duckdb") or not path:
-        return data
-    return Query(data.sql, db=f"{kind}{sign}{_within(folder, path)}")
-
-
-def _within(folder: Path, name: str) -> Path:
-    # The system raises what is no error of its own.
-    if "\x00" in name:
-        raise UsageError("The name of a file holds a zero character. Correct it.")
-    return folder / name
-
-
-def is_toml(name: str) -> bool:
-    """Whether a file that describes the table is a schema, and no codebook."""
-    return name.lower().endswith(".toml")
-
-
-def count_of(text: str, what: str) -> int:
-    """A whole number that was typed, 1 or more."""
-    if not re.fullmatch(r"\s*[0-9]{1,18}\s*", text) or int(text) < 1:
-        raise UsageError(f"{what} is a whole number, 1 or more.")
-    return int(text)
-
-
-def _check_names(schema: Schema, source: Source) -> None:
-    if absent := [name for name in schema.features if name not in source.columns]:
-        shown = ", ".join(absent[:10])
-        raise SchemaError(f"The table lacks {len(absent)} columns of the schema: {shown}.")

@@ -1,0 +1,290 @@
+"""What a person has decided at the desk so far about one table.
+
+Contract: holds public decisions and names; no value of a row.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from dpcov.data.layout import FileLayout
+from dpcov.data.schema.codebooks import read_codebook
+from dpcov.data.schema.declared import Boolean, Categorical
+from dpcov.data.schema.draft import describe
+from dpcov.data.schema.schema import Schema
+from dpcov.data.schema.wildcards import assign
+from dpcov.data.sources import Query, Source, open_source
+from dpcov.desk.columns import declared
+from dpcov.errors import BudgetError, DpcovError, SchemaError, UsageError
+from dpcov.files import ReservedFile, is_of_database
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import Neighbors, check_neighbors, format_number
+from dpcov.privacy.ledger.composition import fits
+from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.meaning import LARGEST_QUIET_EPSILON, check_delta, implied_epsilon
+
+STEPS = ("columns", "people", "budget", "account", "release")
+
+
+@dataclass
+class Decisions:
+    """Public decisions about the release of one table."""
+
+    # The file, or the statement and its database; and where files are written.
+    data: str | Query
+    folder: Path
+    # As far as it is filled in.
+    schema: Schema
+    neighbors: Neighbors = "replace-one"
+    rows: int | None = None
+    by: str = ""
+    public: str = ""
+    epsilon: str = "1"
+    delta: str = "1e-6"
+    ledger: str = "ledger.sqlite"
+    dataset: str = ""
+    total_epsilon: str = ""
+    total_delta: str = ""
+    expected_rows: int = 0
+    # Files that have other names, since another program took theirs meanwhile.
+    moved: dict[str, Path] = field(default_factory=dict)
+    # Why columns are proposed as they are; and the codebook or schema that was given.
+    notes: dict[str, str] = field(default_factory=dict)
+    described: str = ""
+
+    @classmethod
+    def open(
+        cls,
+        data: str | Query,
+        folder: Path,
+        described: str = "",
+        decimal: str = "",
+        **layout: str | int | None,
+    ) -> Self:
+        """Read names and types of a table.
+
+        ``described`` is a schema that exists, or a codebook; ``decimal`` the mark of numbers that
+        are written as text; ``layout`` the fields of a `FileLayout`.
+        """
+        typed = {key: value for key, value in layout.items() if value}
+        path, known = within(folder, described), None
+        if described:
+            is_schema = is_toml(described)
+            known = (
+                Schema.from_toml(path) if is_schema else read_codebook(path, FileLayout.of(**typed))
+            )
+        # What is typed comes before what the schema or the codebook says.
+        said = msgspec.structs.asdict(known.file) if known and known.file else {}
+        found = FileLayout.of(**said | typed)
+        source = open_source(place_of(data, folder), found)
+        if known is not None and is_toml(described):
+            terms = {"file": found, "decimal": decimal or known.decimal}
+            schema, why = msgspec.structs.replace(known, **terms), dict[str, str]()
+        else:
+            made = describe(source, known, found, decimal or None)
+            schema, why = made.schema, made.comments
+        entries = assign(schema.columns, source.columns) if schema.patterns else {}
+        schema = schema.resolve(source.columns)
+        check_names(schema, source)
+        notes = {name: why.get(entries.get(name, name), "") for name in schema.columns}
+        return cls(data=data, folder=folder, schema=schema, notes=notes, described=described)
+
+    @property
+    def about(self) -> str:
+        """What the work is about, for a person."""
+        return self.data if isinstance(self.data, str) else f"A query: {self.data.sql}"
+
+    @property
+    def stem(self) -> str:
+        """First part of the names of all files that are written."""
+        return "table" if isinstance(self.data, Query) else Path(self.data).name.split(".")[0]
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """What a release writes."""
+        endings = {"schema": "toml", "release": "dpcov", "report": "html"}
+        named = {what: self.folder / f"{self.stem}.{end}" for what, end in endings.items()}
+        return named | self.moved
+
+    @property
+    def budget(self) -> Budget:
+        """What the release may cost."""
+        return Budget(epsilon=self.epsilon, delta=self.delta or None)
+
+    @property
+    def account(self) -> str:
+        """Name of the people in the ledger."""
+        return self.dataset or self.stem
+
+    def declare(self, given: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """Take over what was typed of columns; what cannot be read is listed and left as it was."""
+        columns, problems = dict(self.schema.columns), list[str]()
+        for name, fields in given.items():
+            try:
+                columns[name] = declared(columns[name], fields)
+            except (DpcovError, msgspec.ValidationError) as error:
+                problems.append(f"Column '{name}': {error}")
+        self.schema = msgspec.structs.replace(self.schema, columns=columns)
+        return problems
+
+    def write_schema(self, text: str) -> None:
+        """Take over a schema as text."""
+        source = self.source()
+        schema = Schema.loads(text).resolve(source.columns)
+        check_names(schema, source)
+        self.schema = schema
+
+    def source(self) -> Source:
+        """The table; nothing but names and types is read of it here."""
+        return open_source(place_of(self.data, self.folder), self.schema.file)
+
+    @property
+    def groupings(self) -> list[str]:
+        """Columns whose categories or truth values may have a matrix each."""
+        columns = self.schema.columns.items()
+        return [name for name, each in columns if isinstance(each, Boolean | Categorical)]
+
+    def decide_people(
+        self, neighbors: str, rows_per_person: str, rows: str, title: str, by: str
+    ) -> None:
+        """Who is protected, what is public about their number, and groups of them."""
+        if by and by not in self.groupings:
+            raise UsageError("Groups are those of a categorical or boolean column.")
+        per_person, stated = count_of(rows_per_person, "Rows per person"), None
+        if rows.strip():
+            stated = count_of(rows, "The number of rows")
+        self.neighbors, self.rows, self.by = check_neighbors(neighbors), stated, by
+        self.schema = msgspec.structs.replace(
+            self.schema, rows_per_person=per_person, title=title.strip()
+        )
+
+    def decide_budget(self, epsilon: str, delta: str) -> None:
+        """What the release may cost."""
+        Budget(epsilon=epsilon, delta=delta or None)
+        self.epsilon, self.delta = epsilon.strip(), delta.strip()
+
+    def decide_account(self, ledger: str, dataset: str, epsilon: str, delta: str) -> None:
+        """Where the budget is charged; with a total the account is opened when it is released."""
+        if not ledger.strip() or not dataset.strip():
+            raise UsageError("Name the ledger and the dataset.")
+        before = self.ledger, self.dataset
+        self.ledger, self.dataset = ledger.strip(), dataset.strip()
+        try:
+            left = self.left()
+            self._require_ledger()
+        # What cannot be opened is not kept: the page asks it again.
+        except DpcovError:
+            self.ledger, self.dataset = before
+            raise
+        self.total_epsilon, self.total_delta = epsilon.strip(), delta.strip()
+        if left is not None:
+            # Its total is fixed.
+            self.total_epsilon = self.total_delta = ""
+            return
+        self.require_room()
+
+    def _require_ledger(self) -> None:
+        # A ledger that cannot be written is refused here, and not when all is decided.
+        if "://" in self.ledger:
+            return
+        path = Path(self.ledger_place)
+        if any(is_of_database(each, path) for each in self.files.values()):
+            raise UsageError(f"{path.name} is written by the release. Choose another ledger.")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise UsageError(f"{path.name} cannot be written. Change its rights.")
+        ReservedFile(path, overwrite=True).discard()
+
+    def require_room(self) -> None:
+        """UsageError where a new account cannot pay for the release."""
+        if not self.total_epsilon:
+            raise UsageError(
+                "This account does not exist yet. Say what all releases about these people "
+                "together may cost."
+            )
+        if not fits(self.total().promise, self.budget.promise):
+            raise UsageError(
+                f"This release, {self.budget.promise}, does not fit into a total of "
+                f"{self.total().promise}, which is fixed once the account is open. Choose a larger "
+                "total, or a smaller budget."
+            )
+
+    def total(self) -> Budget:
+        """What all releases about these people may cost."""
+        return Budget(epsilon=self.total_epsilon, delta=self.total_delta or None)
+
+    def left(self) -> str | None:
+        """What the account has left, in words; None where there is none yet."""
+        if "://" not in self.ledger and not Path(self.ledger_place).exists():
+            return None
+        book = Ledger(self.ledger_place)
+        if self.account not in {each.name for each in book.datasets()}:
+            return None
+        return book.remaining(self.account).in_words
+
+    @property
+    def ledger_place(self) -> str:
+        """Where the ledger is."""
+        return self.ledger if "://" in self.ledger else str(within(self.folder, self.ledger))
+
+    def missing(self) -> dict[str, list[str]]:
+        """What every step still lacks."""
+        lacks = {step: list[str]() for step in STEPS}
+        lacks["columns"] = self.schema.problems()
+        if self.neighbors == "add-remove-one" and self.rows is not None:
+            lacks["people"] = ["The number of rows is private here; leave it out."]
+        if self.by and self.by not in self.groupings:
+            lacks["people"].append(f"Column '{self.by}' has no groups any more. Choose others.")
+        return lacks
+
+    def cautions(self) -> list[str]:
+        """What a release will refuse or warn of."""
+        promise, said = self.budget.promise, list[str]()
+        try:
+            check_delta(promise, self.neighbors, self.rows or self.expected_rows or None)
+        except BudgetError as error:
+            said.append(f"A release will refuse this. {error}")
+        if (epsilon := implied_epsilon(promise)) > LARGEST_QUIET_EPSILON:
+            said.append(f"epsilon = {format_number(epsilon)} is large.")
+        return said
+
+
+def place_of(data: str | Query, folder: Path) -> str | Query:
+    """The table; what is not a whole path is in the folder, the file of a database too."""
+    if isinstance(data, str):
+        return str(within(folder, data))
+    kind, sign, path = data.db.partition(":///")
+    if kind not in ("sqlite", "duckdb") or not path:
+        return data
+    return Query(data.sql, db=f"{kind}{sign}{within(folder, path)}")
+
+
+def within(folder: Path, name: str) -> Path:
+    """A file that was typed, in the folder unless it is a whole path."""
+    # The system raises what is no error of its own.
+    if "\x00" in name:
+        raise UsageError("The name of a file holds a zero character. Correct it.")
+    return folder / name
+
+
+def is_toml(name: str) -> bool:
+    """Whether a file that describes the table is a schema, and no codebook."""
+    return name.lower().endswith(".toml")
+
+
+def count_of(text: str, what: str) -> int:
+    """A whole number that was typed, 1 or more."""
+    if not re.fullmatch(r"\s*[0-9]{1,18}\s*", text) or int(text) < 1:
+        raise UsageError(f"{what} is a whole number, 1 or more.")
+    return int(text)
+
+
+def check_names(schema: Schema, source: Source) -> None:
+    """SchemaError where the table lacks columns."""
+    if absent := [name for name in schema.features if name not in source.columns]:
+        shown = ", ".join(absent[:10])
+        raise SchemaError(f"The table lacks {len(absent)} columns of the schema: {shown}.")
