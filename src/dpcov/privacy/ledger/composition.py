@@ -37,7 +37,7 @@ _SQUARES = "grows with the square of ε, so two releases cost less than twice th
 _RULES: dict[Composition, tuple[str, str]] = {
     "pure": ("ε adds up.", "budgets in ε alone"),
     "basic": ("ε and δ add up.", "budgets in ε, or in ε and δ"),
-    "zcdp": (f"What adds up, ρ, {_SQUARES}", "budgets in ρ or ε, and with a δ what is met through ρ"),
+    "zcdp": (f"What adds up, ρ, {_SQUARES}", "budgets in ρ or ε, and with a δ if met through ρ"),
     "gaussian": (
         f"What adds up, 1/noise², {_SQUARES}",
         "real-valued Gaussian noise, for budgets with a δ or in ρ",
