@@ -87,7 +87,8 @@ def test_a_total_is_divided_among_releases_without_a_table(desk):
     assert "(0.25)-zCDP" in told and "(0.4)-zCDP" in told
     assert re.search(r"release 4 .* combined so far 1.00", told)
     assert desk.run("plan --rho 1 --releases 1").exit_code == 2
-    for more in ("--html p.html", "--rows 9", "--mechanisms", "--trace 0.5"):
+    others = "--html p.html", "--rows 9", "--mechanisms", "--trace 0.5", "--geometry schema"
+    for more in (*others, "--neighbors add-remove-one", "--overwrite"):
         assert "Leave other" in desk.run(f"plan --rho 1 --releases 4 {more}").output
 
 

@@ -112,6 +112,8 @@ def test_public_rows_are_rehearsed_and_said_to_be(desk):
     columns["ill"] = rng.random(3000) < 0.1
     pyarrow.csv.write_csv(pa.table(columns), public)
     told = desk.done("plan --rho 0.5 --schema", desk.schema, "--table", public)
+    spread = desk.run("plan --rho 0.5 --spread 0.1 --schema", desk.schema, "--table", public)
+    assert spread.exit_code == 2 and "Leave --spread out" in spread.output
     assert "and 3,000 rows" in told
     assert "Rehearsed on public rows" in told
 

@@ -63,7 +63,8 @@ def plan(
     budget = options.budget_from(epsilon, delta, rho)
     if releases is not None:
         others = (rows, schema, features, rows_per_person, table, spread, html)
-        if mechanisms or trace or others != (None,) * len(others):
+        plain = (neighbors, geometry, overwrite) == ("replace-one", "private", False)
+        if mechanisms or trace or others != (None,) * len(others) or not plain:
             raise UsageError("--releases divides the budget alone. Leave other options out.")
         tell_releases(budget, releases)
         return
@@ -85,6 +86,8 @@ def plan(
             )
         compare(declared, rows, budget, relation, geometry, trace)
         return
+    if table is not None and spread is not None:
+        raise UsageError("Columns are spread as in --table. Leave --spread out.")
     from dpcov.pipeline.plan.rehearsal import SPREAD, Rehearsal, count_rows
 
     n_public = 0 if table is None else count_rows(table, declared)
