@@ -20,7 +20,20 @@ from dpcov.analysis import (
     mean_intervals,
 )
 
-ALLOWED = {"div", "p", "strong", "bdi", "br", "table", "caption", "thead", "tbody", "tr", "th"}
+ALLOWED = {
+    "div",
+    "p",
+    "strong",
+    "bdi",
+    "wbr",
+    "br",
+    "table",
+    "caption",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+}
 ALLOWED |= {"td", "details", "summary", "ul", "li", "code"}
 COLOR = re.compile(r"color|background|#[0-9a-f]{3}|rgb", re.IGNORECASE)
 

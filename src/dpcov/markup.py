@@ -77,7 +77,9 @@ def note(*children: Child) -> Html:
 def name_of(name: str, longest: int = LONGEST_NAME) -> Html:
     """Isolate a name from the writing direction around it; a tooltip has all of a long one."""
     short = shorten(name, longest)
-    return el("bdi", short, title=None if short == visible(name) else visible(name))
+    # A narrow cell breaks it behind an underscore.
+    parts = Html(join(short).replace("_", "_<wbr/>"))
+    return el("bdi", parts, title=None if short == visible(name) else visible(name))
 
 
 def names_of(names: Iterable[str]) -> Html:

@@ -132,9 +132,11 @@ class BudgetSplit:
         if first:
             plain, whole_table = first_mechanism(budget.promise), replace(problem, n_groups=1)
             drawn_first = _calibrated(plain, whole_table, part_of(whole, first))
-            again = _calibrated(plain, whole_table, part_of(whole, AGAIN))
-            for _ in range(MOST_AGAIN):
+            # Noise of a part of a pure epsilon grows so much that more of them cost more than they
+            # show (survey.md).
+            for _ in range(MOST_AGAIN if isinstance(whole, ZCDP) else 0):
                 rest -= AGAIN
+                again = _calibrated(plain, whole_table, part_of(whole, AGAIN))
                 rests.append(_calibrated(self.inner, problem, part_of(whole, rest)))
                 multipliers.append(_together(rests[-1], part_of(whole, 1 - rest), budget.promise))
         stated = [each for each in multipliers if each is not None]

@@ -245,7 +245,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     ) -> tuple[Geometry, Calibration, str]:
         """The geometry under the map of one matrix or more, what is left, and how it was found."""
         first, again, rest = calibration.first, calibration.again, calibration.inner
-        assert first is not None and again is not None
+        assert first is not None
         how = f"found with {first.promise}"
         made = self._whitened(ask, first, problem, entropy, geometry, usual)
         if made is None:
@@ -253,7 +253,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         # No row is scaled down before lengths are measured.
         geometry = Geometry(columns=geometry.columns, linear=made.linear, norm_bound=ANY_BOUND)
         for left in calibration.rests:
-            if not made.goes_on:
+            if again is None or not made.goes_on:
                 break
             rest, how = left, f"{how}, then {again.promise}"
             more = self._whitened(ask, again, problem, entropy, geometry, usual, made.spreads)

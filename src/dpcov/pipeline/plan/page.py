@@ -115,7 +115,10 @@ def table_of(asked: Stop) -> Html:
     rows = [
         (
             name_of(column.name),
-            *(el("span", text, data_cell=f"{k},{m}") for m, text in enumerate(cells)),
+            *(
+                el("span", text, class_="light", data_cell=f"{k},{m}")
+                for m, text in enumerate(cells)
+            ),
         )
         for k, (column, cells) in enumerate(
             zip(asked.planned.diagnosis.columns, asked.planned.cells, strict=True)
