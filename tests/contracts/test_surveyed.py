@@ -130,6 +130,16 @@ def test_the_whole_is_charged_once_and_before_any_draw(neighbors, kind, rows, le
     assert made.guarantee.neighbors == neighbors
 
 
+@pytest.mark.parametrize("geometry", ["private", Geometry(columns={})], ids=["private", "given"])
+def test_parts_that_meet_a_delta_through_zcdp_state_it(geometry, ledger_for):
+    ledger = ledger_for("replace-one", ApproxDP)
+    how = {"mechanism": "coinpress", "geometry": geometry, "entropy": SeededEntropy(0)}
+    release("replace-one", ApproxDP, ledger=ledger, dataset="people", **how)
+    (entry,) = ledger.entries("people")
+    assert entry.spend.noise_multiplier is None
+    assert entry.spend.rho == BUDGETS[ApproxDP].zcdp_rho()
+
+
 class Failing:
     """Randomness that ends after so many requests."""
 
