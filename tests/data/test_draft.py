@@ -22,6 +22,7 @@ IGNORED = [
     *("Patient_Number", "email", "phone", "name", "first_name", "Nachname", "vorname", "prénom"),
     *("apellidos", "Adresse", "dirección", "street", "zip", "zip_code", "PLZ", "postleitzahl"),
     *("code_postal", "codigo_postal", "telefono", "Telefon"),
+    *("Unnamed: 0", "__index_level_0__", "rownames", "row.names", "RowNumber", "rowid"),
 ]
 FREE = ["note", "comments", "description", "Bemerkung", "commentaire", "observaciones", "free_text"]
 SEXES = ["sex", "gender", "Geschlecht", "sexe", "sexo", "SEX"]
@@ -42,7 +43,7 @@ HINTS = {
 PLAIN = [
     *("age", "income", "covid_tests", "acid", "paid", "valid", "weight_kg", "mobile_use"),
     *("state_tax", "kids", "width", "days", "grid", "humidity", "filename_length"),
-    *("yearly_visits_rate", "updates", "candidates"),
+    *("yearly_visits_rate", "updates", "candidates", "rows", "row_width"),
 ]
 
 

@@ -15,6 +15,7 @@ from dpcov.data.schema.declared import Boolean, Categorical, Date, Declared, Ign
 # What is proposed, and why; the reason is written as a comment.
 Proposal = tuple[Declared, str]
 
+_ROW = "a row number, by its name"
 _PERSONAL = "{what}, by its name: it says who a person is"
 _TEXT = "free text, by its name"
 _ZIP = "a postal code, by its name: never a number; to use it, declare categorical regions"
@@ -61,6 +62,8 @@ _OWNERS = """patient person case record account card insurance member subject pa
 customer client student employee respondent"""
 _NUMBERS = "no nr num number nummer numero"
 
+# What pandas, pyarrow and R call row numbers that they write among the columns.
+_ROW_NUMBERS = re.compile(r"unnamed\d+|indexlevel\d+|row(id|names?|num|number)")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -69,6 +72,8 @@ def propose(name: str, kind: str, otherwise: Declared) -> Proposal:
     words = words_of(name)
     joined, plain = "".join(words), _PLAIN.get(kind, "")
     every, last = {joined, *words}, {joined, *words[-1:]}
+    if _ROW_NUMBERS.fullmatch(joined):
+        return Ignored(note=_ROW), ""
     if every & _set(_ZIPS) or {"code", "postal"} <= every or {"codigo", "postal"} <= every:
         return Ignored(note=_ZIP), ""
     if _is_identifier(words, joined):
