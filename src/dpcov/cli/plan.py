@@ -160,7 +160,7 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
             gains.append((what, less.at(budget).diagnosis))
             progress(done, count)
     found = planned.diagnosis
-    lines = [["", "column", "mean ±", "smallest spread", "correlations ±", ""]]
+    lines = [["", "column", "correlations ±", "mean ±", "smallest spread", ""]]
     for column, (verdict, *numbers) in zip(found.columns, planned.cells, strict=True):
         light, _, word = verdict.partition(" ")
         lines.append([light, short_name(column.in_unit), *numbers, word])

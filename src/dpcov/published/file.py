@@ -96,7 +96,7 @@ def packed_size(shapes: list[tuple[int, ...]], manifest_room: int) -> int:
 def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
     """Read a release file; ReleaseError if it is damaged, altered or of a newer version."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(Path(path)) as archive:
             return _read(archive)
     except FileNotFoundError:
         raise ReleaseError(f"There is no file {path}.") from None

@@ -111,7 +111,7 @@ def slider_of(stops: Sequence[Stop], asked: Stop) -> Html:
 
 def table_of(asked: Stop) -> Html:
     """What could be read from every column, with cells that the slider changes."""
-    head = ("Column", "Verdict", "Mean ±", "Smallest spread that shows", "Correlations ±")
+    head = ("Column", "Verdict", "Correlations ±", "Mean ±", "Smallest spread that shows")
     rows = [
         (
             name_of(column.name),

@@ -193,9 +193,9 @@ class Planned:
 
     @property
     def cells(self) -> list[list[str]]:
-        """Verdict, ± of the mean, smallest spread and ± of correlations, for each column."""
+        """Verdict, ± of correlations and of the mean, and smallest spread, for each column."""
         return [
-            [LIGHTS[c.verdict], _size(WITHIN * c.mean_noise), least, plus_minus(c.within)]
+            [LIGHTS[c.verdict], plus_minus(c.within), _size(WITHIN * c.mean_noise), least]
             for c, least in zip(self.diagnosis.columns, self.smallest, strict=True)
         ]
 
