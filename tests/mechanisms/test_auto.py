@@ -10,6 +10,7 @@ import dpcov
 from dpcov.errors import UsageError
 from dpcov.mechanisms.auto import AUTO, choose, resolve
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.privacy.guarantee import NEIGHBORS
 from tests.contracts.test_mechanisms import BUDGETS
 
@@ -88,6 +89,24 @@ def test_a_named_mechanism_is_taken_as_named_and_options_reach_a_chosen_one():
     assert resolve(AUTO, {"bits": 18}, problem, budget).make().bits == 18
     with pytest.raises(UsageError, match="stratified mechanism has no option"):
         resolve(AUTO, {"wings": 2}, problem, budget).make()
+
+
+class Sharper(Gaussian):
+    """A mechanism of somebody's own."""
+
+    name = "sharper"
+
+
+def test_a_mechanism_of_ones_own_is_taken_as_it_is_made_and_said_to_be_one():
+    budget = dpcov.Budget(rho=1)
+    made = dpcov.second_moment(ROWS, norm_bound=9, budget=budget, mechanism=Sharper(bits=18))
+    assert made.manifest.mechanism.name == "sharper" and made.manifest.statistics.lattice_bits == 18
+    (note,) = made.statistics.notes
+    assert note.startswith("sharper is no mechanism of dpcov")
+    own = dpcov.second_moment(ROWS, norm_bound=9, budget=budget, mechanism=Gaussian(bits=18))
+    assert own.statistics.notes == ()
+    with pytest.raises(UsageError, match="no argument bits"):
+        dpcov.second_moment(ROWS, norm_bound=9, budget=budget, mechanism=Sharper(), bits=18)
 
 
 def test_the_choice_is_the_same_whatever_the_rows_hold():

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Mechanism, Problem, check_budget
-from dpcov.mechanisms.registry import make_mechanism
+from dpcov.mechanisms.registry import MECHANISMS, make_mechanism
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
 from dpcov.privacy.options import plain
@@ -25,40 +26,55 @@ FEW_FEATURES_PURE = 3
 ENOUGH_ROWS = 5
 
 
+_FOREIGN = (
+    "{name} is no mechanism of dpcov: whoever wrote it answers for its guarantee, and dpcov has "
+    "not tested it"
+)
+_HAS_OPTIONS = "There is no argument {option}. If it is an option of the mechanism, give it where that is made."
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """A mechanism for a release, options that differ from its defaults, and the reason.
 
     ``reason`` is None where the custodian named the mechanism; ``post`` says how to read the
     release, where it is not the mechanism's own way.
+    ``made`` is the mechanism, where the custodian made it.
     """
 
     mechanism: str
     reason: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     post: Post | None = None
+    made: Mechanism[Any] | None = None
 
     def make(self) -> Mechanism[Any]:
         """Build the mechanism."""
-        return make_mechanism(self.mechanism, self.options)
+        return self.made or make_mechanism(self.mechanism, self.options)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the release says about the choice."""
+        if self.made is not None and type(self.made) not in MECHANISMS:
+            return (_FOREIGN.format(name=self.mechanism),)
         return () if self.reason is None else (f"auto chose {self.mechanism}: {self.reason}",)
 
 
 def resolve(
-    name: str,
+    mechanism: str | Mechanism[Any],
     options: Mapping[str, Any],
     problem: Problem,
     budget: Budget,
     *,
     shortest_row: float = 0.0,
 ) -> Choice:
-    """Take a mechanism as named, or choose one for ``auto``; the user's options win."""
-    if plain("mechanism", name, str) != AUTO:
-        return Choice(mechanism=name, options=options)
+    """Take a mechanism as made or named, or choose one for ``auto``; the user's options win."""
+    if isinstance(mechanism, Mechanism):
+        if options:
+            raise UsageError(_HAS_OPTIONS.format(option=next(iter(options))))
+        return Choice(mechanism=mechanism.name, made=mechanism)
+    if plain("mechanism", mechanism, str) != AUTO:
+        return Choice(mechanism=mechanism, options=options)
     chosen = choose(problem, budget, shortest_row=shortest_row)
     return replace(chosen, options={**chosen.options, **options})
 

@@ -22,7 +22,7 @@ from dpcov.data.seal import sealed
 from dpcov.data.sources.base import number_names
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
-from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.noise.entropy import Entropy
 from dpcov.pipeline.publish import Account, ReleaseMaker, publish
 from dpcov.pipeline.terms import ReleaseTerms
@@ -39,7 +39,7 @@ def second_moment(
     *,
     norm_bound: float | None = None,
     budget: Budget,
-    mechanism: str = AUTO,
+    mechanism: str | Mechanism[Any] = AUTO,
     neighbors: Neighbors = "replace-one",
     rows_per_person: int = 1,
     groups: Iterable[object] | None = None,

@@ -16,6 +16,7 @@ from dpcov.data.sources import file_of
 from dpcov.errors import UsageError
 from dpcov.files import check_output
 from dpcov.mechanisms.auto import AUTO
+from dpcov.mechanisms.base import Mechanism
 from dpcov.mechanisms.survey_alone import SurveyAlone
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
@@ -34,7 +35,7 @@ def release(
     *,
     schema: Schema | str | Path,
     budget: Budget,
-    mechanism: str = AUTO,
+    mechanism: str | Mechanism[Any] = AUTO,
     neighbors: Neighbors = "replace-one",
     n_rows: int | None = None,
     by: str | None = None,
@@ -64,8 +65,8 @@ def release(
     budget : Budget
         What to promise: ``Budget(rho=...)``, ``Budget(epsilon=..., delta=...)`` or
         ``Budget(epsilon=...)``.
-    mechanism : str, default="auto"
-        ``auto``, or a name from :func:`dpcov.mechanisms.registry.names`.
+    mechanism : str or Mechanism, default="auto"
+        ``auto``, a name from :func:`dpcov.mechanisms.registry.names`, or a mechanism of your own.
     neighbors : {"replace-one", "add-remove-one"}
         Neighbor relation; under ``replace-one`` the number of rows is public.
     n_rows : int, optional
@@ -208,7 +209,7 @@ def checkpoint(
     *,
     schema: Schema | str | Path,
     budget: Budget,
-    mechanism: str = AUTO,
+    mechanism: str | Mechanism[Any] = AUTO,
     neighbors: Neighbors = "replace-one",
     n_rows: int | None = None,
     by: str | None = None,

@@ -78,7 +78,7 @@ class ReleaseTerms:
 def plan_table(
     declared: Schema,
     budget: Budget,
-    mechanism: str,
+    mechanism: str | Mechanism[Any],
     neighbors: Neighbors,
     n_rows: int | None,
     by: str | None,
