@@ -30,7 +30,7 @@ _FOREIGN = (
     "{name} is no mechanism of dpcov: whoever wrote it answers for its guarantee, and dpcov has "
     "not tested it"
 )
-_HAS_OPTIONS = "There is no argument {option}. If it is an option of the mechanism, give it where that is made."
+_HAS_OPTIONS = "There is no argument {option}; options of a mechanism go where it is made."
 
 
 @dataclass(frozen=True, kw_only=True)
