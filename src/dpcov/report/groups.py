@@ -8,6 +8,7 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.markup import Child, Html, el, join, name_of, note, table
+from dpcov.published.digits import with_error
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import WITHIN, GroupNumbers
 from dpcov.published.pooled import PooledGroups, most_distinct
@@ -78,7 +79,7 @@ def _means(found: PooledGroups, release: Release) -> Html:
     within, rows = WITHIN * found.mean_std, []
     for place, name in enumerate(found.names):
         pairs = zip(found.means[place, :COLUMNS_SHOWN], within[place], strict=False)
-        told = (f"{number(float(mean))} ± {number(float(half))}" for mean, half in pairs)
+        told = (" ± ".join(with_error(float(mean), float(half))) for mean, half in pairs)
         rows.append([name_of(name), rows_within(release.group(name)), *told])
     caption = "Means, ± what holds 95 of 100 errors of noise, of sampling and of pooling"
     made = el("div", table(head, rows, caption=caption), class_="tall sortable")
