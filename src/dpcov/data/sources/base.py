@@ -135,7 +135,7 @@ def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:
 def check_header(labels: Sequence[str], name: str) -> tuple[str, ...]:
     """Return the names in a line of names, without blanks around."""
     labels = [label.strip() for label in labels]
-    if any(_is_number(label) or day_of(label, pattern_of("")) is not None for label in labels):
+    if any(_is_value(label) for label in labels):
         raise DataError(
             f"'{name}' holds numbers or dates where column names are expected. Add a line of "
             "column names (these need a letter, such as y2020), or declare header in the schema's "
@@ -144,13 +144,17 @@ def check_header(labels: Sequence[str], name: str) -> tuple[str, ...]:
     return check_names(labels, name)
 
 
-def _is_number(label: str) -> bool:
-    # Words such as inf and nan are names.
+def _is_value(label: str) -> bool:
+    # Words such as inf and nan are names; numbers and dates, as any country writes them, are not.
+    if not any(map(str.isdigit, label)):
+        return False
+    if not any(map(str.isalpha, label)) or day_of(label, pattern_of("")) is not None:
+        return True
     try:
         float(label)
     except ValueError:
         return False
-    return any(map(str.isdigit, label))
+    return True
 
 
 def number_names(count: int) -> tuple[str, ...]:
