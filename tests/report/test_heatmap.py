@@ -32,6 +32,13 @@ def test_every_pair_comes_back_at_the_stated_precision():
     assert data["known"] == [bool(known) for known in np.isfinite(np.diagonal(r))]
 
 
+def test_what_nothing_is_known_of_is_no_zero():
+    r, noise = np.eye(3), np.full((3, 3), np.nan)
+    noise[:2, :2] = 0.1
+    found, _ = unpacked(pack(r, noise, 4.0))
+    np.testing.assert_array_equal(found, [0, np.nan, np.nan])
+
+
 def test_features_with_one_cause_become_neighbors():
     rng = np.random.default_rng(0)
     groups = rng.permutation(np.repeat(np.arange(4), 6))

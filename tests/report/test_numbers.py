@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpcov
@@ -78,3 +79,18 @@ def test_what_strata_that_do_not_show_may_hold_counts_for_spreads(monkeypatch):
     is_number = np.array([column.kind == "numeric" for column in demo().features])
     expected = np.hypot(before.deviation_noise, 0.2 * before.deviations)
     np.testing.assert_allclose(after.deviation_noise[is_number], expected[is_number])
+
+
+def test_what_goes_with_a_column_that_the_noise_hides_is_hidden():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=3000), "sex": rng.choice(["f", "m"], size=3000)})
+    columns = {
+        "x": dpcov.Numeric(lower=-4, upper=4),
+        "sex": dpcov.Categorical(categories=("f", "m", "d")),
+    }
+    schema, budget = dpcov.Schema(columns=columns), dpcov.Budget(epsilon=4, delta="1e-6")
+    made = dpcov.release(table, schema=schema, budget=budget, entropy=dpcov.SeededEntropy(2))
+    estimates = numbers(made).estimates
+    lost = made.feature_names.index("sex=d")
+    assert np.isnan(estimates.correlation_noise[lost]).all()
+    assert estimates.hidden[lost].all() and estimates.hidden[:, lost].all()

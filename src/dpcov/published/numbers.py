@@ -72,7 +72,8 @@ class Estimates(NamedTuple):
         """Which correlations noise alone could make, (d, d) bool; none where it is not known."""
         if self.correlation_noise is None:
             return np.zeros(self.correlation.shape, dtype=bool)
-        return np.abs(self.correlation) <= self.clear * self.correlation_noise
+        # Also those of a column that the noise hides: nothing is known of them, and they read 0.
+        return ~(np.abs(self.correlation) > self.clear * self.correlation_noise)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

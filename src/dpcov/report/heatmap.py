@@ -26,6 +26,9 @@ def most_maps(size: int) -> int:
 def pack(correlation: Array, noise: Array | None, clear: float) -> dict[str, Any]:
     """Data of one heat map, ready for JSON; ``clear`` noise stds from zero a pair is shown."""
     upper = np.triu_indices(len(correlation), 1)
+    if noise is not None:
+        # A column that the noise hides reads 0, and nothing is known of it.
+        correlation = np.where(np.isnan(noise), np.nan, correlation)
     return {
         "order": clustered(correlation).tolist(),
         "known": np.isfinite(np.diagonal(correlation)).tolist(),
