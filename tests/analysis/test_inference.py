@@ -198,6 +198,18 @@ def test_eigenvalues_agree_with_the_rows_where_noise_is_small(made, frame, scali
     assert default.rows == table.rows
 
 
+def test_eigenvalues_of_columns_in_units_that_are_far_apart_have_intervals_of_their_own_size():
+    rng, scales = np.random.default_rng(0), [10_000, 100, 1]
+    rows = (rng.normal(size=(3000, 3)) + rng.normal(size=(3000, 1))) * scales
+    columns = {f"x{k}": dpcov.Numeric(lower=-9 * s, upper=9 * s) for k, s in enumerate(scales)}
+    schema, budget = dpcov.Schema(columns=columns, missing="never"), dpcov.Budget(rho=1)
+    released = dpcov.release(rows, schema=schema, budget=budget, entropy=dpcov.SeededEntropy(0))
+    found, expected = eigenvalue_intervals(released), np.linalg.eigvalsh(np.cov(rows.T))[::-1]
+    assert np.all((found.lower < expected) & (expected < found.upper))
+    assert np.all((found.lower < 0.97 * found.estimate) & (1.03 * found.estimate < found.upper))
+    assert np.all(found.upper - found.lower < 0.4 * expected)
+
+
 def test_the_variance_of_equal_shares_is_within_its_interval(frame):
     half = frame.assign(member=np.arange(len(frame)) % 2 == 0)[["member"]]
     schema = dpcov.Schema(columns={"member": dpcov.Boolean()})

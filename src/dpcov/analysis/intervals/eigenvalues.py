@@ -8,7 +8,7 @@ the release is within reach of the simulated ones (docs/inference.md).
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from dpcov.published.linalg.symmetric import Array, Places
 
 Scaling = Literal["original", "encoded", "correlation"]
 
-N_CANDIDATES = 11
 # Of simulated deviations: eigenvectors and other eigenvalues are estimated too (measured).
 INFLATION = 1.1
 N_UNBIASING = 2
+# Further candidates between the last one within reach and the first beyond.
+N_REFINED = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,28 +86,12 @@ class Spectrum:
 
     def line(self, k: int, z: float) -> Interval:
         """Interval for the k-th largest."""
-        base, observed, extra = self.unbiased, float(self.system[0][k]), 0.0
+        base, extra = self.unbiased, 0.0
         if self.worst is not None:
             largest = float(np.abs(self.system[1][:, k]) @ self.worst[0]) ** 2
             extra = max(0.0, float(base[k]) * (largest - float(base[k]))) * self.worst[1]
         spread = float(_spreads(self.simulated(base)[None, :, k], extra)[0])
-        edge = float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
-        reach = ((z + 2) * spread + edge) * (2 if self.normalized else 1)
-        tried = np.linspace(max(0.0, base[k] - reach), base[k] + reach, N_CANDIDATES)
-        # The spectrum with another k-th eigenvalue, still decreasing.
-        spectra = [
-            np.r_[np.maximum(base[:k], value), value, np.minimum(base[k + 1 :], value)]
-            for value in tried
-        ]
-        candidates = np.array([self.meant(values)[k] for values in spectra])
-        # Simulations share their random numbers, so that scores are smooth.
-        found = np.array([self.simulated(values)[:, k] for values in spectra])
-        distances = observed - found.mean(axis=1)
-        scores = distances / np.maximum(_spreads(found, extra, np.sign(distances)), 1e-300)
-        lower, upper = _where_between(candidates, scores, z)
-        # Noise that carries an eigenvalue beyond all candidates leaves none of them.
-        if (scores > z).all() or (scores < -z).all():
-            lower, upper = max(0.0, lower - z * spread), upper + z * spread
+        lower, upper = (self._end(k, side, z, spread, extra) for side in (-1, 1))
         privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
         estimate, sampling = float(self.meant(base)[k]), sqrt(max(0.0, spread**2 - privacy**2))
         # The estimate without bias lies within, wherever the simulations have their mean.  The unit
@@ -114,6 +99,56 @@ class Spectrum:
         least = z * spread if self.normalized else 0.0
         ends = min(lower, max(estimate - least, 0.0)), max(upper, estimate + least)
         return Interval(f"eigenvalue {k + 1}", *ends, estimate, sampling, float(privacy))
+
+    def _end(self, k: int, side: int, z: float, spread: float, extra: float) -> float:
+        """Last candidate for the k-th largest that is within reach, above (1) or below (-1)."""
+        near, far = self._around_end(k, side, z, spread, extra)
+        if far.beyond <= z:
+            # Where no candidate is rejected, the last one stands.  Noise that carries an
+            # eigenvalue beyond all candidates leaves none of them.
+            return max(0.0, far.meant + side * z * spread * (far.beyond < -z))
+        if near is far:
+            # Nor the estimate itself.
+            return max(0.0, near.meant + side * z * spread)
+        for _ in range(N_REFINED):
+            share = (z - near.beyond) / (far.beyond - near.beyond)
+            tried = self._tried(k, near.value + share * (far.value - near.value), side, extra)
+            near, far = (tried, far) if tried.beyond <= z else (near, tried)
+        share = (z - near.beyond) / (far.beyond - near.beyond)
+        return near.meant + share * (far.meant - near.meant)
+
+    def _around_end(
+        self, k: int, side: int, z: float, spread: float, extra: float
+    ) -> tuple["_Candidate", "_Candidate"]:
+        """Last candidate within reach and first beyond; the same where there is no other."""
+        base, edge = float(self.unbiased[k]), float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
+        reach = ((z + 2) * spread + edge) * (2 if self.normalized else 1)
+        # Steps of its own size, which double: the noise of columns in other units is far from it.
+        step, last = max(z * spread, 1e-9 * reach), max(0.0, base + side * reach)
+        near = far = self._tried(k, base, side, extra)
+        while far.beyond <= z and far.value != last:
+            value = min(base + step, last) if side > 0 else max(base - step, last)
+            near, far, step = far, self._tried(k, value, side, extra), 2 * step
+        return near, far
+
+    def _tried(self, k: int, value: float, side: int, extra: float) -> "_Candidate":
+        base, observed = self.unbiased, float(self.system[0][k])
+        # The spectrum with another k-th eigenvalue, still decreasing.
+        values = np.r_[np.maximum(base[:k], value), value, np.minimum(base[k + 1 :], value)]
+        # Simulations share their random numbers, so that scores are smooth.
+        found = self.simulated(values)[None, :, k]
+        distance = observed - found.mean(axis=1)
+        score = distance / np.maximum(_spreads(found, extra, np.sign(distance)), 1e-300)
+        return _Candidate(value, float(self.meant(values)[k]), -side * float(score[0]))
+
+
+class _Candidate(NamedTuple):
+    """A value in the place of an eigenvalue, what it means, and how far beyond the release's."""
+
+    value: float
+    meant: float
+    # In deviations of the simulations; below zero on the other side.
+    beyond: float
 
 
 def _spreads(found: Array, extra: float, sides: Array | None = None) -> Array:
@@ -124,21 +159,6 @@ def _spreads(found: Array, extra: float, sides: Array | None = None) -> Array:
         away = np.maximum(sides[:, None] * (found - found.mean(axis=1, keepdims=True)), 0.0)
         variances = np.maximum(variances, 2 * np.mean(away**2, axis=1))
     return np.asarray(np.sqrt(INFLATION**2 * variances + extra))
-
-
-def _where_between(candidates: Array, scores: Array, z: float) -> tuple[float, float]:
-    """First candidate with score <= z and last with score >= -z, interpolated; scores fall."""
-    above, below, last = np.flatnonzero(scores > z), np.flatnonzero(scores < -z), len(scores) - 1
-
-    def crossing(place: int, level: float) -> float:
-        step = scores[place] - scores[place + 1]
-        share = np.clip((scores[place] - level) / step, 0.0, 1.0) if step > 0 else 0.5
-        return float(candidates[place] + share * (candidates[place + 1] - candidates[place]))
-
-    # Where no candidate is rejected on a side, the last one stands.
-    lower = crossing(min(int(above[-1]), last - 1), z) if above.size else float(candidates[0])
-    upper = crossing(max(int(below[0]) - 1, 0), -z) if below.size else float(candidates[last])
-    return lower, upper
 
 
 def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
