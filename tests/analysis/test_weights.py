@@ -1,5 +1,7 @@
 """Weighted estimates are those of the weighted table, and intervals count weights and persons."""
 
+import re
+
 import msgspec
 import numpy as np
 import pandas as pd
@@ -185,10 +187,21 @@ def test_the_noise_makes_no_design_effect_too_small():
     assert np.median(small) > truth
 
 
+def test_the_weighted_count_is_told_with_its_noise():
+    table = rows(np.random.default_rng(1), 3000, lognormal)
+    true, held = table["w"].to_numpy().sum(), 0
+    for seed in range(20):
+        said = " ".join(released(table, schema(), seed, rho="0.3").summary().split())
+        told = re.search(r"rows sum to about ([\d,]+) ± ([\d,]+)\.", said)
+        middle, half = (float(part.replace(",", "")) for part in told.groups())
+        held += abs(middle - true) <= half
+    assert held >= 16 and half < 0.5 * true
+
+
 def test_what_readers_see():
     made = released(rows(np.random.default_rng(1), 6000, lognormal), schema(persons=3), rho=200)
     said = " ".join(made.summary().split())
-    assert "Rows are weighted by w, 0 to 8; the weights of 6,000 rows sum to 6,0" in said
+    assert "Rows are weighted by w, 0 to 8; the weights of 6,000 rows sum to about 6,0" in said
     assert "the design effect is 5." in said
     assert "takes a person's rows for alike, up to 3" in said
     assert b"Rows are weighted by w" in render_release(made)

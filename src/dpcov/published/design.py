@@ -6,7 +6,7 @@ Contract: released numbers only.  Too large rather than too small (docs/weights.
 import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
-from math import isfinite
+from math import ceil, isfinite, sqrt
 from typing import TypeVar
 
 import msgspec
@@ -17,6 +17,7 @@ from dpcov.published.base import BaseRelease
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import DEVIATIONS, mean_noise
 from dpcov.published.estimate.unit import centered
+from dpcov.published.numbers import WITHIN
 
 Said = TypeVar("Said")
 
@@ -66,6 +67,8 @@ class Design:
     own: float | None
     rows_per_person: int
     weighting: Weighting | None
+    # Standard deviation of the noise on the weighted count, relative to it.
+    noise: float = 0.0
 
     @property
     def largest_effect(self) -> float:
@@ -92,7 +95,7 @@ class Design:
             upper = f"{self.weighting.upper:g}"
             told.append(
                 f"Rows are weighted by {self.weighting.column}, 0 to {upper}; the weights of "
-                f"{self.n_rows:,.0f} rows sum to {self.sum_of_weights:,.0f}."
+                f"{self.n_rows:,.0f} rows sum to {self._sum_within()}."
             )
         if is_own and self.weighting is None and self.rows_per_person == 1:
             return (f"Long rows were scaled down and count less: as {worth} rows in all.",)
@@ -111,6 +114,12 @@ class Design:
             )
         return tuple(told)
 
+    def _sum_within(self) -> str:
+        """Weighted count, ± what holds 95 of 100 errors of the noise."""
+        found = self.sum_of_weights or 0.0
+        half = WITHIN * self.noise * found
+        return f"about {found:,.0f} ± {ceil(half):,}" if half > 0 else f"{found:,.0f}"
+
 
 def design_of(release: BaseRelease) -> Design:
     """Read it from a release; ReleaseError where the noise hides the weighted count."""
@@ -123,6 +132,7 @@ def design_of(release: BaseRelease) -> Design:
         own=None if weighting is None else _own(release, weighting),
         rows_per_person=release.guarantee.rows_per_person,
         weighting=weighting,
+        noise=0.0 if weighting is None else _count_noise(release),
     )
 
 
@@ -160,6 +170,13 @@ def remarks_on(release: BaseRelease) -> tuple[str, ...]:
             "with a smaller upper, to which larger weights are moved, there is less noise.",
         )
     return ()
+
+
+def _count_noise(release: BaseRelease) -> float:
+    law = noise_of(release)
+    if law is None or not law.intercept_is_noisy:
+        return 0.0
+    return sqrt(sum(each.diagonal for each in law.alone())) / law.intercept
 
 
 def _own(release: BaseRelease, weighting: Weighting) -> float | None:
