@@ -228,6 +228,22 @@ def test_a_level_is_left_out_where_levels_hold_all_rows(tmp_path, levels):
     assert len(named) == len(levels) - (len(levels) == 3)
 
 
+@pytest.mark.parametrize("program", ["r", "stata"])
+def test_weights_are_neither_predicted_nor_predict(tmp_path, program):
+    random = np.random.default_rng(0)
+    table = {"a": random.uniform(-1, 1, 3000), "b": random.uniform(-1, 1, 3000)}
+    table |= {"w": random.uniform(0, 2, 3000)}
+    numbers = {name: dpcov.Numeric(lower=-1, upper=1) for name in "ab"}
+    schema = dpcov.Schema(
+        columns=numbers | {"w": dpcov.Numeric(lower=0, upper=2)},
+        weights=dpcov.Weights(column="w", upper=2),
+    )
+    made = dpcov.release(pa.table(table), schema=schema, budget=dpcov.Budget(rho=1))
+    text = written(made, program, tmp_path).read_text()
+    wanted = {"r": ("y <- dpcov$names[2]", "x <- dpcov$names[c(1)]"), "stata": ("regress b a\n",)}
+    assert all(line in text for line in wanted[program])
+
+
 def test_stata_expands_nothing_in_labels_and_names_are_names(hostile, tmp_path):
     text = written(hostile, "stata", tmp_path).read_text()
     labels = re.findall(r'^label variable (\w+) "(.*)"$', text, re.M)

@@ -18,6 +18,7 @@ from dpcov.errors import UsageError
 from dpcov.files import write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
+from dpcov.published.design import weighting_of
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import complete_columns
 from dpcov.published.statistics import Post
@@ -48,7 +49,7 @@ def write_script(
     to : {"r", "julia", "stata"}
         R uses lavaan and psych where they are installed; Julia its standard library alone.
     target : str, optional
-        The feature that the regression predicts; by default the last number.
+        The feature that the regression predicts; by default the last number but the weights.
     post : Post, optional
         Post-processing, as in :meth:`dpcov.Release.covariance`.
 
@@ -97,7 +98,11 @@ def _text(release: BaseRelease, program: Program, target: str | None, post: Post
 def _target(release: BaseRelease, target: str | None) -> int:
     names = release.feature_names
     if target is None:
-        numbers = [k for k, c in enumerate(release.features) if c.kind in ("numeric", "boolean")]
+        numbers = [
+            place
+            for place, column in enumerate(release.features)
+            if column.kind in ("numeric", "boolean") and column.source != _weights(release)
+        ]
         goal = numbers[-1] if numbers else len(names) - 1
     elif target in names:
         goal = names.index(target)
@@ -109,15 +114,21 @@ def _target(release: BaseRelease, target: str | None) -> int:
 
 
 def _predictors(release: BaseRelease, goal: int) -> list[int]:
-    """All features of other columns; of levels that hold all rows without the first."""
+    """All features of other columns but the weights; of levels that hold all rows but the first."""
     features, found, complete = release.features, [], set(complete_columns(release))
+    left_out = (features[goal].source, _weights(release))
     for place, column in enumerate(features):
         # Such levels add up to one: the first is what the others are compared with.
         is_first = column.kind == "category" and column.source in complete
         complete.discard(column.source)
-        if column.source != features[goal].source and not is_first:
+        if column.source not in left_out and not is_first:
             found.append(place)
     return found
+
+
+def _weights(release: BaseRelease) -> str | None:
+    weighting = weighting_of(release)
+    return None if weighting is None else weighting.column
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:
