@@ -136,6 +136,24 @@ def test_made_up_rows_are_as_assumed():
     assert Rehearsal(schema=schema, n_rows=5_000).at(BUDGET).diagnosis.headline
 
 
+def test_plans_of_weighted_tables_promise_about_what_releases_hold():
+    """Weights of half their upper would promise a third of it: few weights are that large."""
+    rng, n_rows = np.random.default_rng(0), 12_000
+    people = {"age": rng.normal(50, 12, n_rows), "hours": rng.normal(38, 9, n_rows)}
+    people["weight"] = np.minimum(rng.lognormal(-0.18, 0.6, n_rows), 8)
+    columns = {name: dpcov.Numeric(lower=0, upper=100) for name in ("age", "hours")}
+    columns["weight"] = dpcov.Numeric(lower=0, upper=8)
+    weights = dpcov.Weights(column="weight", upper=8)
+    schema = dpcov.Schema(columns=columns, weights=weights, missing="never")
+    planned = Rehearsal(schema=schema, n_rows=n_rows).at(BUDGET).diagnosis
+    given = {"schema": schema, "budget": BUDGET, "entropy": SeededEntropy(0)}
+    real = dpcov.release(pa.table(people), **given).diagnose()
+    assert 0.7 < planned.typical / real.typical < 2.5
+    pairs = zip(planned.columns, real.columns, strict=True)
+    ratios = [(a.mean_noise / a.spread) / (b.mean_noise / b.spread) for a, b in pairs]
+    assert 0.7 < np.median(ratios) < 2.5
+
+
 def test_the_column_of_the_weights_is_never_left_out():
     numbers = {name: dpcov.Numeric(lower=0, upper=3) for name in ("w", "x", "y", "z")}
     schema = dpcov.Schema(columns=numbers, weights=dpcov.Weights(column="w", upper=3))

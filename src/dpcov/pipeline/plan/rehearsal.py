@@ -40,10 +40,12 @@ SPREAD = 1 / 8
 """Assumed spread of a number, as a part of the width of its bounds."""
 
 # Logarithms' deviations of numbers that are made up, in turn: tables have columns with long tails,
-# and of those a release loses more than of normal ones (docs/planning.md).
+# and of those a release loses more than of normal ones (docs/report.md).
 TAILS = (0.5, 1.2)
 # Assumed parts of the rows: a yes, and a missing value where those are marked.
 YES, MISSING = 0.3, 0.02
+# Logarithms' deviation of weights that are made up.
+WEIGHT_TAIL = 0.84
 # Rows that are made up at most, and numbers in them.
 MOST_ROWS, MOST_CELLS = 10_000, 1_000_000
 # Levels that a long list of them is merged into.
@@ -157,12 +159,13 @@ class Rehearsal:
         if self.public is not None:
             told = "Rehearsed on public rows; those of the table were not read."
         else:
+            is_weighted = self.schema.weights is not None
             told = (
                 "Rehearsed on made-up rows; no data were read.  Assumed: independent columns, "
                 "numbers with long tails and a spread of "
                 f"{self.spread:.3g} of the width of their bounds, "
                 "equally frequent levels, yes in three of ten rows"
-                f"{', weights half of their upper' * (self.schema.weights is not None)}."
+                f"{', weights an eighth of their upper on average' * is_weighted}."
             )
         scales = (
             "Scales are found for a part of the budget, so any spread shows ('any')."
@@ -251,8 +254,9 @@ def made_up(schema: Schema, n_rows: int, spread: float, tails: Mapping[str, floa
         is_marked = schema.missing_of(name) == "indicator"
         columns[name] = pa.array(values, mask=rng.random(n_rows) < MISSING * is_marked)
     if schema.weights is not None:
-        alike = pa.array(np.full(n_rows, (schema.weights.upper or 0.0) / 2))
-        columns.setdefault(schema.weights.column, alike)
+        # As those of surveys are: an eighth of the largest on average, and few that large.
+        shares = np.minimum(rng.lognormal(-(WEIGHT_TAIL**2) / 2, WEIGHT_TAIL, size=n_rows) / 8, 1.0)
+        columns[schema.weights.column] = pa.array(shares * (schema.weights.upper or 0.0))
     return pa.table(columns)
 
 
