@@ -5,6 +5,7 @@ import pickle
 import re
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from threading import Event, Thread
 
 import numpy as np
 import pandas as pd
@@ -405,3 +406,26 @@ def test_a_notation_travels_to_workers():
     assert notation.values is not None
     assert notation.words
     assert pickle.loads(pickle.dumps(notation)) == notation
+
+
+def test_threads_never_wait_for_each_other_to_read_codes(monkeypatch):
+    """One finds which codes are words, one which are numbers; Python 3.11 locks for all objects."""
+    begun, ended = Event(), Event()
+    read = Notation._number_of
+
+    def slow(notation, cell, name):
+        # Inside `words`, until the other thread has found its numbers.
+        if cell == "pause":
+            begun.set()
+            ended.wait(10)
+        return read(notation, cell, name)
+
+    monkeypatch.setattr(Notation, "_number_of", slow)
+    words = Thread(target=lambda: Notation(codes=("pause",)).words, daemon=True)
+    words.start()
+    assert begun.wait(10)
+    numbers = Thread(target=lambda: (Notation(codes=("7",)).values, ended.set()), daemon=True)
+    numbers.start()
+    assert ended.wait(5)
+    words.join()
+    numbers.join()

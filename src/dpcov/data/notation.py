@@ -7,7 +7,7 @@ that cell and its column's notation.  No cell appears in a message.
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, time, timedelta
 from functools import cached_property
 from typing import Any, ClassVar
@@ -97,14 +97,7 @@ class Notation:
 
     def value_of(self, cell: object, name: str) -> float:
         """Return a cell's number, or its day; NaN if it is missing; others raise a `DataError`."""
-        cell = plain_cell(cell)
-        if self.dates is not None and isinstance(cell, int | float):
-            cell = self._digits_of(cell, name)
-        if isinstance(cell, str):
-            cell = cell.strip(" " if self.dates is None else None)
-            if cell in self.words or cell in MISSING_WORDS:
-                return math.nan
-        value = self._number_of(cell, name) if self.dates is None else self._day_of(cell, name)
+        value = self._read(cell, name, self.words)
         return math.nan if value in self.values else value
 
     def truth_of(self, cell: object, name: str) -> float:
@@ -126,6 +119,17 @@ class Notation:
     def _mark(self) -> str:
         return f"[{_ALIKE.get(self.thousands, self.thousands)}]"
 
+    def _read(self, cell: object, name: str, words: frozenset[str]) -> float:
+        # What a cell is as a number or a day; NaN if it is missing, or one of these words.
+        cell = plain_cell(cell)
+        if self.dates is not None and isinstance(cell, int | float):
+            cell = self._digits_of(cell, name, words)
+        if isinstance(cell, str):
+            cell = cell.strip(" " if self.dates is None else None)
+            if cell in words or cell in MISSING_WORDS:
+                return math.nan
+        return self._number_of(cell, name) if self.dates is None else self._day_of(cell, name)
+
     def _number_of(self, cell: object, name: str) -> float:
         if self.has_marks and isinstance(cell, str):
             cell = cell.strip("\t ")
@@ -135,10 +139,10 @@ class Notation:
             cell = cell.replace(self.decimal, ".")
         return number_of(cell, name)
 
-    def _digits_of(self, cell: float, name: str) -> str:
+    def _digits_of(self, cell: float, name: str, words: frozenset[str]) -> str:
         # A format that begins with the year reads numbers, too: no zero of theirs is left out.
         text = str(text_of(cell, name))
-        if text not in self.words and not str(self.dates).startswith("%Y"):
+        if text not in words and not str(self.dates).startswith("%Y"):
             raise DataError(f"Column '{name}' holds a number {_NO_DIGITS}.")
         return text
 
@@ -158,9 +162,11 @@ class Notation:
         return day
 
     def _value_of_code(self, code: str | float) -> float | None:
-        # What a code is as a number or a day, None if it is only a text.
+        # What a code is as a number or a day, None if it is only a text.  Words and values must not
+        # ask for each other: Python 3.11 locks either for all notations, and threads would wait
+        # for each other forever.
         try:
-            return Notation.value_of(replace(self, codes=()), code, "")
+            return self._read(code, "", frozenset())
         except DataError:
             return None
 
