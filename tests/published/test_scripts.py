@@ -149,11 +149,15 @@ def test_what_has_no_spread_has_no_coefficient(release, tmp_path, monkeypatch, p
     places = [release.feature_names.index(name) for name in flat or release.feature_names]
     covariance[places, :] = covariance[:, places] = 0
     monkeypatch.setattr(type(release), "covariance_matrix", lambda self, post=None: covariance)
-    done = run(written(release, program, tmp_path, target="recovery"))
+    path = written(release, program, tmp_path, target="recovery")
+    done = run(path)
     assert done.returncode == 0, done.stderr
     assert not re.search(r"Inf|e[+-][0-9]{3}", done.stdout), done.stdout
-    told = done.stdout.split("No spread shows of: ")[1].splitlines()[0].split()
-    assert told == flat if flat else len(told) == 6
+    # Left out of the regression, or, where that is the target or nothing is left, told by it.
+    left_out = re.search(r"the noise hides them: (.*)", path.read_text(encoding="utf-8"))[1]
+    told = re.findall("No spread shows of: (.*)", done.stdout)
+    named = (left_out if flat == ["dose"] else told[0]).split()
+    assert named == flat if flat else len(named) == 6
 
 
 @needs_julia
@@ -302,3 +306,27 @@ def test_the_script_for_julia_is_julia_by_its_grammar(release, hostile, tmp_path
     ):
         assert right in text
         assert parser.parse(text.replace(right, wrong)).root_node.has_error, right
+
+
+@pytest.mark.parametrize("program", get_args(Program))
+def test_the_regression_leaves_out_and_names_what_the_noise_hides(program, tmp_path):
+    random = np.random.default_rng(0)
+    table = pa.table(
+        {"a": random.uniform(0, 1, 3000), "lost": np.zeros(3000), "y": np.arange(3000)}
+    )
+    limits = {"a": 1, "lost": 1, "y": 3000}
+    schema = dpcov.Schema(
+        columns={name: dpcov.Numeric(lower=0, upper=most) for name, most in limits.items()}
+    )
+    made = dpcov.release(
+        table,
+        schema=schema,
+        budget=dpcov.Budget(rho="0.1"),
+        geometry="schema",
+        entropy=dpcov.SeededEntropy(0),
+    )
+    assert [column.hidden for column in made.diagnose().columns] == [False, True, False]
+    text = written(made, program, tmp_path).read_text(encoding="utf-8")
+    assert "because the noise hides them: lost\n" in text
+    used = {"r": "dpcov$names[c(1)]", "julia": "x = [1]", "stata": "regress y a\n"}
+    assert used[program] in text

@@ -19,6 +19,7 @@ from dpcov.files import write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
 from dpcov.published.design import weighting_of
+from dpcov.published.diagnosis import diagnose
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import complete_columns
 from dpcov.published.statistics import Post
@@ -70,7 +71,10 @@ def _text(release: BaseRelease, program: Program, target: str | None, post: Post
         raise UsageError("The number of rows is not known, and a script needs it. Use -o NAME.csv.")
     language, names = _LANGUAGES[program], release.feature_names
     goal = _target(release, target)
-    variables, chosen = _identifiers(names), _predictors(release, goal)
+    variables, possible = _identifiers(names), _predictors(release, goal)
+    hidden = {column.name for column in diagnose(release).columns if column.hidden}
+    chosen = [place for place in possible if names[place] not in hidden] or possible
+    left_out = [variables[place] for place in possible if place not in chosen]
     # Places count from 1 in R and in Julia.
     values = {
         "n_rows": str(round(release.n_rows)),
@@ -86,6 +90,7 @@ def _text(release: BaseRelease, program: Program, target: str | None, post: Post
         "y": variables[goal],
         "x": " ".join(variables[place] for place in chosen),
         "all": " ".join(variables),
+        "left_out": " ".join(left_out) or "none",
         "label_lines": "\n".join(
             f"label variable {variable} {_stata_string(name)}"
             for variable, name in zip(variables, names, strict=True)

@@ -41,6 +41,7 @@ lm.from.moments <- function(y, x, S = dpcov$$covariance, m = dpcov$$mean, n = dp
 }
 
 y <- dpcov$$names[${target}]
+# Left out, because the noise hides them: ${left_out}
 x <- dpcov$$names[${predictors}]
 cat("Private release:", dpcov$$title, "-", dpcov$$guarantee, "\n\n")
 fit <- lm.from.moments(y, x)

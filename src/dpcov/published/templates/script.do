@@ -19,5 +19,6 @@ matrix colnames M = ${all}
 corr2data ${all}, cov(C) means(M) n(${n_rows}) double clear forcepsd
 ${label_lines}
 
+* Left out, because the noise hides them: ${left_out}
 regress ${y} ${x}
 capture noisily factor ${x} ${y}, factors(1)

@@ -30,6 +30,7 @@ function regress(y, x; S = covariance, m = means, rows = n)
 end
 
 y = ${target}
+# Left out, because the noise hides them: ${left_out}
 x = ${predictors}
 estimates, errors, r2 = regress(y, x)
 println("Private release: ", title, " - ", guarantee, "\n")
