@@ -84,6 +84,11 @@ class Spectrum:
             values = np.sort(np.maximum(values - shift, 0.0))[::-1]
         return np.asarray(values)
 
+    @cached_property
+    def edge(self) -> float:
+        """Largest eigenvalue of the noise alone, on average."""
+        return float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
+
     def line(self, k: int, z: float) -> Interval:
         """Interval for the k-th largest."""
         base, extra = self.unbiased, 0.0
@@ -121,8 +126,8 @@ class Spectrum:
         self, k: int, side: int, z: float, spread: float, extra: float
     ) -> tuple["_Candidate", "_Candidate"]:
         """Last candidate within reach and first beyond; the same where there is no other."""
-        base, edge = float(self.unbiased[k]), float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
-        reach = ((z + 2) * spread + edge) * (2 if self.normalized else 1)
+        base = float(self.unbiased[k])
+        reach = ((z + 2) * spread + self.edge) * (2 if self.normalized else 1)
         # Steps of its own size, which double: the noise of columns in other units is far from it.
         step, last = max(z * spread, 1e-9 * reach), max(0.0, base + side * reach)
         near = far = self._tried(k, base, side, extra)
