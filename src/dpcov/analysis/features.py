@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from dpcov.analysis.problems import InputError, require_matrix
 from dpcov.errors import ReleaseError
-from dpcov.published.columns import EncodedColumn, given_names
+from dpcov.published.columns import EncodedColumn, centers_of, given_names, half_ranges_of
 from dpcov.published.design import weighting_of
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array, Places
@@ -146,7 +146,7 @@ def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Co
         # Levels, each times its half range, add up to one.  The choice of the reference must not
         # change the fit: orthonormal coordinates of all other directions keep isotropic noise
         # isotropic and penalize all alike.
-        half_ranges = np.array([chosen[i].half_range for i in levels])
+        half_ranges = half_ranges_of(chosen)[levels]
         basis = np.linalg.qr(np.column_stack([half_ranges, np.eye(len(levels))]))[0][:, 1:].T
         directions[np.ix_([i for i in levels if i != base], levels)] = basis
         contrasts[levels, base] -= half_ranges / chosen[base].half_range
@@ -164,7 +164,7 @@ def stand_ins(release: Release, complete: frozenset[str], missing: MissingAs) ->
     columns = release.restored_features
     if release.presence is not None:
         return release.mean_vector(missing=missing, indicators=True)
-    centers = np.array([column.center for column in columns])
+    centers = centers_of(columns)
     if not complete:
         return centers
     coded = [column.kind == "category" and column.source in complete for column in columns]

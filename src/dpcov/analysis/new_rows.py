@@ -57,7 +57,7 @@ def read_frame(
         if column.kind == "missing":
             read = missing.astype(np.float64)
         elif isinstance(declared, Categorical):
-            place = declared.names.index(column.name.removeprefix(f"{column.source}="))
+            place = declared.names.index(column.level)
             read = np.where(missing, np.nan, read == place)
         found.append(read)
     return np.column_stack(found)
@@ -164,7 +164,7 @@ def _plain(features: Sequence[EncodedColumn]) -> Schema:
     for column in features:
         source = column.source
         if column.kind == "category":
-            levels[source] = (*levels.get(source, ()), column.name.removeprefix(f"{source}="))
+            levels[source] = (*levels.get(source, ()), column.level)
             columns[source] = Categorical(categories=levels[source])
         elif column.kind != "missing":
             columns[source] = Boolean() if column.kind == "boolean" else Numeric()

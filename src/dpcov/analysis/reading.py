@@ -11,6 +11,7 @@ import numpy as np
 from dpcov.analysis.features import count_empty_directions, require_intercept
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
+from dpcov.published.columns import centers_of, half_ranges_of, of_kind
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import MomentNoise, correlation_noise
 from dpcov.published.estimate.levels import positive
@@ -40,9 +41,8 @@ class Reading:
             require_intercept(release)
         self.release, self.places, self.post, self.centered = release, places, post, centered
         self.missing = missing
-        columns = release.restored_features
-        self.half_ranges = np.array([columns[place].half_range for place in places])
-        self.centers = np.array([columns[place].center for place in places])
+        self.half_ranges = half_ranges_of(release.restored_features)[places]
+        self.centers = centers_of(release.restored_features)[places]
 
     @cached_property
     def mean(self) -> Array:
@@ -59,8 +59,7 @@ class Reading:
         if self.centered:
             found = self.release.covariance_matrix(self.post, missing=self.missing, indicators=True)
             found = found[np.ix_(self.places, self.places)]
-            columns = self.release.restored_features
-            if any(columns[place].kind == "missing" for place in self.places):
+            if of_kind(self.release.restored_features, "missing")[self.places].any():
                 scale = np.outer(self.half_ranges, self.half_ranges)
                 found = positive(found / scale) * scale
             return found
@@ -132,16 +131,15 @@ def half_range_map(release: Release, centered: bool) -> Array:
     """
     if centered:
         return np.eye(len(release.manifest.columns))[1:]
-    half_ranges = np.array([column.half_range for column in release.restored_features])
-    return np.asarray(original_map(release) / half_ranges[:, None])
+    return np.asarray(original_map(release) / half_ranges_of(release.restored_features)[:, None])
 
 
 def original_map(release: Release) -> Array:
     """Matrix that turns an encoded row, intercept included if there is one, into original units."""
     columns = release.restored_features
-    scaled = np.diag([column.half_range for column in columns])
+    scaled, centers = np.diag(half_ranges_of(columns)), centers_of(columns)
     if release.has_intercept:
-        return np.column_stack([[column.center for column in columns], scaled])
-    if any(column.center != 0.0 for column in columns):
+        return np.column_stack([centers, scaled])
+    if centers.any():
         raise ReleaseError("This release has no intercept, so its columns have no original units.")
     return scaled

@@ -25,7 +25,7 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.meaning import check_delta
 from dpcov.privacy.options import plain
-from dpcov.published.columns import EncodedColumn, count_indicators
+from dpcov.published.columns import EncodedColumn, of_kind
 from dpcov.published.combined_unit import reference_of
 from dpcov.published.release import Release
 
@@ -115,7 +115,7 @@ def plan_table(
         n_rows=n_rows,
         rows_per_person=schema.rows_per_person,
         n_groups=max(1, len(groups)),
-        n_indicators=count_indicators(encoder.columns),
+        n_indicators=int(of_kind(encoder.columns, "missing").sum()),
     )
     # Whoever gave a norm bound knows how long rows are.
     surveyed = geometry == "private" and schema.norm_bound is None

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from dpcov.errors import UsageError
+from dpcov.published.columns import centers_of, half_ranges_of
 from dpcov.published.combined import combined_facts
 from dpcov.published.encoded import EncodedRelease, noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import hidden_variance, mean_noise
@@ -106,7 +107,7 @@ class BaseRelease(EncodedRelease):
         """Estimated covariance, (p, p), in original units."""
         # Post-processing happens in encoded units, where bounded columns have comparable scale.
         encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
-        units = np.array([column.half_range for column in self.restored_features])
+        units = half_ranges_of(self.restored_features)
         return self._of(encoded * np.outer(units, units), indicators)
 
     def correlation_matrix(
@@ -115,8 +116,9 @@ class BaseRelease(EncodedRelease):
         """Estimated correlations, (p, p); NaN where a variance is zero and its noise unknown."""
         encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
         noise = noise_of(self, post or self.statistics.post, indicators=True)
-        pairs = zip(self.mean_vector(indicators=True), self.restored_features, strict=True)
-        shifts = np.array([(mean - each.center) / each.half_range for mean, each in pairs])
+        columns = self.restored_features
+        apart = self.mean_vector(indicators=True) - centers_of(columns)
+        shifts = apart / half_ranges_of(columns)
         found = correlation_of(encoded, least=hidden_variance(shifts, noise))
         return self._of(found, indicators)
 
@@ -158,7 +160,7 @@ class BaseRelease(EncodedRelease):
             return {}
         law, shares = noise_of(self, indicators=True), self.mean_vector(indicators=True)
         columns = self.restored_features
-        units = np.array([column.half_range for column in columns])
+        units = half_ranges_of(columns)
         noise = np.full(len(columns), np.nan)
         if law is not None:
             noise = mean_noise(shares / units, law) * units

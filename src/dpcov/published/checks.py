@@ -69,7 +69,7 @@ def _map_fits(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     if linear is None or exponent is None:
         return linear is None and exponent is None
     d = len(manifest.columns)
-    p = d - (manifest.columns[0].kind == "intercept")
+    p = d - manifest.has_intercept
     if linear.shape != (p, d) or linear.dtype != np.int64 or abs(exponent) > _MOST_POWER:
         return False
     features = linear[:, d - p :].astype(np.float64)
@@ -83,8 +83,7 @@ def _losses_fit(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     if losses is None or statistics.losses is None:
         return losses is None and statistics.losses is None
     fits = losses.shape == (size,) and losses.dtype == np.int64
-    has_intercept = manifest.columns[0].kind == "intercept"
-    return fits and has_intercept and np.isfinite(statistics.losses.unit)
+    return fits and manifest.has_intercept and np.isfinite(statistics.losses.unit)
 
 
 def _types_fit(arrays: Arrays, noise: NoiseLaw) -> bool:

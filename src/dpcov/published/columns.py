@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcov.published.linalg.symmetric import Array
 
 # Half ranges lie between these, so that their squares, in which covariances are measured, are
 # finite floats other than zero; norm bounds so that their fourth powers are, in which noise is.
@@ -22,7 +26,22 @@ Center = Annotated[float, msgspec.Meta(ge=-2 * LARGEST_SCALE, le=2 * LARGEST_SCA
 INTERCEPT, OTHER = "(intercept)", "(other)"
 
 EncodedKind = Literal["intercept", "numeric", "boolean", "category", "missing"]
-TWO_VALUED = ("boolean", "category", "missing")
+TWO_VALUED: tuple[EncodedKind, ...] = ("boolean", "category", "missing")
+
+
+def of_kind(columns: Iterable["EncodedColumn"], *kinds: EncodedKind) -> NDArray[np.bool_]:
+    """Which of k columns are of one of these kinds, (k,)."""
+    return np.array([column.kind in kinds for column in columns], dtype=bool)
+
+
+def half_ranges_of(columns: Iterable["EncodedColumn"]) -> Array:
+    """Original units of one encoded unit, (k,)."""
+    return np.array([column.half_range for column in columns], dtype=np.float64)
+
+
+def centers_of(columns: Iterable["EncodedColumn"]) -> Array:
+    """What columns are encoded around, in original units, (k,)."""
+    return np.array([column.center for column in columns], dtype=np.float64)
 
 
 def count_values(columns: Iterable["EncodedColumn"]) -> int:
@@ -33,11 +52,6 @@ def count_values(columns: Iterable["EncodedColumn"]) -> int:
 def numbers(columns: Iterable["EncodedColumn"]) -> tuple[int, ...]:
     """Places of the encoded columns of numbers: it is told of them alone what they lost."""
     return tuple(place for place, column in enumerate(columns) if column.kind == "numeric")
-
-
-def count_indicators(columns: Iterable["EncodedColumn"]) -> int:
-    """Encoded columns that say what is missing."""
-    return sum(column.kind == "missing" for column in columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +76,11 @@ class EncodedColumn:
     unit: str = ""
     description: str = ""
     together: tuple[str, ...] = ()
+
+    @property
+    def level(self) -> str:
+        """What one level of a category is called: ``Male`` of ``sex=Male``."""
+        return self.name.removeprefix(f"{self.source}=")
 
     @property
     def missing_of(self) -> tuple[str, ...]:

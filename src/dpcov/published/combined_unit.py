@@ -11,7 +11,7 @@ import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import Guarantee
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of
 from dpcov.published.estimate.merging import Weighted, merged, shares
 from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.scaled_down import correlation_error
@@ -126,14 +126,14 @@ def encoded_map(member: Member, reference: Member) -> Array:
 
     A missing value is zero in both, so that centers shift only the values that are present.
     """
-    pairs = list(zip(member.manifest.columns, reference.manifest.columns, strict=True))
-    found = np.diag([own.half_range / to.half_range for own, to in pairs])
-    shift = [(own.center - to.center) / to.half_range for own, to in pairs]
+    own, to = member.manifest.columns, reference.manifest.columns
+    found = np.diag(half_ranges_of(own) / half_ranges_of(to))
+    shift = (centers_of(own) - centers_of(to)) / half_ranges_of(to)
     if reference.has_intercept:
         presence = Presence.of(member.encoded_features)
         present = np.eye(1, len(found)) if presence is None else presence.rows
-        found[1:] += np.array(shift)[1:, None] * present
-    elif any(shift):
+        found[1:] += shift[1:, None] * present
+    elif shift.any():
         raise UsageError(f"Without an intercept their centers have to be the same. {_GEOMETRY}")
     return found
 

@@ -351,8 +351,7 @@ class _Doctor:
         if len(empty) == len(levels):
             cause = "None of its labels shows in the table."
             return _Said("suspicious", cause, "Compare the labels of the schema with the data's.")
-        names = (self.columns[place] for place in empty[:3])
-        labels = ", ".join(each.name.removeprefix(f"{each.source}=") for each in names)
+        labels = ", ".join(self.columns[place].level for place in empty[:3])
         cause = f"Its labels hold {percent(share)} of the rows"
         return _Said(
             "suspicious",

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpcov.errors import ReleaseError
 from dpcov.privacy.options import plain
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of, of_kind
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
@@ -22,7 +22,7 @@ from dpcov.published.estimate.entry_noise import (
     moment_noise,
     read_with,
 )
-from dpcov.published.estimate.levels import improved, levels_of, positive, told
+from dpcov.published.estimate.levels import improved, positive, told
 from dpcov.published.estimate.noise_edge import bulk_edge
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
@@ -114,7 +114,7 @@ class EncodedRelease(ReleaseRecord):
             return found
         means = self.frame.mean(self._centered[1])
         noise = mean_noise(means, law)
-        scales = np.array([column.half_range for column in self.encoded_features])
+        scales = half_ranges_of(self.encoded_features)
         hidden = (means < DEVIATIONS * noise) | (noise * scales > _UNKNOWN_SHARE)
         return found.without(np.flatnonzero(hidden))
 
@@ -134,8 +134,8 @@ class EncodedRelease(ReleaseRecord):
         law = moment_noise(self.unit, self.manifest, self.frame) if lost else None
         if law is None or not self.knows_means:
             return None
-        levels, around = levels_of(columns), np.zeros(len(columns))
-        middles = self.frame.around(levels)
+        levels, around = of_kind(columns, "category"), np.zeros(len(columns))
+        middles = self.frame.around(np.flatnonzero(levels))
         if middles is None:
             return None
         around[levels] = middles
@@ -197,8 +197,7 @@ class EncodedRelease(ReleaseRecord):
             restored = np.exp((SKEW * self.stretch.unsure) ** 2 / 2)
             whole = np.where(np.isnan(self.stretch.lost), whole, restored)
         # Levels tell by themselves what they lost.
-        are_numbers = [column.kind == "numeric" for column in self.encoded_features]
-        return np.where(are_numbers, whole, 1.0)
+        return np.where(of_kind(self.encoded_features, "numeric"), whole, 1.0)
 
     @cached_property
     def restored_features(self) -> tuple[EncodedColumn, ...]:
@@ -220,12 +219,12 @@ class EncodedRelease(ReleaseRecord):
     @property
     def centers(self) -> Array:
         """What the features are encoded around, shape (p,)."""
-        return np.array([column.center for column in self.features])
+        return centers_of(self.features)
 
     @property
     def half_ranges(self) -> Array:
         """Units of the encoded features, shape (p,)."""
-        return np.array([column.half_range for column in self.features])
+        return half_ranges_of(self.features)
 
     def _of(self, values: Array, indicators: bool) -> Array:
         return values if indicators else values[np.ix_(*[self.shown] * values.ndim)]
@@ -251,7 +250,7 @@ class EncodedRelease(ReleaseRecord):
     def ends(self) -> Array:
         """Lowest and largest encoded values of rows as they were scaled down, (d, 2)."""
         own = self.manifest.columns
-        centers, units = np.array([(column.center, column.half_range) for column in own]).T
+        centers, units = centers_of(own), half_ranges_of(own)
         found = []
         for member in self.members or (self,):
             columns, start = member.manifest.columns, int(self.has_intercept)
@@ -260,9 +259,9 @@ class EncodedRelease(ReleaseRecord):
             reach = sqrt(squared) * np.linalg.norm(map_[:, start:], axis=1)
             middle = map_[:, 0] if start else np.zeros(len(columns))
             # Every release that is combined has a geometry of its own.
-            center, unit = np.array([(each.center, each.half_range) for each in columns]).T
             ends = np.array([middle - reach, middle + reach])
-            found.append((center + unit * ends - centers) / units)
+            original = centers_of(columns) + half_ranges_of(columns) * ends
+            found.append((original - centers) / units)
         return np.column_stack([np.min(found, axis=0)[0], np.max(found, axis=0)[1]])
 
     @property
@@ -320,7 +319,7 @@ class EncodedRelease(ReleaseRecord):
         """
         if self.presence is None:
             return None
-        kept = np.array([column.kind != "missing" for column in self.manifest.columns])
+        kept = ~of_kind(self.manifest.columns, "missing")
         back = self.frame.back
         mixed = back is not None and bool(back[np.ix_(kept, ~kept)].any())
         return None if mixed else np.flatnonzero(kept)
@@ -358,7 +357,7 @@ class EncodedRelease(ReleaseRecord):
         factors: RowFactors | None,
     ) -> Array:
         found = frame.covariance(post.apply(self._covariance_of(unit)))
-        has_levels = any(column.kind in ("category", "missing") for column in columns)
+        has_levels = of_kind(columns, "category", "missing").any()
         if not (has_levels and post.drops_empty):
             return found
         # Shrunk, block by block, with what everybody knows of levels.

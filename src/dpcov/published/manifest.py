@@ -122,6 +122,11 @@ class Manifest(_Record, frozen=True, kw_only=True):
     also_spent: tuple[SpentRecord, ...] = ()
 
     @property
+    def has_intercept(self) -> bool:
+        """Whether the first encoded column is a one."""
+        return self.columns[0].kind == "intercept"
+
+    @property
     def charges(self) -> tuple[SpentRecord, ...]:
         """Entries of the ledger that paid, of every release that was combined."""
         if self.combined:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, half_ranges_of, of_kind
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
@@ -132,7 +132,7 @@ def _estimates(release: BaseRelease) -> Estimates:
     if release.stretch is not None:
         # Numbers have it back, as far as noise lets it be known.
         unsure = deviations * release.stretch.unsure[release.shown] / 2
-        taken = np.where([c.kind == "numeric" for c in release.features], unsure, taken)
+        taken = np.where(of_kind(release.features, "numeric"), unsure, taken)
     parts, whole = release.lost_parts[release.shown], release.whole_variances[release.shown]
     shares = None if law is None else law.shares
     rows = release.unit.n_rows * (1.0 if shares is None else np.diagonal(shares))
@@ -177,7 +177,7 @@ def complete_columns(release: BaseRelease) -> frozenset[str]:
         is_level = [each.source == source and each.kind == "category" for each in columns]
         share, noise = means[is_level].sum(), 0.0
         if law is not None:
-            units = np.array([column.half_range for column in columns]) * is_level
+            units = half_ranges_of(columns) * is_level
             noise = total_noise(float(share), units, law)
         if sum(is_level) > 1 and share + DEVIATIONS * noise > NEARLY_ALL:
             full.add(source)
@@ -189,7 +189,7 @@ def _of_two_values(
 ) -> tuple[Array, Array]:
     """Deviations of yes-or-no columns and their errors, by those of means; 0 for other columns."""
     lowest, largest = np.array([(column.lowest, column.largest) for column in features]).T
-    two = np.array([column.kind in ("boolean", "category") for column in features])
+    two = of_kind(features, "boolean", "category")
     found = np.sqrt(np.maximum((largest - means) * (means - lowest), 0.0)) * two
     # To second order, since a mean in the middle has no slope.
     slope = np.abs(lowest + largest - 2 * means)

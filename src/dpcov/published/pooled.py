@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
-from dpcov.published.columns import TWO_VALUED
+from dpcov.published.columns import TWO_VALUED, centers_of, half_ranges_of, of_kind
 from dpcov.published.estimate.entry_noise import inhabited
 from dpcov.published.estimate.levels import positive
 from dpcov.published.estimate.pooling import GroupMoments, PooledMoments, Reading, pool_moments
@@ -126,8 +126,7 @@ def _in_original_units(
 def _encoded(release: BaseRelease) -> tuple[Array, Array]:
     """Centers and units of the features as they are encoded, (p,) each."""
     columns = [release.encoded_features[place] for place in release.shown]
-    centers, units = np.array([(each.center, each.half_range) for each in columns]).T
-    return centers, units
+    return centers_of(columns), half_ranges_of(columns)
 
 
 def _given_back(release: BaseRelease, part: BaseRelease) -> Array:
@@ -138,7 +137,7 @@ def _given_back(release: BaseRelease, part: BaseRelease) -> Array:
     what all columns lost on average.
     """
     shown, lost = release.shown, min(release.statistics.lost, MOST_LOST)
-    are_numbers = np.array([column.kind == "numeric" for column in release.features])
+    are_numbers = of_kind(release.features, "numeric")
     average = are_numbers * lost / (1 - lost)
     parts, whole = release.lost_parts[shown], release.whole_variances[shown]
     found = np.array([np.ones(len(shown)), average, parts, whole])
@@ -153,7 +152,7 @@ def _given_back(release: BaseRelease, part: BaseRelease) -> Array:
 
 def _of_two_values(release: BaseRelease, means: Array, spreads: Array) -> Array:
     """What deviations, (G, p), of yes-or-no columns and levels are multiplied by: means tell."""
-    two = np.array([column.kind in TWO_VALUED for column in release.features])
+    two = of_kind(release.features, *TWO_VALUED)
     lower, upper = np.array([column.bounds for column in release.features]).T
     known = np.sqrt(np.maximum((upper - means) * (means - lower), 0.0))
     return np.where(two & (spreads > 0), known / np.where(spreads > 0, spreads, 1.0), 1.0)
@@ -161,7 +160,7 @@ def _of_two_values(release: BaseRelease, means: Array, spreads: Array) -> Array:
 
 def _places(release: BaseRelease) -> Places:
     """Places in a row of what is pooled: not of indicators that noise alone may have made."""
-    kept = np.array([column.kind != "missing" for column in release.manifest.columns])
+    kept = ~of_kind(release.manifest.columns, "missing")
     if release.presence is not None:
         kept[1 + np.setdiff1d(release.presence.indicators, [-1])] = True
     back = release.frame.back
@@ -173,12 +172,12 @@ def _places(release: BaseRelease) -> Places:
 
 def _covariance_of_rows(release: BaseRelease, places: Places, back: Array) -> Array:
     """Where noise was added; missing values are zeros, as they are encoded."""
-    units = np.array([column.half_range for column in release.restored_features])
+    units = half_ranges_of(release.restored_features)
     found = release.covariance_matrix(indicators=True) / np.outer(units, units)
     presence, present = release.presence, release.pairwise
     if presence is not None and present is not None:
         # Values less their means, where present, are not correlated with what is missing.
-        marks = np.array([column.kind == "missing" for column in release.encoded_features])
+        marks = of_kind(release.encoded_features, "missing")
         spread = np.where(marks[:, None] | marks, 0.0, found * present.shares)
         spread[np.ix_(marks, marks)] = positive(found[np.ix_(marks, marks)])
         undo = np.linalg.inv(presence.centered(present)[:, 1:])
@@ -190,8 +189,7 @@ def _covariance_of_rows(release: BaseRelease, places: Places, back: Array) -> Ar
 
 def _reading(release: BaseRelease, places: Places, back: Array) -> Reading:
     """How features are read from rows at ``places``, to which ``back`` leads."""
-    kinds = np.array([column.kind for column in release.encoded_features])
-    shown = np.flatnonzero(kinds != "missing")
+    shown = np.flatnonzero(~of_kind(release.encoded_features, "missing"))
     p, own = len(shown), np.ix_(shown, shown)
     values = back[np.searchsorted(places, shown + 1)]
     presence, found = release.presence, release.pairwise

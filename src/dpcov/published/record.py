@@ -60,7 +60,7 @@ class ReleaseRecord:
     @property
     def has_intercept(self) -> bool:
         """Whether means, and so a centered covariance, can be computed."""
-        return self.manifest.columns[0].kind == "intercept"
+        return self.manifest.has_intercept
 
     @property
     def encoded_features(self) -> tuple[EncodedColumn, ...]:

@@ -15,7 +15,7 @@ from scipy import optimize, special, stats
 
 from dpcov.privacy.options import Count, Seed, plain
 from dpcov.published.base import BaseRelease
-from dpcov.published.columns import EncodedColumn, given_names
+from dpcov.published.columns import EncodedColumn, centers_of, given_names, half_ranges_of, of_kind
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.linalg.project import capped_simplex_projection, clip_eigenvalues
 from dpcov.published.linalg.symmetric import Array, compose, correlation_of, eigh
@@ -64,21 +64,21 @@ class Copula:
     def __init__(self, release: BaseRelease, rng: np.random.Generator) -> None:
         self.columns, self._rng = release.encoded_features, rng
         self.mean = release.mean_vector(indicators=True)
-        self.scales = np.array([column.half_range for column in self.columns])
-        self.centers = np.array([column.center for column in self.columns])
+        self.scales = half_ranges_of(self.columns)
+        self.centers = centers_of(self.columns)
         covariance = release.covariance_matrix(indicators=True) / np.outer(self.scales, self.scales)
         variances = np.maximum(np.diagonal(covariance), 0.0)
         self.wanted = correlation_of(covariance, undefined=0.0)
         # Pairs of no one column of the table, and of no constant.
         sources = np.array([column.source for column in self.columns])
-        missing = np.array([column.kind == "missing" for column in self.columns])
+        missing = of_kind(self.columns, "missing")
         self.is_free = (sources[:, None] != sources) | (missing[:, None] != missing)
         self.is_free &= np.outer(variances > 0, variances > 0)
         lowest, largest = self._bounds = np.array([(c.lowest, c.largest) for c in self.columns]).T
         mean = (self.mean - self.centers) / self.scales
         self._means, self._variances = np.clip(mean, lowest, largest), variances
         self._shares = np.clip(self._means * self.scales + self.centers, 0.0, 1.0)
-        self._is_level = np.array([column.kind == "category" for column in self.columns])
+        self._is_level = of_kind(self.columns, "category")
         numeric = (place for place, x in enumerate(self.columns) if x.kind == "numeric")
         self._quantiles = {place: self._beta_quantiles(place) for place in numeric}
         # Places of a category, and weights of its levels and of none.
@@ -224,7 +224,7 @@ def _decoded(members: list[tuple[EncodedColumn, Array]], hidden: Any) -> pa.Arra
     columns, encoded = zip(*members, strict=True)
     first = columns[0]
     if first.kind == "category":
-        labels = [column.name.removeprefix(f"{first.source}=") for column in columns]
+        labels = [column.level for column in columns]
         taken = [values > column.lowest for column, values in zip(columns, encoded, strict=True)]
         # Nothing for none of them.
         chosen = np.argmax([*taken, np.ones_like(taken[0])], axis=0)

@@ -153,8 +153,7 @@ def _column_rows(release: Release) -> Iterator[tuple[Child, ...]]:
         kinds = {column.kind for column in columns}
         missing = " (missing values are marked)" if "missing" in kinds else ""
         if "category" in kinds:
-            names = (column.name for column in columns if column.kind == "category")
-            labels = names_of(name.removeprefix(f"{source}=") for name in names)
+            labels = names_of(column.level for column in columns if column.kind == "category")
             yield name_of(source), f"categorical{missing}", labels, about
         elif "boolean" in kinds:
             yield name_of(source), f"true or false{missing}", "counted as 1 and 0", about

@@ -41,7 +41,7 @@ from dpcov.analysis.problems import (
 )
 from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
-from dpcov.published.columns import INTERCEPT
+from dpcov.published.columns import INTERCEPT, half_ranges_of
 from dpcov.published.encoded import noise_of, on_one_thread
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array, Places
@@ -330,7 +330,7 @@ class PrivateRidge(LinearModel):
         is_normal = noise is not None and noise.laplace_part == 0.0
         is_mapped = is_normal and self.release_.frame.back is not None
         self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
-        half_ranges = np.array([goal.half_range for goal in self._goals])
+        half_ranges = half_ranges_of(self._goals)
         risks, unsure = self._risks(problems, self.alphas_)
         self.risk_path_ = risks * half_ranges[:, None] ** 2
         if self.alpha == "auto":

@@ -13,7 +13,7 @@ import numpy as np
 from dpcov.analysis.features import Coding
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval, solve_quadratic
-from dpcov.published.columns import INTERCEPT
+from dpcov.published.columns import INTERCEPT, centers_of, half_ranges_of
 from dpcov.published.linalg.symmetric import Array, Places
 
 
@@ -109,7 +109,7 @@ def coefficient_lines(
 ) -> list[Interval]:
     """Lines of a regression; ``maps`` as in ``half_range_map``."""
     columns = [column for column in law.columns if column.kind != "intercept"]
-    half_ranges = np.array([columns[place].half_range for place in places])
+    chosen = [columns[place] for place in places]
     goal, directions = columns[target], coding.directions
     regressors = directions @ maps[places]
     if fit_intercept:
@@ -119,7 +119,7 @@ def coefficient_lines(
     fit = Regression(of_fit, regressors, maps[target], penalty)
     lines = []
     if fit_intercept:
-        centers = np.array([columns[place].center for place in places]) / half_ranges
+        centers = centers_of(chosen) / half_ranges_of(chosen)
         offsets = coding.reference - coding.contrasts.T @ centers[coding.kept]
         functional = goal.half_range * np.append(1.0, directions @ offsets)
         lines.append(fit.line(INTERCEPT, functional, goal.center, error_factor(law, [target])))

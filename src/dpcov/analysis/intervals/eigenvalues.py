@@ -14,6 +14,7 @@ import numpy as np
 
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
+from dpcov.published.columns import half_ranges_of
 from dpcov.published.linalg.symmetric import Array, Places
 
 Scaling = Literal["original", "encoded", "correlation"]
@@ -171,7 +172,7 @@ def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
     if scaling == "encoded":
         return np.ones(len(places))
     if scaling == "original":
-        return np.array([law.columns[place].half_range for place in places + 1])
+        return half_ranges_of(law.columns)[places + 1]
     variances = np.diagonal(law.covariance)[places + 1]
     own, spread = np.ones((1, 1, 1)), law.around_means
     noise = [spread.privacy_covariance(own, place[None] + 1)[0, 0] for place in places]

@@ -85,10 +85,9 @@ def _meaning(column: EncodedColumn, declared: _Declared) -> tuple[Any, ...]:
     """What a number is, or which cells a level counts; neither bounds nor how cells are written."""
     if column.kind != "category":
         return declared.type, declared.as_, declared.reference, declared.transform
-    level = column.name.removeprefix(f"{column.source}=")
     listed = {*declared.categories, *chain(*declared.groups.values())}
     called = (*declared.categories, *declared.groups, declared.other)
-    own = [each for each in called if declared.labels.get(each, each) == level]
+    own = [each for each in called if declared.labels.get(each, each) == column.level]
     counted = {each for each in own if each in declared.categories}
     counted |= {cell for each in own for cell in declared.groups.get(each, ())}
     # All that is not listed is one level.

@@ -170,7 +170,7 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
     """Law of the noise on a second moment; None where the mechanism publishes none."""
     if unit.noise_variance is None or unit.off_diagonal_variance is None:
         return None
-    scale, has_intercept = manifest.norm_bound**2, manifest.columns[0].kind == "intercept"
+    scale, has_intercept = manifest.norm_bound**2, manifest.has_intercept
     is_noisy = has_intercept and not manifest.intercept_is_public
     made = MomentNoise(
         diagonal=unit.noise_variance * scale**2,
@@ -204,7 +204,7 @@ def _from_source(law: MomentNoise, source: Source, scale: float) -> MomentNoise:
 
 
 def _bias(unit: UnitEstimate, manifest: Manifest) -> float:
-    features = np.diagonal(unit.matrix)[int(manifest.columns[0].kind == "intercept") :]
+    features = np.diagonal(unit.matrix)[int(manifest.has_intercept) :]
     # Of all encoded features together, for each one that is no indicator of missing values.
     count = max(1, count_values(manifest.columns))
     mean_square = max(0.0, float(features.sum()) / count) * manifest.norm_bound**2

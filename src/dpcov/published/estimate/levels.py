@@ -10,7 +10,7 @@ from itertools import combinations, groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, half_ranges_of, of_kind
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
@@ -70,11 +70,6 @@ def improved(
     return positive(within_counts(found, mean, columns))
 
 
-def levels_of(columns: Sequence[EncodedColumn]) -> Places:
-    """Places of the encoded features that are levels of categories."""
-    return np.flatnonzero([column.kind == "category" for column in columns])
-
-
 def with_known(covariance: Array, mean: Array, columns: Sequence[EncodedColumn]) -> Array:
     """Covariances within a column that follow from means, without noise of their own.
 
@@ -83,7 +78,7 @@ def with_known(covariance: Array, mean: Array, columns: Sequence[EncodedColumn])
     features.
     """
     found = covariance.copy()
-    is_level = np.array([column.kind in ("category", "missing") for column in columns])
+    is_level = of_kind(columns, "category", "missing")
     largest = np.array([column.largest for column in columns])
     kept = np.where(is_level, np.clip(mean, 0.0, largest), mean)
     for places in sources_of(columns):
@@ -113,7 +108,7 @@ def relations(
     numbers; ``lost`` is the part of all squared lengths that scaling rows down took.
     """
     groups = [each for each in exhaustive(columns) if _adds_up(each, mean, law, columns, lost)]
-    scales = np.array([column.half_range for column in columns])
+    scales = half_ranges_of(columns)
     # Least squares with the known noise.
     back = _adding_up(groups, scales, law.along(mean)[0])
     noisy = back @ noisy @ back.T
@@ -166,7 +161,7 @@ def within_counts(covariance: Array, mean: Array, columns: Sequence[EncodedColum
 
     ``covariance``, (p, p), and ``mean``, (p,), are of the encoded features.
     """
-    levels = np.array([column.kind == "category" for column in columns])
+    levels = of_kind(columns, "category")
     largest = np.array([column.largest for column in columns])
     mean = np.clip(mean, 0.0, largest)
     rest = largest - mean
@@ -190,7 +185,7 @@ def _adds_up(
 ) -> bool:
     """Whether every row may have one of the levels, as far as noise lets see."""
     weights = np.zeros(len(mean))
-    weights[places] = [columns[place].half_range for place in places]
+    weights[places] = half_ranges_of(columns)[places]
     share = float(weights @ mean)
     # Levels of rows that were scaled down are shorter, by the root of what that took.
     return abs(1.0 - share) <= DEVIATIONS * total_noise(share, weights, law) + lost / 2

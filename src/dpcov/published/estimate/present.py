@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, half_ranges_of
 from dpcov.published.linalg.symmetric import Array, Places, eigh
 
 LEAST_SHARE = 0.005
@@ -99,8 +99,7 @@ class Presence:
             return None
         places = [-1 if c.kind == "missing" else speaks.get(c.source, -1) for c in columns]
         indicators = np.array(places, dtype=np.intp)
-        half_ranges = np.array([column.half_range for column in columns])
-        units = np.where(indicators >= 0, half_ranges[indicators], 0.0)
+        units = np.where(indicators >= 0, half_ranges_of(columns)[indicators], 0.0)
         return cls(indicators, units, np.array(sorted(set(speaks.values())), dtype=np.intp))
 
     def without(self, hidden: Places) -> Self:

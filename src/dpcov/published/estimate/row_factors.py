@@ -9,7 +9,7 @@ from math import sqrt
 
 import numpy as np
 
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, half_ranges_of
 from dpcov.published.estimate.entry_noise import DEVIATIONS, MomentNoise, mean_noise, variance_noise
 from dpcov.published.estimate.levels import exhaustive
 from dpcov.published.linalg.symmetric import Array, Places
@@ -80,7 +80,7 @@ def row_factors(
     if not groups:
         return None
     places, sizes = np.concatenate(groups), [len(group) for group in groups]
-    units = np.array([column.half_range for column in columns])[places]
+    units = half_ranges_of(columns)[places]
     variances, means = np.diagonal(covariance), mean[places] * units
     levels = _Levels(
         starts=np.cumsum([0, *sizes[:-1]]),
