@@ -7,14 +7,14 @@ order in which releases are combined changes nothing.  Derived in docs/several.m
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dpcov.errors import DpcovError, ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.together import largest, spend_of, together
-from dpcov.published.combined_unit import Member, combined_unit, reference_of, weights_of
+from dpcov.published.combined_unit import Members, combined_unit, reference_of, weights_of
 from dpcov.published.file import Arrays, member_record
 from dpcov.published.manifest import (
     Manifest,
@@ -23,6 +23,9 @@ from dpcov.published.manifest import (
     guarantee_record,
     read_guarantee,
 )
+
+if TYPE_CHECKING:
+    from dpcov.published.record import ReleaseRecord
 
 MOST = 32
 
@@ -41,7 +44,7 @@ _ONE_SCHEMA = "Release every table with the same schema file."
 
 
 def combined_facts(
-    releases: Iterable[Member], *, disjoint: bool = False
+    releases: Iterable["ReleaseRecord"], *, disjoint: bool = False
 ) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of the combination; UsageError where they do not belong together.
 
@@ -105,12 +108,12 @@ _OWN = (
 )
 
 
-def _counted(members: Sequence[Member], disjoint: bool) -> int | None:
+def _counted(members: Members, disjoint: bool) -> int | None:
     counts = [member.manifest.n_rows for member in members]
     return sum(count or 0 for count in counts) if disjoint and all(counts) else counts[0]
 
 
-def _warnings(members: Sequence[Member], disjoint: bool) -> set[str]:
+def _warnings(members: Members, disjoint: bool) -> set[str]:
     found = {warning for member in members for warning in member.manifest.warnings}
     paid = Counter(m.manifest.spent.dataset for m in members if m.manifest.spent is not None)
     for dataset, count in sorted(paid.items()):
@@ -122,7 +125,7 @@ def _warnings(members: Sequence[Member], disjoint: bool) -> set[str]:
     return found
 
 
-def check_combined(manifest: Manifest, members: Sequence[Member]) -> None:
+def check_combined(manifest: Manifest, members: Members) -> None:
     """ReleaseError where members do not belong together, or promise less than the file states."""
     if not members:
         return
@@ -172,7 +175,7 @@ def arrays_of(arrays: Arrays, place: int) -> Arrays:
     return {name.removeprefix(start): a for name, a in arrays.items() if name.startswith(start)}
 
 
-def _check(members: Sequence[Member], disjoint: bool) -> None:
+def _check(members: Members, disjoint: bool) -> None:
     if len(members) < 2:
         raise UsageError("Combining needs at least two releases.")
     if len(members) > MOST:
@@ -225,7 +228,7 @@ def _meaning(manifest: Manifest) -> list[tuple[Any, ...]]:
     return [(each.name, each.source, each.kind, each.missing_of) for each in manifest.columns]
 
 
-def joint_guarantee(members: Sequence[Member], disjoint: bool = False) -> Guarantee:
+def joint_guarantee(members: Members, disjoint: bool = False) -> Guarantee:
     """What releases promise together: of the same people, or of disjoint tables."""
     spends, first = list[Any](), members[0].guarantee
     for member in members:
@@ -240,7 +243,7 @@ def joint_guarantee(members: Sequence[Member], disjoint: bool = False) -> Guaran
     )
 
 
-def _notes(members: Sequence[Member], weights: Sequence[float]) -> Iterable[str]:
+def _notes(members: Members, weights: Sequence[float]) -> Iterable[str]:
     for member, weight in zip(members, weights, strict=True):
         told = [f"{100 * weight:.0f} % of release {member.fingerprint[:12]}"]
         told += [str(member.guarantee.promise), member.manifest.paid()]

@@ -5,59 +5,28 @@ Contract: the order of the releases changes nothing.  Derived in docs/several.md
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpcov.errors import UsageError
-from dpcov.privacy.guarantee import Guarantee
-from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of
+from dpcov.published.columns import centers_of, half_ranges_of
 from dpcov.published.estimate.merging import Weighted, merged, shares
 from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.scaled_down import correlation_error
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
-from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.manifest import Manifest
-from dpcov.published.statistics import NoisyStatistics
+
+if TYPE_CHECKING:
+    # It is made of this.
+    from dpcov.published.record import ReleaseRecord
+
+Members = Sequence["ReleaseRecord"]
 
 _GEOMETRY = "Make the later release in the geometry of the first one: --geometry FIRST.dpcov."
 
 
-class Member(Protocol):
-    """What is asked of a release that is combined with others: it is one itself."""
-
-    manifest: Manifest
-    guarantee: Guarantee
-    statistics: NoisyStatistics
-    members: tuple[Any, ...]
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the manifest."""
-
-    @property
-    def unit(self) -> UnitEstimate:
-        """Its second moment."""
-
-    @property
-    def frame(self) -> Frame:
-        """Where its noise was added."""
-
-    @property
-    def has_intercept(self) -> bool:
-        """Whether means are known."""
-
-    @property
-    def public_intercept(self) -> float | None:
-        """The intercept's moment, where it has no noise."""
-
-    @property
-    def encoded_features(self) -> tuple[EncodedColumn, ...]:
-        """Its columns without the intercept."""
-
-
-def combined_unit(members: Sequence[Member], disjoint: bool) -> UnitEstimate:
+def combined_unit(members: Members, disjoint: bool) -> UnitEstimate:
     """The average of the members' second moments, divided by one number of rows."""
     # The first source of noise has the coordinates in which it is known what lengths lost.
     reference = reference_of(members)
@@ -74,12 +43,12 @@ def combined_unit(members: Sequence[Member], disjoint: bool) -> UnitEstimate:
     return replace(unit, count_variance=count_variance)
 
 
-def weights_of(members: Sequence[Member], disjoint: bool) -> list[float]:
+def weights_of(members: Members, disjoint: bool) -> list[float]:
     """What part every member has of the average."""
     return _weights(members, _placed(members, None), disjoint)
 
 
-def _weights(members: Sequence[Member], placed: Sequence[Weighted], disjoint: bool) -> list[float]:
+def _weights(members: Members, placed: Sequence[Weighted], disjoint: bool) -> list[float]:
     if not disjoint:
         return shares(_variances(members, placed))
     # Every row of every table counts once.
@@ -87,7 +56,7 @@ def _weights(members: Sequence[Member], placed: Sequence[Weighted], disjoint: bo
     return [count / sum(counts) for count in counts]
 
 
-def reference_of(members: Sequence[Member]) -> Member:
+def reference_of(members: Members) -> "ReleaseRecord":
     """Whose geometry the combination has: a found one, of the largest budget, the oldest first."""
     return min(
         members,
@@ -98,7 +67,7 @@ def reference_of(members: Sequence[Member]) -> Member:
     )
 
 
-def _placed(members: Sequence[Member], rows: float | None) -> list[Weighted]:
+def _placed(members: Members, rows: float | None) -> list[Weighted]:
     reference = reference_of(members)
     same = all(same_coordinates(reference, member) for member in members)
     placed = []
@@ -111,7 +80,7 @@ def _placed(members: Sequence[Member], rows: float | None) -> list[Weighted]:
     return placed
 
 
-def _mapped(found: Weighted, member: Member, reference: Member) -> Weighted:
+def _mapped(found: Weighted, member: "ReleaseRecord", reference: "ReleaseRecord") -> Weighted:
     """The same in the coordinates of the reference."""
     back = encoded_map(member, reference)
     if member.frame.back is not None:
@@ -121,7 +90,7 @@ def _mapped(found: Weighted, member: Member, reference: Member) -> Weighted:
     return replace(found, unit=unit, forth=forth, back=back)
 
 
-def encoded_map(member: Member, reference: Member) -> Array:
+def encoded_map(member: "ReleaseRecord", reference: "ReleaseRecord") -> Array:
     """From rows as one release encodes them to rows as another does, (d, d).
 
     A missing value is zero in both, so that centers shift only the values that are present.
@@ -138,7 +107,7 @@ def encoded_map(member: Member, reference: Member) -> Array:
     return found
 
 
-def _with_public_intercept(member: Member, unit: UnitEstimate) -> UnitEstimate:
+def _with_public_intercept(member: "ReleaseRecord", unit: UnitEstimate) -> UnitEstimate:
     known = member.public_intercept
     if known is None:
         return unit
@@ -152,7 +121,7 @@ def _with_public_intercept(member: Member, unit: UnitEstimate) -> UnitEstimate:
     return replace(unit, matrix=matrix, parts=tuple(parts))
 
 
-def _variances(members: Sequence[Member], placed: Sequence[Weighted]) -> list[float]:
+def _variances(members: Members, placed: Sequence[Weighted]) -> list[float]:
     # Of noise, and of what scaling rows down took from one member and not from others, of entries
     # that are about one in units of the reference.
     facts = [(_lost(member, members), member.unit.n_rows) for member in members]
@@ -164,7 +133,7 @@ def _variances(members: Sequence[Member], placed: Sequence[Weighted]) -> list[fl
     ]
 
 
-def _lost(member: Member, members: Sequence[Member]) -> float:
+def _lost(member: "ReleaseRecord", members: Members) -> float:
     """The part that scaling rows down took of one: the average of all that were scaled alike."""
     alike = [
         other.statistics.lost
@@ -175,7 +144,7 @@ def _lost(member: Member, members: Sequence[Member]) -> float:
     return sum(alike) / len(alike)
 
 
-def _rows(members: Sequence[Member]) -> tuple[float | None, float]:
+def _rows(members: Members) -> tuple[float | None, float]:
     """The average of noisy numbers of rows, and its variance relative to its square."""
     counts, variances = _counts(members)
     if not np.all(variances > 0):
@@ -185,13 +154,13 @@ def _rows(members: Sequence[Member]) -> tuple[float | None, float]:
     return rows, float(weights**2 @ variances) / rows**2
 
 
-def _counts(members: Sequence[Member]) -> tuple[Array, Array]:
+def _counts(members: Members) -> tuple[Array, Array]:
     """Numbers of rows, and the variances of their noise."""
     counts = np.array([member.unit.n_rows for member in members])
     return counts, np.array([member.unit.count_variance for member in members]) * counts**2
 
 
-def _base(member: Member) -> float:
+def _base(member: "ReleaseRecord") -> float:
     """Variance of an entry off the diagonal that the budget alone decides, up to a factor."""
     unit, noise = member.unit, member.statistics.noise
     assert noise is not None
@@ -201,7 +170,7 @@ def _base(member: Member) -> float:
     return _first_shell(member, unit) * ratio / member.statistics.radius**4
 
 
-def _first_shell(member: Member, unit: UnitEstimate) -> float:
+def _first_shell(member: "ReleaseRecord", unit: UnitEstimate) -> float:
     # Variance of a diagonal entry of the outermost norm shell.
     statistics, noise = member.statistics, member.statistics.noise
     assert noise is not None
@@ -209,7 +178,7 @@ def _first_shell(member: Member, unit: UnitEstimate) -> float:
     return float(noise.diagonal_variance) * step**2
 
 
-def same_coordinates(one: Member, other: Member) -> bool:
+def same_coordinates(one: "ReleaseRecord", other: "ReleaseRecord") -> bool:
     """Whether noise was added in the same coordinates, up to the norm bound, a common factor."""
     first, second = one.frame.back, other.frame.back
     same = first is second
