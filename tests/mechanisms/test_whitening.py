@@ -104,7 +104,7 @@ def test_means_that_noise_drowns_one_by_one_are_taken_out():
     terms |= {"mechanism": "gaussian", "geometry": Geometry(columns=units, norm_bound=18.0)}
     made = released_within(rows, -20, 20, 1, **terms)
     facts = made.manifest
-    law = facts.norm_bound**2 * made.unit.off_diagonal_variance**0.5
+    law = facts.norm_bound**2 * made.unit.noise.off_diagonal**0.5
     assert law > 1.0, "a single mean is drowned"
     known = (made.statistics, facts.columns, facts.norm_bound, facts.n_rows)
     assert whitening_map(*known) is None, "so is the number of rows, where it is not known better"

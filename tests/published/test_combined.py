@@ -185,8 +185,8 @@ def test_the_noise_is_that_of_one_release_at_the_whole_budget():
     two = made(1, geometry=place).combine(made(2, geometry=place)).unit
     three = made(1, rho="0.01", geometry=place).combine(made(2, rho="0.03", geometry=place)).unit
     for unit in (two, three):
-        assert unit.noise_variance == pytest.approx(one.noise_variance, rel=1e-3)
-        assert unit.off_diagonal_variance == pytest.approx(one.off_diagonal_variance, rel=1e-3)
+        assert unit.noise.diagonal == pytest.approx(one.noise.diagonal, rel=1e-3)
+        assert unit.noise.off_diagonal == pytest.approx(one.noise.off_diagonal, rel=1e-3)
         assert unit.parts[0].trace_variance == pytest.approx(one.parts[0].trace_variance, rel=1e-3)
 
 
@@ -250,7 +250,7 @@ def test_other_laws_of_noise():
             for seed, name in enumerate(mechanisms)
         ]
         whole = parts[0].combine(parts[1])
-        noise = [part.unit.off_diagonal_variance for part in (*parts, whole)]
+        noise = [part.unit.noise.off_diagonal for part in (*parts, whole)]
         assert noise[2] < min(noise[:2]) * 1.001
         assert np.isfinite(whole.correlation_matrix()).all()
 

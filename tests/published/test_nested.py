@@ -74,8 +74,8 @@ def test_noise_is_less_by_what_least_squares_says(made):
     for name, before in (("r1", by_region), ("s0", by_state)):
         after = (regions | states)[name]
         alone = before.group(name)
-        ratio = after.unit.noise_variance * after.n_rows**2
-        ratio /= alone.unit.noise_variance * alone.n_rows**2
+        ratio = after.unit.noise.diagonal * after.n_rows**2
+        ratio /= alone.unit.noise.diagonal * alone.n_rows**2
         assert ratio == pytest.approx(0.75, abs=0.03)
 
 

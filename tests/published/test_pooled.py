@@ -8,7 +8,7 @@ import dpcov
 from dpcov.analysis import PrivateRidge, mean_intervals
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import DpcovError, UsageError
-from dpcov.published.estimate.unit import Part, UnitEstimate
+from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate
 from dpcov.published.pooled import _moments
 from tests.releases import released as released_within
 
@@ -266,7 +266,7 @@ def test_a_group_whose_longest_stratum_is_not_published_has_its_noise():
 
     def one(size, rows):
         part = Part(matrix=size * np.eye(3), diagonal_variance=size**2 / 100, largest_trace=size)
-        law = {"noise_variance": size**2 / 100, "off_diagonal_variance": size**2 / 200}
+        law = {"noise": EntryNoise(size**2 / 100, size**2 / 200)}
         return UnitEstimate(matrix=part.matrix, n_rows=rows, parts=(part,), **law)
 
     all_rows, left = one(1.0, 4000), SimpleNamespace(unit=one(1e-6, 40), public_intercept=0.5)

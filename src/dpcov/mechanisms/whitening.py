@@ -64,7 +64,7 @@ def whitening_map(
     before, if it was one of this kind.  None where the noise hides the number of rows.
     """
     unit, start = inhabited(unit_estimate(first, n_rows)), int(columns[0].kind == "intercept")
-    assert unit.noise_variance is not None and unit.off_diagonal_variance is not None
+    assert unit.noise is not None
     mean, covariance = np.zeros(len(columns)), unit.matrix * bound**2.0
     if start:
         try:
@@ -72,14 +72,14 @@ def whitening_map(
             intercept, mean, covariance = centered(unit, known)
         except ReleaseError:
             return None
-        about = Centering(noisy=unit.matrix, variance=unit.off_diagonal_variance, unit=intercept)
+        about = Centering(noisy=unit.matrix, variance=unit.noise.off_diagonal, unit=intercept)
         if about.is_drowned:
             # Rows far from their means are long, and noise grows with their length.
             covariance = covariance + np.outer(mean, mean) - np.outer(about.likely, about.likely)
             mean = about.likely
     noise = MomentNoise(
-        diagonal=unit.noise_variance * bound**4.0,
-        off_diagonal=unit.off_diagonal_variance * bound**4.0,
+        diagonal=unit.noise.diagonal * bound**4.0,
+        off_diagonal=unit.noise.off_diagonal * bound**4.0,
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
     )
     features = columns[start:]

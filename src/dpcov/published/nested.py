@@ -43,10 +43,10 @@ class Sums:
     def of(cls, group: BaseRelease) -> Self:
         """Those of a group that is read as a release."""
         unit, n = group.unit, group.n_rows
-        assert unit.off_diagonal_variance is not None
+        assert unit.noise is not None
         law = group.statistics.noise
         own = 0.0 if law is None else float(law.row_count_variance or 0.0)
-        return cls(unit.matrix * n, unit.off_diagonal_variance * n**2, float(n), own)
+        return cls(unit.matrix * n, unit.noise.off_diagonal * n**2, float(n), own)
 
 
 def reconcile(children: Sequence[Sums], parent: Sums) -> tuple[list[Sums], Sums]:

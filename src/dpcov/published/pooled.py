@@ -234,15 +234,15 @@ def _moments(
     """Those of one group, divided by a number of rows that is clear of its noise."""
     unit = inhabited(group.unit, 0.0 if longest is None else longest.largest_trace)
     whole = group.unit.n_rows
-    if unit.off_diagonal_variance is None:
+    if unit.noise is None:
         raise UsageError("This release does not publish the law of its noise. Use group(name).")
     noise = sqrt(group.unit.count_variance) * whole
     rows = max(whole, _CLEAR_COUNT * noise, 1.0)
     intercept = group.public_intercept
     if intercept is None:
-        least = _CLEAR_COUNT * sqrt(unit.noise_variance or 0.0)
+        least = _CLEAR_COUNT * sqrt(unit.noise.diagonal)
         intercept, rows = max(float(unit.matrix[0, 0]), least, 1e-300), whole
-    scale, variance = whole / rows / intercept, unit.off_diagonal_variance
+    scale, variance = whole / rows / intercept, unit.noise.off_diagonal
     # The intercept tells what part of the rows is left.
     if unit.matrix[0, 0] < intercept / 2:
         variance += _left_out(group.unit, all_rows, longest)
@@ -262,10 +262,13 @@ def _left_out(group: UnitEstimate, all_rows: UnitEstimate, longest: Part | None)
 
     Its trace was within the noise, and so may be most rows of the group.
     """
-    if longest is None or any(own.largest_trace >= longest.largest_trace for own in group.parts):
+    law = all_rows.noise
+    if longest is None or law is None or not law.diagonal:
         return 0.0
-    share = longest.diagonal_variance / (all_rows.noise_variance or np.inf)
-    return (all_rows.off_diagonal_variance or 0.0) * share * (all_rows.n_rows / group.n_rows) ** 2
+    if any(own.largest_trace >= longest.largest_trace for own in group.parts):
+        return 0.0
+    share = longest.diagonal_variance / law.diagonal
+    return law.off_diagonal * share * (all_rows.n_rows / group.n_rows) ** 2
 
 
 def is_pooled(release: BaseRelease) -> bool:

@@ -16,7 +16,7 @@ from dpcov.published.estimate.entry_noise import (
 )
 from dpcov.published.estimate.noise_edge import bulk_edge, largest_noise_eigenvalue
 from dpcov.published.estimate.scaled_down import error_at
-from dpcov.published.estimate.unit import unit_estimate
+from dpcov.published.estimate.unit import EntryNoise, unit_estimate
 from dpcov.published.linalg.symmetric import correlation_of
 from dpcov.published.numbers import group_numbers
 from tests.published.estimate.noises import noise
@@ -190,14 +190,13 @@ def test_the_noise_of_empty_strata_does_not_count():
     padded = replace(
         unit,
         parts=(*unit.parts, part),
-        noise_variance=unit.noise_variance + 1,
-        off_diagonal_variance=unit.off_diagonal_variance + 0.5,
+        noise=EntryNoise(unit.noise.diagonal + 1, unit.noise.off_diagonal + 0.5),
         matrix=unit.matrix + np.eye(201),
     )
     kept, expected = inhabited(padded), inhabited(unit)
     np.testing.assert_allclose(kept.matrix, expected.matrix)
-    assert kept.noise_variance == pytest.approx(expected.noise_variance)
-    assert kept.off_diagonal_variance == pytest.approx(expected.noise_variance / 2)
+    assert kept.noise.diagonal == pytest.approx(expected.noise.diagonal)
+    assert kept.noise.off_diagonal == pytest.approx(expected.noise.diagonal / 2)
     assert group_numbers(0, "all", made).estimates.spectrum.n_above >= 20
 
 

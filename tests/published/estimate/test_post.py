@@ -15,7 +15,7 @@ SPECTRAL = ("psd", "clip", "projection")
 
 
 def post_process(matrix, post, bound):
-    unit = UnitEstimate(matrix=matrix, n_rows=1.0, noise_variance=None)
+    unit = UnitEstimate(matrix=matrix, n_rows=1.0)
     return POSTS[post].apply(Noisy(unit=unit, matrix=matrix, trace_bound=bound))
 
 
@@ -65,10 +65,10 @@ def test_none_is_unbiased_and_its_error_is_the_predicted_one():
     errors = np.array([unit.matrix for unit in units]) - exact.second_moment()
     unit, upper = units[0], np.triu_indices(3, 1)
     off_diagonal = errors[:, upper[0], upper[1]]
-    assert_mean_square(off_diagonal.ravel(), unit.off_diagonal_variance)
+    assert_mean_square(off_diagonal.ravel(), unit.noise.off_diagonal)
     # The merged trace makes a diagonal entry's variance d / (d + 1) of the noise's, correlated.
-    diagonal, variance = np.diagonal(errors, axis1=1, axis2=2), 2 * unit.off_diagonal_variance
-    assert unit.noise_variance == pytest.approx(3 * variance / 4)
+    diagonal, variance = np.diagonal(errors, axis1=1, axis2=2), 2 * unit.noise.off_diagonal
+    assert unit.noise.diagonal == pytest.approx(3 * variance / 4)
     assert_mean_square(diagonal.sum(axis=1), 3 * variance / 4, alpha=1e-9)
     for entry in (*diagonal.T, *off_diagonal.T):
         assert abs(entry.mean()) < 6.2 * entry.std() / repeats**0.5

@@ -168,14 +168,12 @@ def read_with(unit: UnitEstimate, post: Post) -> UnitEstimate:
 
 def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> MomentNoise | None:
     """Law of the noise on a second moment; None where the mechanism publishes none."""
-    if unit.noise_variance is None or unit.off_diagonal_variance is None:
+    if unit.noise is None:
         return None
     scale, has_intercept = manifest.norm_bound**2, manifest.has_intercept
     is_noisy = has_intercept and not manifest.intercept_is_public
     made = MomentNoise(
-        diagonal=unit.noise_variance * scale**2,
-        off_diagonal=unit.off_diagonal_variance * scale**2,
-        between_diagonals=unit.diagonal_covariance * scale**2,
+        **unit.noise.times(scale**2)._asdict(),
         intercept=float(unit.matrix[0, 0]) * scale if is_noisy else 1.0,
         intercept_is_noisy=is_noisy,
         count_variance=0.0 if is_noisy else unit.count_variance,
@@ -187,20 +185,17 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
     )
     if not unit.sources:
         return made
-    first, *others = (_from_source(made, source, scale) for source in unit.sources)
+    first, *others = (
+        replace(
+            made,
+            **source.noise.times(scale**2)._asdict(),
+            features=source.back[int(has_intercept) :],
+        )
+        for source in unit.sources
+    )
     # What lengths lost, and the number of rows, count once.
     rest = tuple(replace(other, bias=0.0, count_variance=0.0) for other in others)
     return replace(first, others=rest)
-
-
-def _from_source(law: MomentNoise, source: Source, scale: float) -> MomentNoise:
-    return replace(
-        law,
-        diagonal=source.noise_variance * scale**2,
-        off_diagonal=source.off_diagonal_variance * scale**2,
-        between_diagonals=source.diagonal_covariance * scale**2,
-        features=source.back[int(law.has_intercept) :],
-    )
 
 
 def _bias(unit: UnitEstimate, manifest: Manifest) -> float:
@@ -225,17 +220,15 @@ def inhabited(unit: UnitEstimate, least: float = 0.0) -> UnitEstimate:
     Those of rows no longer than the root of ``least`` are kept.
     """
     parts = tuple(p for p in unit.parts if seems_inhabited(p) or p.largest_trace <= least)
-    if not unit.parts_may_be_empty or not parts or not unit.noise_variance:
+    if not (unit.parts_may_be_empty and parts and unit.noise and unit.noise.diagonal):
         return unit
     diagonal = sum(part.diagonal_variance for part in parts)
-    share = diagonal / unit.noise_variance
+    noise = unit.noise.times(diagonal / unit.noise.diagonal)
     return replace(
         unit,
         parts=parts,
         matrix=np.sum([part.matrix for part in parts], axis=0),
-        noise_variance=diagonal,
-        off_diagonal_variance=(unit.off_diagonal_variance or 0.0) * share,
-        diagonal_covariance=unit.diagonal_covariance * share,
+        noise=noise._replace(diagonal=diagonal),
         sources=tuple(_share_of(s, i, unit.parts, parts) for i, s in enumerate(unit.sources)),
     )
 
@@ -255,12 +248,7 @@ def left_open(unit: UnitEstimate, kept: UnitEstimate) -> float:
 def _share_of(source: Source, i: int, whole: tuple[Part, ...], kept: tuple[Part, ...]) -> Source:
     total = sum(part.by_source[i] for part in whole)
     share = sum(part.by_source[i] for part in kept) / total if total else 0.0
-    return replace(
-        source,
-        noise_variance=source.noise_variance * share,
-        off_diagonal_variance=source.off_diagonal_variance * share,
-        diagonal_covariance=source.diagonal_covariance * share,
-    )
+    return source._replace(noise=source.noise.times(share))
 
 
 def hidden_variance(means: Array, noise: MomentNoise | None) -> Array:

@@ -12,7 +12,7 @@ from math import inf, log, sqrt
 import numpy as np
 
 from dpcov.published.estimate.entry_noise import seems_inhabited
-from dpcov.published.estimate.unit import Part, Source, UnitEstimate
+from dpcov.published.estimate.unit import EntryNoise, Part, Source, UnitEstimate
 from dpcov.published.frame import mapped_squares
 from dpcov.published.linalg.symmetric import Array, symmetrize
 
@@ -65,21 +65,12 @@ def shares(variances: Sequence[float]) -> list[float]:
 def merged(members: Sequence[Weighted]) -> UnitEstimate:
     """Σ w_i Y_i, and its law: variances are Σ w_i² v_i."""
     units, d = [member.unit for member in members], len(members[0].unit.matrix)
-
-    def variance(name: str) -> float | None:
-        known = [getattr(unit, name) for unit in units]
-        if None in known:
-            return None
-        squares = (m.factor**2 * m.noise_gain for m in members)
-        return float(sum(s * value for s, value in zip(squares, known, strict=True)))
-
+    noises = [m.unit.noise.times(m.factor**2 * m.noise_gain) for m in members if m.unit.noise]
     moved = any(member.forth is not None for member in members)
     return UnitEstimate(
         matrix=sum((m.move(m.unit.matrix) for m in members), np.zeros((d, d))),
         n_rows=units[0].n_rows,
-        noise_variance=variance("noise_variance"),
-        off_diagonal_variance=variance("off_diagonal_variance"),
-        diagonal_covariance=variance("diagonal_covariance") or 0.0,
+        noise=EntryNoise(*map(sum, zip(*noises, strict=True))),
         laplace_part=max(unit.laplace_part for unit in units),
         noise_is_nuclear=any(unit.noise_is_nuclear for unit in units),
         parts=_parts(members) if all(unit.parts for unit in units) else (),
@@ -96,14 +87,8 @@ def _trace_bound(member: Weighted) -> float:
 
 
 def _source(member: Weighted) -> Source:
-    unit, squared = member.unit, member.factor**2
-    assert member.back is not None
-    return Source(
-        noise_variance=squared * (unit.noise_variance or 0.0),
-        off_diagonal_variance=squared * (unit.off_diagonal_variance or 0.0),
-        diagonal_covariance=squared * unit.diagonal_covariance,
-        back=member.back,
-    )
+    assert member.unit.noise is not None and member.back is not None
+    return Source(member.unit.noise.times(member.factor**2), member.back)
 
 
 def _parts(members: Sequence[Weighted]) -> tuple[Part, ...]:

@@ -67,10 +67,8 @@ class PostProcessing:
 
 
 def _noise(noisy: Noisy) -> float | None:
-    d, unit = len(noisy.matrix), noisy.unit
-    if unit.noise_variance is None or unit.off_diagonal_variance is None:
-        return None
-    return unit.noise_variance * d + unit.off_diagonal_variance * d * (d - 1)
+    d, law = len(noisy.matrix), noisy.unit.noise
+    return None if law is None else law.diagonal * d + law.off_diagonal * d * (d - 1)
 
 
 def _projected(noisy: Noisy) -> Array:
@@ -83,10 +81,10 @@ def _projected(noisy: Noisy) -> Array:
 def _thresholded(noisy: Noisy) -> Array:
     # Wang, Xu, Yang 2019, Algorithm 1: threshold, then set negative eigenvalues to zero.
     unit, options, scale = noisy.unit, noisy.options, 1 / (noisy.intercept or 1.0)
-    if unit.laplace_part > 0 or not unit.off_diagonal_variance:
+    if unit.laplace_part > 0 or not (unit.noise and unit.noise.off_diagonal):
         raise UsageError("Noise that is not Gaussian cannot be thresholded. Use another post.")
     rules = RULES if options.rule == "best" else (options.rule,)
-    variance = unit.off_diagonal_variance * scale**2
+    variance = unit.noise.off_diagonal * scale**2
     if options.gamma is None:
         chosen = choose_threshold(noisy.matrix, off_diagonal_variance=variance, rules=rules)
         return project_psd(chosen.matrix)
@@ -102,7 +100,7 @@ def shrunk(estimate: UnitEstimate) -> Estimate:
     UsageError where the noise is neither isotropic Gaussian nor released with its strata, so that
     the best shrinkage is not known.
     """
-    if estimate.noise_variance is None or (not estimate.parts and np.any(estimate.matrix)):
+    if estimate.noise is None or (not estimate.parts and np.any(estimate.matrix)):
         raise UsageError("Noise that is not isotropic cannot be shrunk. Use another post.")
     parts, few = estimate.parts, len(estimate.matrix) <= FEW_FEATURES
     zero = Estimate(np.zeros_like(estimate.matrix), estimate.trace_bound**2)
@@ -123,7 +121,7 @@ def shrunk(estimate: UnitEstimate) -> Estimate:
 
 def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
     """Shrink the second moment beside the mean, which would hide the spread in one eigenvalue."""
-    variance = estimate.off_diagonal_variance or 0.0
+    variance = estimate.noise.off_diagonal if estimate.noise else 0.0
     centering = Centering(noisy=estimate.matrix, variance=variance, unit=intercept)
     matrix = centering.compress(estimate.matrix) - centering.leak
     if not len(matrix):
@@ -162,7 +160,7 @@ def restricted(unit: UnitEstimate, places: Places, others: Places) -> UnitEstima
         matrix=unit.matrix[block],
         parts=tuple(parts),
         joint_trace=None if len(others) else joint,
-        sources=tuple(replace(each, back=each.back[places]) for each in unit.sources),
+        sources=tuple(each._replace(back=each.back[places]) for each in unit.sources),
     )
 
 

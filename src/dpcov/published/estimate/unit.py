@@ -71,16 +71,25 @@ def _total(values: list[float | None]) -> float | None:
     return sum(known) if len(known) == len(values) else None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Source:
-    """Noise that was added in coordinates of its own: the second moment has back N back'.
+class EntryNoise(NamedTuple):
+    """Variances of diagonal and of other entries, and the covariance of any two diagonal ones."""
 
-    ``back``, (q, d), leads to encoded rows, or columns of them; the variances are those of N.
+    diagonal: float
+    off_diagonal: float
+    between_diagonals: float = 0.0
+
+    def times(self, factor: float) -> "EntryNoise":
+        """That of noise times the root of a factor."""
+        return EntryNoise(*(factor * each for each in self))
+
+
+class Source(NamedTuple):
+    """Noise N that was added in coordinates of its own: the second moment has back N back'.
+
+    ``back``, (q, d), leads to encoded rows, or columns of them.
     """
 
-    noise_variance: float
-    off_diagonal_variance: float
-    diagonal_covariance: float
+    noise: EntryNoise
     back: Array
 
 
@@ -92,16 +101,14 @@ class UnitEstimate:
     square.  ``parts`` is what it is the sum of, where their noise is known; as strata some may be
     estimated as zero.  ``joint_trace`` is the sum of the parts' traces, each in units of its own
     noise, with noise of variance one; ``trace_bound``, at most one, is what the true trace exceeds
-    in one of 40 releases at most.  ``diagonal_covariance`` is that on any two diagonal entries.
-    ``sources`` is what the noise is the sum of where coordinates differ; then the variances of
-    parts and of the whole are averages.
+    in one of 40 releases at most.  ``noise`` is None where it has no published law.  ``sources`` is
+    what it is the sum of where coordinates differ; then the variances of parts and of the whole are
+    averages.
     """
 
     matrix: Array
     n_rows: float
-    noise_variance: float | None = None
-    off_diagonal_variance: float | None = None
-    diagonal_covariance: float = 0.0
+    noise: EntryNoise | None = None
     # Tails of the noise, from 0, those of a normal law, to 1, those of a Laplace law.
     laplace_part: float = 1.0
     noise_is_nuclear: bool = False
@@ -142,8 +149,8 @@ def with_noise(unit: UnitEstimate, step: float, seed: int) -> UnitEstimate:
         matrix = np.sum([part.matrix for part in parts], axis=0)
         matrix += unit.matrix - np.sum([part.matrix for part in unit.parts], axis=0)
     else:
-        law = unit.noise_variance or 0.0, unit.off_diagonal_variance or 0.0
-        matrix = unit.matrix + step * _made_up(rng, len(unit.matrix), *law)
+        law = unit.noise or EntryNoise(0.0, 0.0)
+        matrix = unit.matrix + step * _made_up(rng, len(unit.matrix), *law[:2])
     return replace(unit, matrix=matrix, parts=tuple(parts))
 
 
@@ -161,9 +168,8 @@ def _finished(statistics: NoisyStatistics, rows: float, step: float) -> UnitEsti
     if statistics.noise is None:
         return UnitEstimate(matrix=matrix, n_rows=rows)
     law = _law(statistics.noise, step, len(matrix))
-    whole = Part(
-        matrix=matrix, diagonal_variance=law["noise_variance"], largest_trace=statistics.radius**2
-    )
+    variance = law["noise"].diagonal
+    whole = Part(matrix=matrix, diagonal_variance=variance, largest_trace=statistics.radius**2)
     return UnitEstimate(
         matrix=matrix, n_rows=rows, **law, parts=(whole,) if law["laplace_part"] == 0 else ()
     )
@@ -175,7 +181,7 @@ def _whole(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimat
     unit, d = step * 2.0**statistics.dropped_bits, arrays["sscp"].shape[-1]
     law = _law(noise, step, d)
     matrix: Array = arrays["sscp"].astype(np.float64) * unit
-    variance = law["noise_variance"]
+    variance = law["noise"].diagonal
     part = Part(matrix=matrix, diagonal_variance=variance, largest_trace=statistics.radius**2)
     if "trace" in arrays:
         trace = float(arrays["trace"][0]) * unit
@@ -185,8 +191,8 @@ def _whole(statistics: NoisyStatistics, rows: float, step: float) -> UnitEstimat
         # min ‖A − Y‖² + (tr A − t)² gives A = Y + (t − tr Y)/(d + 1)·I for a trace of the same
         # variance; the diagonal's covariance then loses 11'/(d + 1) of that variance.
         matrix = matrix + np.eye(d) * ((trace - np.trace(matrix)) / (d + 1))
-        law["diagonal_covariance"] = -variance / (d + 1)
-        law["noise_variance"] = variance + law["diagonal_covariance"]
+        between = -variance / (d + 1)
+        law["noise"] = EntryNoise(variance + between, law["noise"].off_diagonal, between)
     # Exact integers: only isotropic Gaussian noise has a known best shrinkage.
     is_isotropic = int(noise.diagonal_variance) == 2 * int(noise.off_diagonal_variance)
     return UnitEstimate(
@@ -247,11 +253,10 @@ def _law(law: NoiseLaw, step: float, dimension: int) -> dict[str, Any]:
     off_diagonal = float(law.off_diagonal_variance) * step**2
     is_nuclear, is_normal = "nuclear norm" in law.family, "gaussian" in law.family
     tails = laplace_part(dimension) if is_nuclear else float(not is_normal)
+    # That of every law that no rotation changes.
+    between = diagonal - 2 * off_diagonal if is_nuclear else 0.0
     return {
-        "noise_variance": diagonal,
-        "off_diagonal_variance": off_diagonal,
-        # That of every law that no rotation changes.
-        "diagonal_covariance": diagonal - 2 * off_diagonal if is_nuclear else 0.0,
+        "noise": EntryNoise(diagonal, off_diagonal, between),
         "laplace_part": tails,
         "noise_is_nuclear": is_nuclear,
     }
@@ -270,7 +275,7 @@ def centered(estimate: UnitEstimate, public_intercept: float | None) -> tuple[fl
     The intercept is the first coordinate.  ReleaseError where the number of rows is not clearly
     positive: there is no mean to subtract.
     """
-    matrix, variance = estimate.matrix, estimate.noise_variance or 0.0
+    matrix, variance = estimate.matrix, estimate.noise.diagonal if estimate.noise else 0.0
     if public_intercept is None:
         intercept = float(matrix[0, 0])
     else:
