@@ -14,7 +14,7 @@ import numpy as np
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.file import encode_manifest, member_record
+from dpcov.published.file import encode_manifest, member_records
 from dpcov.published.manifest import (
     Manifest,
     MechanismRecord,
@@ -80,7 +80,7 @@ def _manifest(
         software=dict(_SOFTWARE),
         guarantee=guarantee_record(guarantee),
         statistics=StatisticsRecord(**same),
-        members={name: member_record(array) for name, array in statistics.arrays.items()},
+        members=member_records(statistics.arrays),
         warnings=() if private else (SEEDED_WARNING,),
         **facts,
     )

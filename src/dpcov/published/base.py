@@ -20,7 +20,7 @@ from dpcov.published.estimate.entry_noise import hidden_variance, mean_noise
 from dpcov.published.estimate.post import find_post, restricted
 from dpcov.published.estimate.present import MissingAs, moment_of
 from dpcov.published.estimate.unit import STEP, UnitEstimate, probes, with_noise
-from dpcov.published.file import member_record
+from dpcov.published.file import member_records
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.statistics import Post, PublishedArray
@@ -144,7 +144,7 @@ class BaseRelease(EncodedRelease):
             title=f"{self.manifest.title or 'untitled table'}: {name}",
             groups=(),
             n_rows=None,
-            members={key: member_record(array) for key, array in part.items()},
+            members=member_records(part),
         )
         return type(self)(manifest, part)
 

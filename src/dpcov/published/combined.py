@@ -15,7 +15,7 @@ from dpcov.errors import DpcovError, ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.together import largest, spend_of, together
 from dpcov.published.combined_unit import Members, combined_unit, reference_of, weights_of
-from dpcov.published.file import Arrays, member_record
+from dpcov.published.file import Arrays, member_records
 from dpcov.published.manifest import (
     Manifest,
     MechanismRecord,
@@ -92,7 +92,7 @@ def combined_facts(
         guarantee=guarantee_record(joint_guarantee(members, disjoint)),
         intercept_is_public=all(member.manifest.intercept_is_public for member in members),
         statistics=statistics,
-        members={name: member_record(array) for name, array in arrays.items()},
+        members=member_records(arrays),
         spent=None,
         warnings=tuple(sorted(_warnings(members, disjoint))),
         combined=tuple(member.manifest for member in members),

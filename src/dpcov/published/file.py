@@ -10,8 +10,9 @@ import os
 import struct
 import tokenize
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -44,10 +45,16 @@ def npy_bytes(array: PublishedArray) -> bytes:
     return buffer.getvalue()
 
 
-def member_record(array: PublishedArray) -> MemberRecord:
-    """Shape, type and checksum of an array file."""
-    kind: Literal["<i8", "<f8"] = "<i8" if array.dtype == np.int64 else "<f8"
-    return MemberRecord(sha256=_digest(npy_bytes(array)), dtype=kind, shape=tuple(array.shape))
+def member_records(arrays: Mapping[str, PublishedArray]) -> dict[str, MemberRecord]:
+    """Shapes, types and checksums of the array files."""
+    return {
+        name: MemberRecord(
+            sha256=_digest(npy_bytes(array)),
+            dtype="<i8" if array.dtype == np.int64 else "<f8",
+            shape=tuple(array.shape),
+        )
+        for name, array in arrays.items()
+    }
 
 
 def fingerprint(manifest: Manifest) -> str:

@@ -15,7 +15,7 @@ from dpcov.errors import UsageError
 from dpcov.published.base import BaseRelease
 from dpcov.published.combined import check_unit, joint_guarantee
 from dpcov.published.combined_unit import same_coordinates
-from dpcov.published.file import Arrays, member_record
+from dpcov.published.file import Arrays, member_records
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import Manifest, StatisticsRecord, guarantee_record
 from dpcov.published.statistics import NoiseLaw
@@ -180,7 +180,7 @@ def _facts(group: BaseRelease, sums: Sums, members: Sequence[BaseRelease]) -> Fa
         spent=charges[0] if charges else None,
         also_spent=charges[1:],
         statistics=record,
-        members={key: member_record(array) for key, array in arrays.items()},
+        members=member_records(arrays),
         guarantee=guarantee_record(joint_guarantee(members)),
         warnings=tuple(sorted({w for member in members for w in member.manifest.warnings})),
     )

@@ -109,46 +109,27 @@ def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
 
 def _estimates(release: BaseRelease) -> Estimates:
     # In encoded units first: that is where the law of the noise is known.
-    half_ranges, p = release.half_ranges, len(release.features)
-    means, encoded = None, np.zeros(len(half_ranges))
+    units, law = release.half_ranges, noise_of(release, None)
+    means, encoded = None, np.zeros(len(units))
     if release.has_intercept:
         means = release.mean_vector()
-        encoded = (means - release.centers) / half_ranges
-        covariance = release.covariance_matrix() / np.outer(half_ranges, half_ranges)
+        encoded = (means - release.centers) / units
+        covariance = release.covariance_matrix() / np.outer(units, units)
         noisy = release.noisy_covariance(release.statistics.post)
     else:
         kept = read_with(release.unit, release.statistics.post)
         covariance, noisy = release.second_moment(), release.frame.moment(kept.matrix, None)
         noisy = noisy * release.manifest.norm_bound**2
-    law, mean_law = noise_of(release, None), noise_of(release)
     hidden = hidden_variance(encoded, law)
-    spreads = np.maximum(np.diagonal(covariance), 0.0)
-    deviations = np.sqrt(spreads)
     correlation = correlation_of(covariance, least=hidden)
     std = None if law is None else correlation_noise(encoded, covariance, law)
-    # Scaling rows down takes this part of all squared lengths, and so of an average variance.
-    lost = min(release.statistics.lost, MOST_LOST)
-    taken = deviations * (1 / np.sqrt(1 - lost) - 1)
-    if release.stretch is not None:
-        # Numbers have it back, as far as noise lets it be known.
-        unsure = deviations * release.stretch.unsure[release.shown] / 2
-        taken = np.where(of_kind(release.features, "numeric"), unsure, taken)
-    parts, whole = release.lost_parts[release.shown], release.whole_variances[release.shown]
-    shares = None if law is None else law.shares
-    rows = release.unit.n_rows * (1.0 if shares is None else np.diagonal(shares))
-    pulled = mean_error(release.statistics.lost, parts, whole, rows) * deviations
-    unknown = means is None or mean_law is None
-    of_mean = None if unknown else np.hypot(mean_noise(encoded, mean_law), pulled)
-    of_deviation = None
-    if law is not None:
-        # Rows whose stratum is taken for noise add to variances, too.
-        kept = read_with(release.unit, release.statistics.post)
-        missed = deviations * left_open(release.unit, kept) / 2
-        of_deviation = np.hypot(deviation_noise(encoded, spreads, law), np.hypot(taken, missed))
+    variances = np.maximum(np.diagonal(covariance), 0.0)
+    of_mean = None if means is None else _mean_errors(release, encoded, np.sqrt(variances), law)
+    deviations, of_deviation = _deviations(release, encoded, variances, law)
     if of_mean is not None and of_deviation is not None:
         # The mean of yes or no tells its spread, and rare ones lose more than an average column.
         own, errors = _of_two_values(release.features, encoded, of_mean)
-        told = (own > 0) & (spreads >= np.maximum(hidden, np.finfo(float).tiny))
+        told = (own > 0) & (variances >= np.maximum(hidden, np.finfo(float).tiny))
         deviations = np.where(told, own, deviations)
         of_deviation = np.where(told, errors, of_deviation)
     moved = correlation - correlation_of(noisy, least=hidden)
@@ -156,15 +137,50 @@ def _estimates(release: BaseRelease) -> Estimates:
         correlation=correlation,
         correlation_noise=std,
         within=None if std is None else np.minimum(1.0, np.hypot(WITHIN * std, moved)),
-        clear=clear_of_pairs(p, 1.0 if law is None else law.laplace_part),
+        clear=clear_of_pairs(len(units), 1.0 if law is None else law.laplace_part),
         means=means,
-        mean_noise=None if of_mean is None else of_mean * half_ranges,
-        deviations=deviations * half_ranges,
-        deviation_noise=None if of_deviation is None else of_deviation * half_ranges,
-        variances=np.diagonal(noisy) * half_ranges**2,
-        hidden_variances=hidden * half_ranges**2,
+        mean_noise=None if of_mean is None else of_mean * units,
+        deviations=deviations * units,
+        deviation_noise=None if of_deviation is None else of_deviation * units,
+        variances=np.diagonal(noisy) * units**2,
+        hidden_variances=hidden * units**2,
         spectrum=spectrum(noisy, covariance, noise=law, means=encoded),
     )
+
+
+def _mean_errors(
+    release: BaseRelease, means: Array, deviations: Array, law: MomentNoise | None
+) -> Array | None:
+    """Of noise, and of what scaling rows down did to means, (p,); None where it is not known."""
+    mean_law = noise_of(release)
+    if mean_law is None:
+        return None
+    shares = None if law is None else law.shares
+    rows = release.unit.n_rows * (1.0 if shares is None else np.diagonal(shares))
+    parts, whole = release.lost_parts[release.shown], release.whole_variances[release.shown]
+    pulled = mean_error(release.statistics.lost, parts, whole, rows) * deviations
+    return np.asarray(np.hypot(mean_noise(means, mean_law), pulled))
+
+
+def _deviations(
+    release: BaseRelease, means: Array, variances: Array, law: MomentNoise | None
+) -> tuple[Array, Array | None]:
+    """Standard deviations, (p,), and their errors; None where the noise is not known."""
+    deviations = np.sqrt(variances)
+    if law is None:
+        return deviations, None
+    # Scaling rows down takes this part of all squared lengths, and so of an average variance.
+    lost = min(release.statistics.lost, MOST_LOST)
+    taken = deviations * (1 / np.sqrt(1 - lost) - 1)
+    if release.stretch is not None:
+        # Numbers have it back, as far as noise lets it be known.
+        unsure = deviations * release.stretch.unsure[release.shown] / 2
+        taken = np.where(of_kind(release.features, "numeric"), unsure, taken)
+    # Rows whose stratum is taken for noise add to variances, too.
+    kept = read_with(release.unit, release.statistics.post)
+    missed = deviations * left_open(release.unit, kept) / 2
+    noise = deviation_noise(means, variances, law)
+    return deviations, np.asarray(np.hypot(noise, np.hypot(taken, missed)))
 
 
 def complete_columns(release: BaseRelease) -> frozenset[str]:

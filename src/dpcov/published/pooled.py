@@ -20,7 +20,7 @@ from dpcov.published.estimate.present import moment_of
 from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
 from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.estimate.unit import Part, UnitEstimate
-from dpcov.published.file import Arrays, member_record
+from dpcov.published.file import Arrays, member_records
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.manifest import Manifest, StatisticsRecord
 
@@ -303,7 +303,7 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
         columns=tuple(column for column in group.manifest.columns if column.kind != "missing"),
         intercept_is_public=False,
         statistics=statistics,
-        members={key: member_record(array) for key, array in arrays.items()},
+        members=member_records(arrays),
         combined=(),
         also_spent=group.manifest.charges if is_paid else (),
     )

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -98,8 +97,36 @@ def moment_law(
         raise InputError("design_effect must be a positive number, such as 1.7.")
     require_one_of("tails", tails, Tails)
     require_one_of("missing", missing, MissingAs)
-    unit = release.unit
-    noise = moment_noise(unit, release.manifest, release.frame)
+    first, *others = _laws(release, _known_noise(release))
+    notes: tuple[str, ...] = ()
+    if sampling and design_effect is None:
+        design = design_of(release)
+        design_effect = design.largest_effect if tails == "bounded" else design.effect
+        notes = design.sentences(design_effect)
+    factors, stretch, losses = release.row_factors, release.stretch, release.statistics.losses
+    shorter = None
+    if factors is not None:
+        # The intercept's is nothing, and one.
+        shorter = np.column_stack([(0.0, 1.0), (factors.shift, factors.of_means)])
+    raw = replace(
+        first,
+        others=tuple(others),
+        lost=release.statistics.lost,
+        shorter=shorter,
+        stretch_stds=None if stretch is None else np.append(0.0, stretch.unsure),
+        longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
+        most_lost=0.0 if losses is None else losses.most,
+        sampling=sampling,
+        level=level,
+        tails=tails,
+        design_effect=design_effect or 1.0,
+        notes=notes,
+    )
+    return _over_present(release, raw) if missing == "pairwise" else _of_all_rows(release, raw)
+
+
+def _known_noise(release: Release) -> MomentNoise:
+    noise = moment_noise(release.unit, release.manifest, release.frame)
     if noise is None and is_pooled(release):
         raise UnknownNoiseError(
             "A group that is estimated together with others does not say how its noise is "
@@ -111,55 +138,37 @@ def moment_law(
             "This release does not say how its noise is distributed, so no interval can be given. "
             "Release again with a mechanism that does: gaussian, stratified, laplace or nuclear."
         )
-    if unit.parts_may_be_empty and not unit.parts:
+    if release.unit.parts_may_be_empty and not release.unit.parts:
         raise UnknownNoiseError(
             "Everything in this release drowned in noise and no matrix was released, so no "
             "interval can be given. Use more rows or a larger budget."
         )
-    moment = release.second_moment("none")
-    intercept_is_known = release.has_intercept and release.manifest.intercept_is_public
-    own, *rest = (_diagonal(each, len(moment), intercept_is_known) for each in noise.alone())
-    back, *backs = release.row_maps
-    facts: dict[str, Any] = {"moment": moment, "n_rows": unit.n_rows}
-    n_intercepts = int(release.has_intercept)
-    columns = (*release.manifest.columns[:n_intercepts], *release.restored_features)
-    facts |= {"columns": columns, "laplace_part": noise.laplace_part, "ends": release.ends}
-    facts["lost_parts"] = np.append(np.zeros(n_intercepts), release.lost_parts)
-    facts["whole"] = np.append(np.ones(n_intercepts), release.whole_variances)
-    others = list[MomentLaw]()
-    for diagonal, other, map_ in zip(rest, noise.others, backs, strict=True):
-        law = {"off_diagonal": other.off_diagonal, "diagonal": diagonal, "back": map_}
-        others.append(MomentLaw(**facts | law))
-    notes: tuple[str, ...] = ()
-    if sampling and design_effect is None:
-        design = design_of(release)
-        design_effect = design.largest_effect if tails == "bounded" else design.effect
-        notes = design.sentences(design_effect)
-    factors, stretch, losses = release.row_factors, release.stretch, release.statistics.losses
-    shorter = None
-    if factors is not None:
-        # The intercept's is nothing, and one.
-        shorter = np.column_stack([(0.0, 1.0), (factors.shift, factors.of_means)])
-    raw = MomentLaw(
-        **facts,
-        off_diagonal=noise.off_diagonal + noise.bias,
-        diagonal=own,
-        back=back,
-        others=tuple(others),
-        lost=release.statistics.lost,
-        shorter=shorter,
-        stretch_stds=None if stretch is None else np.append(0.0, stretch.unsure),
-        bias=noise.bias,
-        intercept_is_public=intercept_is_known,
-        longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
-        most_lost=0.0 if losses is None else losses.most,
-        sampling=sampling,
-        level=level,
-        tails=tails,
-        design_effect=design_effect or 1.0,
-        notes=notes,
-    )
-    return _over_present(release, raw) if missing == "pairwise" else _of_all_rows(release, raw)
+    return noise
+
+
+def _laws(release: Release, noise: MomentNoise) -> list[MomentLaw]:
+    """Laws of encoded rows, one for every independent noise."""
+    moment, start = release.second_moment("none"), int(release.has_intercept)
+    is_known = release.has_intercept and release.manifest.intercept_is_public
+    columns = (*release.manifest.columns[:start], *release.restored_features)
+    return [
+        MomentLaw(
+            moment=moment,
+            n_rows=release.unit.n_rows,
+            columns=columns,
+            ends=release.ends,
+            # The intercept loses nothing.
+            lost_parts=np.append(np.zeros(start), release.lost_parts),
+            whole=np.append(np.ones(start), release.whole_variances),
+            laplace_part=noise.laplace_part,
+            intercept_is_public=is_known,
+            off_diagonal=each.off_diagonal + each.bias,
+            diagonal=_diagonal(each, len(moment), is_known),
+            bias=each.bias,
+            back=back,
+        )
+        for each, back in zip(noise.alone(), release.row_maps, strict=True)
+    ]
 
 
 def _over_present(release: Release, raw: MomentLaw) -> MomentLaw:
