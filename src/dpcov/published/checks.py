@@ -19,41 +19,55 @@ _MOST_POWER = 300
 
 def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     """Whether the arrays are the ones of the layout, with the shapes and noise law they need."""
-    arrays, noise, d = statistics.arrays, statistics.noise, len(manifest.columns)
+    noise, d = statistics.noise, len(manifest.columns)
+    counted = None if noise is None else noise.row_count_variance
     if any(column.kind == "intercept" for column in manifest.columns[1:]):
         return False
-    counted = None if noise is None else noise.row_count_variance
     if not 0 <= statistics.lost < 1 or not _is_variance(counted):
         return False
     if statistics.layout == "combined":
-        # Every one of them is checked as a release of its own.
-        records = {
-            f"{i}.{name}": record
-            for i, each in enumerate(manifest.combined)
-            for name, record in each.members.items()
-        }
-        nested = any(each.combined for each in manifest.combined)
-        whole = records == manifest.members and set(arrays) == set(records)
-        return len(manifest.combined) > 1 and whole and not nested
-    if manifest.combined or not _map_fits(manifest, statistics):
-        return False
-    if not _losses_fit(manifest, statistics):
+        return _members_fit(manifest, statistics.arrays)
+    if manifest.combined or not (
+        _map_fits(manifest, statistics) and _losses_fit(manifest, statistics)
+    ):
         return False
     if statistics.layout == "estimate":
-        moment = arrays.get("second_moment")
+        moment = statistics.arrays.get("second_moment")
         return moment is not None and _is_symmetric(moment, (d, d), np.float64)
+    return _sums_fit(manifest, statistics) and _counts_fit(manifest, statistics.arrays)
+
+
+def _members_fit(manifest: Manifest, arrays: Arrays) -> bool:
+    # Every one of them is checked as a release of its own.
+    records = {
+        f"{i}.{name}": record
+        for i, each in enumerate(manifest.combined)
+        for name, record in each.members.items()
+    }
+    nested = any(each.combined for each in manifest.combined)
+    whole = records == manifest.members and set(arrays) == set(records)
+    return len(manifest.combined) > 1 and whole and not nested
+
+
+def _sums_fit(manifest: Manifest, statistics: NoisyStatistics) -> bool:
+    arrays, noise, d = statistics.arrays, statistics.noise, len(manifest.columns)
     sscp = arrays.get("sscp")
     if sscp is None or noise is None or not _types_fit(arrays, noise):
         return False
-    if statistics.layout == "strata":
-        fits = _is_symmetric(sscp, (*sscp.shape[:1], d, d), sscp.dtype)
-        fits = fits and _shells_fit(arrays, len(sscp), statistics.n_groups)
-        fits = fits and _shape_of(arrays, "joint_trace") in (None, (1,))
-    else:
-        fits = _is_symmetric(sscp, (d, d), np.int64) and _shape_of(arrays, "trace") in (None, (1,))
+    if statistics.layout == "sscp":
+        square = _is_symmetric(sscp, (d, d), np.int64)
+        return square and _shape_of(arrays, "trace") in (None, (1,))
+    return (
+        _is_symmetric(sscp, (*sscp.shape[:1], d, d), sscp.dtype)
+        and _shells_fit(arrays, len(sscp), statistics.n_groups)
+        and _shape_of(arrays, "joint_trace") in (None, (1,))
+    )
+
+
+def _counts_fit(manifest: Manifest, arrays: Arrays) -> bool:
     # A public number of rows needs no noisy one; every group has its own.
     count, private = _shape_of(arrays, "row_count"), manifest.n_rows is None or manifest.groups
-    return fits and (count == (len(manifest.groups) or 1,) or (count is None and not private))
+    return count == (len(manifest.groups) or 1,) or (count is None and not private)
 
 
 def _is_variance(text: str | None) -> bool:

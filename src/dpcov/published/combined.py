@@ -67,23 +67,9 @@ def combined_facts(
         for place, member in enumerate(members)
         for name, array in member.statistics.arrays.items()
     }
-    unit, reference = combined_unit(members, disjoint), reference_of(members)
-    weights = weights_of(members, disjoint)
-    lost = (member.statistics.lost for member in members)
     names = {member.manifest.mechanism.name for member in members}
-    posts = {member.statistics.post for member in members}
-    statistics = StatisticsRecord(
-        layout="combined",
-        lattice_bits=0,
-        dropped_bits=0,
-        radius=max(member.statistics.radius for member in members),
-        post=posts.pop() if len(posts) == 1 else "shrink" if unit.parts else "psd",
-        noise=None,
-        notes=tuple(_notes(members, weights)),
-        lost=sum(w * part for w, part in zip(weights, lost, strict=True)),
-    )
     manifest = msgspec.structs.replace(
-        reference.manifest,
+        reference_of(members).manifest,
         created=last.created,
         disjoint=disjoint,
         n_rows=_counted(members, disjoint),
@@ -91,7 +77,7 @@ def combined_facts(
         mechanism=MechanismRecord(name=names.pop() if len(names) == 1 else "several", options={}),
         guarantee=guarantee_record(joint_guarantee(members, disjoint)),
         intercept_is_public=all(member.manifest.intercept_is_public for member in members),
-        statistics=statistics,
+        statistics=_statistics(members, disjoint),
         members=member_records(arrays),
         spent=None,
         warnings=tuple(sorted(_warnings(members, disjoint))),
@@ -99,6 +85,21 @@ def combined_facts(
         also_spent=(),
     )
     return manifest, arrays
+
+
+def _statistics(members: Members, disjoint: bool) -> StatisticsRecord:
+    unit, weights = combined_unit(members, disjoint), weights_of(members, disjoint)
+    posts = {member.statistics.post for member in members}
+    return StatisticsRecord(
+        layout="combined",
+        lattice_bits=0,
+        dropped_bits=0,
+        radius=max(member.statistics.radius for member in members),
+        post=posts.pop() if len(posts) == 1 else "shrink" if unit.parts else "psd",
+        noise=None,
+        notes=tuple(_notes(members, weights)),
+        lost=sum(w * each.statistics.lost for w, each in zip(weights, members, strict=True)),
+    )
 
 
 # What a combination states of its own; the rest is its reference's.

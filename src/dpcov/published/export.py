@@ -170,44 +170,10 @@ def _json(made: Exported) -> bytes:
 
 def _package(made: Exported) -> bytes:
     """A Data Package that holds the tables, (d, d) or (d,), and a table of the columns."""
-    release, quantity, columns, labels = made.release, made.quantity, made.columns, made.labels
-    noise = {} if made.noise is None else {"noise-std": made.noise}
-    tables = {quantity: made.values, **noise}
-    row_label = "column"
-    while row_label in labels:
-        row_label += "_"
-    fields = [{"name": row_label, **_TEXT}, *(_field(column, quantity) for column in columns)]
-    resources = [
-        {
-            "name": name,
-            "schema": {"fields": fields, "primaryKey": [row_label]},
-            "data": [
-                {row_label: row, **dict(zip(labels, numbers, strict=True))}
-                for row, numbers in zip(
-                    labels if values.ndim == 2 else [name],
-                    np.atleast_2d(values).tolist(),
-                    strict=True,
-                )
-            ],
-        }
-        for name, values in tables.items()
-    ]
-    has_bounds = release.manifest.schema_toml is not None
-    kinds = {"name": _TEXT, "source": _TEXT, "kind": _TEXT, "unit": _TEXT, "description": _TEXT}
-    bounds = {"lower": _NUMBER, "upper": _NUMBER}
-    resources.append(
-        {
-            "name": "columns",
-            "schema": {"fields": [{"name": key, **kind} for key, kind in (kinds | bounds).items()]},
-            "data": [
-                {key: getattr(column, key) for key in kinds}
-                # Of an array only the length of rows is bounded.
-                | dict.fromkeys(bounds)
-                | (dict(zip(bounds, column.bounds, strict=True)) if has_bounds else {})
-                for column in columns
-            ],
-        }
-    )
+    release, tables = made.release, dict[str, Array]({made.quantity: made.values})
+    if made.noise is not None:
+        tables |= {"noise-std": made.noise}
+    resources = [_table_resource(made, name, values) for name, values in tables.items()]
     return json_text(
         {
             "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
@@ -215,9 +181,41 @@ def _package(made: Exported) -> bytes:
             "id": release.fingerprint,
             "title": _title(release),
             "description": _described(release),
-            "resources": resources,
+            "resources": [*resources, _columns_resource(made)],
         }
     )
+
+
+def _table_resource(made: Exported, name: str, values: Array) -> dict[str, Any]:
+    row_label = "column"
+    while row_label in made.labels:
+        row_label += "_"
+    fields = [{"name": row_label, **_TEXT}, *(_field(x, made.quantity) for x in made.columns)]
+    rows = made.labels if values.ndim == 2 else [name]
+    return {
+        "name": name,
+        "schema": {"fields": fields, "primaryKey": [row_label]},
+        "data": [
+            {row_label: row, **dict(zip(made.labels, numbers, strict=True))}
+            for row, numbers in zip(rows, np.atleast_2d(values).tolist(), strict=True)
+        ],
+    }
+
+
+def _columns_resource(made: Exported) -> dict[str, Any]:
+    kinds = dict.fromkeys(("name", "source", "kind", "unit", "description"), _TEXT)
+    bounds = {"lower": _NUMBER, "upper": _NUMBER}
+    # Of an array only the length of rows is bounded.
+    has_bounds = made.release.manifest.schema_toml is not None
+    return {
+        "name": "columns",
+        "schema": {"fields": [{"name": key, **kind} for key, kind in (kinds | bounds).items()]},
+        "data": [
+            {key: getattr(column, key) for key in kinds}
+            | dict(zip(bounds, column.bounds if has_bounds else (None, None), strict=True))
+            for column in made.columns
+        ],
+    }
 
 
 def _dcat(made: Exported) -> bytes:
