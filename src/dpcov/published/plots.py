@@ -29,8 +29,10 @@ def new_axes(width: float, height: float, grid: tuple[int, int] = (1, 1)) -> Any
     return pyplot.subplots(*grid, figsize=(width, height), layout="constrained")[1]
 
 
-def require_axes(axes: Any) -> Any:
-    """Refuse what nothing can be drawn on."""
+def axes_or_new(axes: Any, width: float, height: float) -> Any:
+    """The given axes, or new ones for None; UsageError for what nothing can be drawn on."""
+    if axes is None:
+        return new_axes(width, height)
     if not hasattr(axes, "plot"):
         raise UsageError("axes must be matplotlib axes, or None for new ones.")
     return axes
@@ -65,11 +67,8 @@ def plot_correlations(release: BaseRelease, axes: Any = None) -> Any:
     if found.estimates is None:
         raise ReleaseError(found.problem)
     made, p = found.estimates, len(release.feature_names)
-    if axes is None:
-        side = min(12.0, 2.5 + 0.3 * max(p, 6))
-        axes = new_axes(side + 1.0, side)
-    hidden = made.hidden
-    require_axes(axes)
+    side = min(12.0, 2.5 + 0.3 * max(p, 6))
+    axes, hidden = axes_or_new(axes, side + 1.0, side), made.hidden
     shown = np.ma.masked_array(made.correlation, mask=hidden | np.isnan(made.correlation))
     picture = axes.imshow(shown, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
     if p <= _DOTS:

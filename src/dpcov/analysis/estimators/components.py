@@ -25,7 +25,7 @@ from dpcov.analysis.reading import Reading
 from dpcov.markup import Child, listing, shorten
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigh
-from dpcov.published.plots import NAME_LENGTH, new_axes, require_axes
+from dpcov.published.plots import NAME_LENGTH, axes_or_new
 from dpcov.published.release import Release
 
 # Share of a column's variance that is its own at least: below, the likelihood may have no maximum
@@ -169,7 +169,7 @@ class PrivatePCA(Projection):
     def plot_scree(self, axes: Any = None) -> Any:
         """Draw all variances on matplotlib axes (new by default), with the noise edge marked."""
         self._require_fitted()
-        axes = new_axes(7, 4.5) if axes is None else require_axes(axes)
+        axes = axes_or_new(axes, 7, 4.5)
         places = np.arange(1, len(self.scree_) + 1)
         k = self.n_above_noise_
         axes.plot(places[:k], self.scree_[:k], "o-", label="above the noise")
@@ -201,7 +201,7 @@ class PrivatePCA(Projection):
         spreads = np.sqrt(np.maximum(self.explained_variance_[places], 0.0))
         loadings = self.components_[places].T * spreads
         radius = float(np.sqrt(max(self.noise_edge_, 0.0)))
-        axes = new_axes(6.5, 6.0) if axes is None else require_axes(axes)
+        axes = axes_or_new(axes, 6.5, 6.0)
         _draw_loadings(axes, loadings, [str(name) for name in self.get_encoded_names()], radius)
         for label, place in ((axes.set_xlabel, places[0]), (axes.set_ylabel, places[1])):
             hidden = "" if place < self.n_above_noise_ else ", within the noise"

@@ -9,7 +9,7 @@ import numpy as np
 from dpcov.markup import CELL, card, el, listing, name_of, shorten
 from dpcov.published.columns import INTERCEPT
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.plots import NAME_LENGTH, new_axes, require_axes
+from dpcov.published.plots import NAME_LENGTH, axes_or_new
 
 # The variance of a - t b is p - 2 q t + r t**2, from numbers (p, q, r).
 Triple = tuple[float, float, float]
@@ -127,9 +127,7 @@ class IntervalTable:
         is another one, is left out.
         """
         rows = [row for row in self.rows if row.name != INTERCEPT] or list(self.rows)
-        if axes is None:
-            axes = new_axes(7.0, min(20.0, 1.4 + 0.3 * max(len(rows), 2)))
-        require_axes(axes)
+        axes = axes_or_new(axes, 7.0, min(20.0, 1.4 + 0.3 * max(len(rows), 2)))
         bounded = [k for k, row in enumerate(rows) if np.isfinite([row.lower, row.upper]).all()]
         for place, row in enumerate(rows):
             if place in bounded:
