@@ -29,32 +29,18 @@ class Regression(NamedTuple):
         """Interval for offset + functional'b; ``factor`` multiplies the sampling variance."""
         law, F, g = self.law, self.regressors, self.target
         A, y = F @ law.moment @ F.T + np.diag(self.penalty), F @ law.moment @ g
-        unknown = Interval(name, -inf, inf, sampling_std=inf, privacy_std=inf)
         try:
             c, b = np.linalg.solve(A, np.column_stack([functional, y])).T
-        # Collinear features do not determine the coefficient.
+            determined = np.isfinite(c).all() and np.isfinite(b).all() and c.any()
         except np.linalg.LinAlgError:
-            return unknown
-        if not (np.isfinite(c).all() and np.isfinite(b).all()) or not c.any():
-            return unknown
+            determined = False
+        # Collinear features do not determine the coefficient.
+        if not determined:
+            return Interval(name, -inf, inf, sampling_std=inf, privacy_std=inf)
         # The residual u = g - F'b and the variance of c'T(b), from noise and from sampling, are
         # functions of (b, 1).
-        L, direction, at = np.column_stack([-F.T, g]), F.T @ c, np.append(b, 1.0)
-        form = law.privacy_form(direction)
-        privacy = L.T @ form @ L
-        # A penalty is relative to variances, of which a common factor is not known.
-        penalized = law.factor_std * np.append(self.penalty * c, 0.0)
-        privacy += np.outer(penalized, penalized)
-        weight = float(direction @ law.plausible @ direction)
-        errors = L.T @ law.plausible @ L
-        # Residuals of a fit with q coefficients are too small by q of n rows.
-        used = max(0.5, 1.0 - len(c) * law.sampling_factor)
-        if law.tails == "bounded":
-            factor = _worst(direction, weight, L @ at, float(at @ errors @ at))
-        sampling = factor * (weight * errors * (law.sampling_factor / used))
-        if law.shares is not None:
-            thinned = law.thinned(direction)
-            sampling = factor * (L.T @ thinned @ L) * (law.sampling_factor / used)
+        at = np.append(b, 1.0)
+        privacy, sampling = self._privacy(c), self._sampling(c, at, factor)
         z, widening = law.reaches()
         system, units = np.column_stack([-A, y]), F @ law.noise_metric @ F.T
         # Regressors that determine each other leave a penalty to decide.
@@ -65,6 +51,31 @@ class Regression(NamedTuple):
         lower, upper = project_quadric(lengths - z * z * spread, functional)
         stds = (sqrt(max(0.0, float(at @ each @ at))) for each in (sampling, privacy))
         return Interval(name, lower, upper, float(functional @ b), *stds).scaled(1.0, offset)
+
+    @property
+    def _residual(self) -> Array:
+        """The map from (b, 1) to u, (d, q + 1)."""
+        return np.column_stack([-self.regressors.T, self.target])
+
+    def _privacy(self, c: Array) -> Array:
+        """Variance of c'T(b) by noise, a form of (b, 1)."""
+        law, L = self.law, self._residual
+        # A penalty is relative to variances, of which a common factor is not known.
+        penalized = law.factor_std * np.append(self.penalty * c, 0.0)
+        form = L.T @ law.privacy_form(self.regressors.T @ c) @ L
+        return np.asarray(form + np.outer(penalized, penalized))
+
+    def _sampling(self, c: Array, at: Array, factor: float) -> Array:
+        """Variance of c'T(b) by sampling, a form of (b, 1); ``at`` is that of the fit."""
+        law, L, direction = self.law, self._residual, self.regressors.T @ c
+        weight, errors = float(direction @ law.plausible @ direction), L.T @ law.plausible @ L
+        if law.tails == "bounded":
+            factor = _worst(direction, weight, L @ at, float(at @ errors @ at))
+        # Residuals of a fit with q coefficients are too small by q of n rows.
+        scale = law.sampling_factor / max(0.5, 1.0 - len(c) * law.sampling_factor)
+        if law.shares is None:
+            return np.asarray(factor * (weight * errors * scale))
+        return np.asarray(factor * (L.T @ law.thinned(direction) @ L) * scale)
 
 
 def _worst(direction: Array, weight: float, residual: Array, error: float) -> float:
