@@ -45,6 +45,40 @@ def _lost(slopes: Array, taken: Array, same: NDArray[np.bool_]) -> Array:
     return np.where(same, np.outer(alone, alone), two)
 
 
+class _Line(NamedTuple):
+    """How components predict a feature, (k,), and what is ``taken`` of theirs where it is present.
+
+    With its ``mean`` over all rows, and by what its estimates need more rows than it is present in.
+    """
+
+    slope: Array
+    taken: Array
+    mean: float
+    extra: float
+
+
+def _principal_axes(covariance: Array, edge: float) -> Array:
+    """Principal components of variance one, (k, q), but those of less variance than ``edge``."""
+    spreads = np.sqrt(np.diagonal(covariance))
+    values, vectors = eigh(covariance / np.outer(spreads, spreads))
+    kept = values > max(edge, _LEAST_VALUE)
+    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T / spreads)
+
+
+def _line(axes: Array, found: "PresentMoments", complete: Places, place: int) -> _Line:
+    # The components' means and spread differ where the value is present.
+    shift = axes @ (found.means[complete, place] - found.mean[complete])
+    present = found.shares[place, place]
+    missing = 1.0 - present
+    part = min(float(shift @ shift) / missing * present, _MOST_TAKEN)
+    unit = shift / max(float(np.linalg.norm(shift)), np.finfo(np.float64).tiny)
+    along = axes @ found.covariance[complete, place]
+    slope = along + unit * (unit @ along) * (part / (1.0 - part))
+    # Farther from the mean of those present, a line is known less well.
+    extra = 1.0 + part * missing / present / (1.0 - part)
+    return _Line(slope, np.sqrt(part) * unit, found.mean[place] - slope @ shift, extra)
+
+
 def moment_of(mean: Array, covariance: Array) -> Array:
     """Second moment beside an intercept of one, (p + 1, p + 1)."""
     row = np.append(1.0, mean)
@@ -155,37 +189,18 @@ class Presence:
         rest = np.flatnonzero(present < NEARLY_ALL)
         if not len(complete) or not len(rest):
             return found
-        spreads = np.sqrt(np.diagonal(whole)[complete])
-        inside = whole[np.ix_(complete, complete)] / np.outer(spreads, spreads)
-        values, vectors = eigh(inside)
-        kept = values > max(edge, _LEAST_VALUE)
-        # Principal components of the complete features, of variance one.
-        axes = (vectors[:, kept] / np.sqrt(values[kept])).T / spreads
-        mean, slopes, taken = found.mean.copy(), [], []
-        extra = np.ones(len(whole))
-        for place in rest:
-            # The components' means and spread differ where the value is present.
-            shift = axes @ (found.means[complete, place] - found.mean[complete])
-            missing = 1.0 - present[place]
-            part = min(float(shift @ shift) / missing * present[place], _MOST_TAKEN)
-            unit = shift / max(float(np.linalg.norm(shift)), np.finfo(np.float64).tiny)
-            along = axes @ whole[complete, place]
-            slope = along + unit * (unit @ along) * (part / (1.0 - part))
-            mean[place] -= slope @ shift
-            # Farther from the mean of those present, a line is known less well.
-            extra[place] += part * missing / present[place] / (1.0 - part)
-            slopes.append(slope)
-            taken.append(np.sqrt(part) * unit)
-        covariance, b, t = whole.copy(), np.array(slopes), np.array(taken)
+        axes = _principal_axes(whole[np.ix_(complete, complete)], edge)
+        lines = [_line(axes, found, complete, int(place)) for place in rest]
+        slopes, taken = (np.array(each) for each in list(zip(*lines, strict=True))[:2])
+        means, extra, covariance = found.means.copy(), np.ones(len(whole)), whole.copy()
+        means[rest, rest] = [line.mean for line in lines]
+        extra[rest] = [line.extra for line in lines]
         same = self.indicators[rest][:, None] == self.indicators[rest]
-        covariance[np.ix_(rest, rest)] += _lost(b, t, same)
-        crossed = axes @ whole[:, complete].T
-        covariance[np.ix_(rest, complete)] += (b - (axes @ whole[np.ix_(complete, rest)]).T) @ (
-            crossed[:, complete]
-        )
+        covariance[np.ix_(rest, rest)] += _lost(slopes, taken, same)
+        crossed = (axes @ whole[:, complete].T)[:, complete]
+        moved = (slopes - (axes @ whole[np.ix_(complete, rest)]).T) @ crossed
+        covariance[np.ix_(rest, complete)] += moved
         covariance[np.ix_(complete, rest)] = covariance[np.ix_(rest, complete)].T
-        means = found.means.copy()
-        np.fill_diagonal(means, mean)
         shares = found.shares / np.sqrt(np.outer(extra, extra))
         return PresentMoments(shares, means, covariance)
 
