@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpcov.published.estimate.stratum import Stratum
+from dpcov.published.estimate.strata import Stratum
 from dpcov.published.estimate.unit import Part
 
 

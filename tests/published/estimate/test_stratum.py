@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcov.published.estimate.stratum import Stratum, with_joint_trace
+from dpcov.published.estimate.strata import Stratum, with_joint_trace
 from tests.published.estimate.noises import noise, stratum
 
 

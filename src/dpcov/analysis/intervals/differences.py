@@ -5,11 +5,13 @@ independent.  Limits of a sum follow from the limits of its parts (Zou and Donne
 what those know of bounds and of noise in denominators (docs/several.md).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
 from itertools import chain
 from math import inf, isfinite, nan, sqrt
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from dpcov.analysis.features import find_features, require_release, weights_column
@@ -19,9 +21,10 @@ from dpcov.analysis.intervals.inference import (
     mean_intervals,
     variance_intervals,
 )
-from dpcov.analysis.intervals.meanings import left_out_notes, meaning_notes, require_one_unit
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, is_number, require_one_of
+from dpcov.published.columns import EncodedColumn
+from dpcov.published.design import stated
 from dpcov.published.release import Release
 
 Quantity = Literal["means", "variances", "correlations"]
@@ -31,6 +34,8 @@ _TABLES: Mapping[Quantity, Callable[..., IntervalTable]] = {
     "variances": variance_intervals,
     "correlations": correlation_intervals,
 }
+# Names that a note gives.
+_SHOWN = 8
 
 
 def difference_intervals(
@@ -117,12 +122,12 @@ def _tables(
     known = [name for name in used if name in shared]
     # Correlations have no unit.
     if what != "correlations":
-        require_one_unit(releases, known)
+        _require_one_unit(releases, known)
     make = _TABLES[what]
     tables = [make(release, chosen, level=level, sampling=sampling) for release in releases]
     left_out = [name for name in dict.fromkeys(chain(*names)) if name not in shared]
-    notes = left_out_notes(left_out) if features is None else []
-    return tables, [*meaning_notes(releases, known), *notes]
+    notes = _left_out_notes(left_out) if features is None else []
+    return tables, [*_meaning_notes(releases, known), *notes]
 
 
 def _combined(
@@ -152,3 +157,79 @@ def _line(parts: Sequence[Interval], coefficients: np.ndarray[Any, Any]) -> Inte
         for name in ("sampling_std", "privacy_std")
     )
     return Interval(parts[0].name, estimate - below, estimate + above, estimate, *stds)
+
+
+class _Declared(msgspec.Struct, frozen=True):
+    type: str = ""
+    as_: str = msgspec.field(default="", name="as")
+    reference: date | None = None
+    transform: str = ""
+    categories: tuple[str, ...] = ()
+    groups: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    other: str = ""
+
+
+class _Stated(msgspec.Struct, frozen=True):
+    columns: dict[str, _Declared] = msgspec.field(default_factory=dict)
+
+
+def _require_one_unit(releases: Sequence[Release], names: Iterable[str]) -> None:
+    """Refuse features whose numbers are in different units, where both are known."""
+    for name in names:
+        units = sorted({column.unit for column in _columns(name, releases) if column.unit})
+        if len(units) > 1:
+            raise InputError(
+                f"{name!r} is in {units[0]} in one release and in {units[1]} in another. Leave it "
+                "out of features, or release the tables again in one unit."
+            )
+
+
+def _meaning_notes(releases: Sequence[Release], names: Sequence[str]) -> list[str]:
+    """Say which features are declared differently, by unit, function, date or grouping."""
+    schemas = [stated(release.manifest.schema_toml or "", _Stated) for release in releases]
+    differ = [name for name in names if _differ(name, releases, schemas)]
+    if not differ:
+        return []
+    verb = "is" if len(differ) == 1 else "are"
+    return [f"{_listed(differ)} {verb} declared differently in these releases."]
+
+
+def _left_out_notes(names: Sequence[str]) -> list[str]:
+    """Say which features are left out."""
+    return [f"Left out, since only some of the releases have it: {_listed(names)}."] * bool(names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join([repr(name) for name in names[:_SHOWN]] + ["..."] * (len(names) > _SHOWN))
+
+
+def _columns(name: str, releases: Sequence[Release]) -> list[EncodedColumn]:
+    columns = [release.restored_features for release in releases]
+    return [next(each for each in own if each.name == name) for own in columns]
+
+
+def _differ(name: str, releases: Sequence[Release], schemas: Sequence[_Stated]) -> bool:
+    columns = _columns(name, releases)
+    units = {column.unit for column in columns if column.unit}
+    # A release of arrays says nothing.
+    said = [
+        _meaning(column, schema.columns[column.source])
+        for column, schema in zip(columns, schemas, strict=True)
+        if column.source in schema.columns
+    ]
+    return len(units) > 1 or len(set(said)) > 1
+
+
+def _meaning(column: EncodedColumn, declared: _Declared) -> tuple[Any, ...]:
+    """What a number is, or which cells a level counts; neither bounds nor how cells are written."""
+    if column.kind != "category":
+        return declared.type, declared.as_, declared.reference, declared.transform
+    listed = {*declared.categories, *chain(*declared.groups.values())}
+    called = (*declared.categories, *declared.groups, declared.other)
+    own = [each for each in called if declared.labels.get(each, each) == column.level]
+    counted = {each for each in own if each in declared.categories}
+    counted |= {cell for each in own for cell in declared.groups.get(each, ())}
+    # All that is not listed is one level.
+    others = frozenset(listed) if declared.other in own else None
+    return declared.type, frozenset(counted), others

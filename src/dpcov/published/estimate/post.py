@@ -15,8 +15,7 @@ from dpcov.privacy.options import plain
 from dpcov.published.estimate.centering import Centering
 from dpcov.published.estimate.nuclear_law import entry_variances
 from dpcov.published.estimate.nuclear_strata import shrink_nuclear_strata
-from dpcov.published.estimate.strata import FEW_FEATURES, shrink_strata
-from dpcov.published.estimate.stratum import Stratum
+from dpcov.published.estimate.strata import FEW_FEATURES, Stratum, shrink_strata
 from dpcov.published.estimate.threshold import RULES, choose_threshold, threshold_matrix
 from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
 from dpcov.published.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
