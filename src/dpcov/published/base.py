@@ -62,7 +62,7 @@ class BaseRelease(EncodedRelease):
         if self.presence is None or not moment[0, 0] > 0:
             return moment
         if places is not None:
-            own, frame = restricted(unit, places, self._marks), self.frame.on(places)
+            own, frame = restricted(unit, places, 1 + self.presence.used), self.frame.on(places)
             moment[np.ix_(places, places)] = self._second_moment_of(own, post, frame)
             if not moment[0, 0] > 0:
                 return moment
@@ -91,9 +91,9 @@ class BaseRelease(EncodedRelease):
         columns, present = self.restored_features, self.pairwise
         if present is not None and self.presence is not None and missing != "pairwise":
             found = self._covariance_of_rows(find_post(self.statistics.post))
-            moment = moment_of(self.frame.mean(self._centered[1]), found)
+            moment = moment_of(self.means_of_rows, found)
             present = self.filled(self.presence.moments(moment), missing)
-        encoded = self.frame.mean(self._centered[1]) if present is None else present.mean
+        encoded = self.means_of_rows if present is None else present.mean
         if self.row_factors is not None:
             encoded = self.row_factors.means(encoded)
         original = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]

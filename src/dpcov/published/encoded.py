@@ -91,6 +91,16 @@ class EncodedRelease(ReleaseRecord):
             raise ReleaseError(f"{problem}release again with intercept = true.")
         return centered(unit, self.public_intercept)
 
+    @cached_property
+    def means_of_rows(self) -> Array:
+        """Means of encoded features over all rows, (p,), where missing values are zeros."""
+        return self.frame.mean(self._centered[1])
+
+    @cached_property
+    def noise_law(self) -> MomentNoise | None:
+        """Law of the noise on moments of encoded rows; None where it is not published."""
+        return moment_noise(self.unit, self.manifest, self.frame)
+
     def _covariance_of(self, unit: UnitEstimate) -> Noisy:
         intercept, _, raw = self._centered_of(unit)
         return replace(
@@ -109,13 +119,11 @@ class EncodedRelease(ReleaseRecord):
         Indicators that noise alone may have made are taken for zero: there is nothing to correct.
         """
         found = Presence.of(self.encoded_features) if self.has_intercept else None
-        law = moment_noise(self.unit, self.manifest, self.frame)
-        if found is None or law is None or not self.knows_means:
+        if found is None or self.noise_law is None or not self.knows_means:
             return found
-        means = self.frame.mean(self._centered[1])
-        noise = mean_noise(means, law)
-        scales = half_ranges_of(self.encoded_features)
-        hidden = (means < DEVIATIONS * noise) | (noise * scales > _UNKNOWN_SHARE)
+        noise = mean_noise(self.means_of_rows, self.noise_law)
+        uncertain = noise * half_ranges_of(self.encoded_features) > _UNKNOWN_SHARE
+        hidden = (self.means_of_rows < DEVIATIONS * noise) | uncertain
         return found.without(np.flatnonzero(hidden))
 
     @property
@@ -130,17 +138,16 @@ class EncodedRelease(ReleaseRecord):
     @cached_property
     def row_factors(self) -> RowFactors | None:
         """What scaling rows down did to levels; None where it did nothing, or they do not tell."""
-        lost, columns = self.statistics.lost, self.encoded_features
-        law = moment_noise(self.unit, self.manifest, self.frame) if lost else None
-        if law is None or not self.knows_means:
+        lost, columns, law = self.statistics.lost, self.encoded_features, self.noise_law
+        if not lost or law is None or not self.knows_means:
             return None
         levels, around = of_kind(columns, "category"), np.zeros(len(columns))
         middles = self.frame.around(np.flatnonzero(levels))
         if middles is None:
             return None
         around[levels] = middles
-        mean, covariance = self.frame.mean(self._centered[1]), self._centered[2]
-        return row_factors(mean, self.frame.covariance(covariance), law, columns, lost, around)
+        covariance = self.frame.covariance(self._centered[2])
+        return row_factors(self.means_of_rows, covariance, law, columns, lost, around)
 
     @cached_property
     @on_one_thread
@@ -148,16 +155,16 @@ class EncodedRelease(ReleaseRecord):
         """What gives deviations back that scaling rows down took; None where nothing tells."""
         if self.members:
             return average([each.stretch for each in self.members if each.stretch is not None])
-        law, losses = moment_noise(self.unit, self.manifest, self.frame), self.statistics.losses
+        law, losses = self.noise_law, self.statistics.losses
         # Where nearly all was lost, what was counted of it tells nothing (docs/shrinkage.md).
         tells = self.statistics.lost <= MOST_LOST
         if losses is None or law is None or not (tells and self.knows_means):
             return None
-        intercept, mean, raw = self._centered
+        intercept, _, raw = self._centered
         # Squared encoded units, a row; an intercept that is not whole stands for fewer rows.
         unit = losses.unit / (self.unit.n_rows * intercept * self.manifest.norm_bound**2)
         variances = np.diagonal(self.frame.covariance(raw))
-        hidden = hidden_variance(self.frame.mean(mean), law)
+        hidden = hidden_variance(self.means_of_rows, law)
         # Where noise alone ends, in units of the columns' own spreads.
         scales = np.where(variances > hidden, variances, np.inf) ** -0.5
         shrunk = correlation_of(self._covariance_of_rows(find_post(self.statistics.post)))
@@ -204,7 +211,7 @@ class EncodedRelease(ReleaseRecord):
         """The encoded features, with units that give back what scaling rows down took."""
         if self.stretch is None:
             return self.encoded_features
-        means = self.frame.mean(self._centered[1]) if self.pairwise is None else self.pairwise.mean
+        means = self.means_of_rows if self.pairwise is None else self.pairwise.mean
         return restored(self.encoded_features, means, self.stretch)
 
     @cached_property
@@ -234,8 +241,8 @@ class EncodedRelease(ReleaseRecord):
         """Unbiased moments over the values that are present, in encoded units; None: all are."""
         if self.presence is None:
             return None
-        _, mean, raw = self._centered
-        return self.presence.moments(moment_of(self.frame.mean(mean), self.frame.covariance(raw)))
+        covariance = self.frame.covariance(self._centered[2])
+        return self.presence.moments(moment_of(self.means_of_rows, covariance))
 
     @property
     def row_maps(self) -> tuple[Array | None, ...]:
@@ -289,8 +296,7 @@ class EncodedRelease(ReleaseRecord):
         found = self._shrunk_of_rows if post.drops_empty else self._covariance_of_rows(post)
         if self.presence is None:
             return found
-        mean = self.frame.mean(self._centered[1])
-        present = self.presence.moments(moment_of(mean, found))
+        present = self.presence.moments(moment_of(self.means_of_rows, found))
         found = self.filled(present, missing).covariance
         if post.may_be_indefinite:
             return found
@@ -324,12 +330,6 @@ class EncodedRelease(ReleaseRecord):
         mixed = back is not None and bool(back[np.ix_(kept, ~kept)].any())
         return None if mixed else np.flatnonzero(kept)
 
-    @property
-    def _marks(self) -> Places:
-        """Places in a row of the indicators that are not taken for zero."""
-        assert self.presence is not None
-        return np.asarray(1 + np.setdiff1d(self.presence.indicators, [-1]))
-
     @cached_property
     def _shrunk_of_rows(self) -> Array:
         # Read again and again, and shrinking levels takes its time.
@@ -338,10 +338,10 @@ class EncodedRelease(ReleaseRecord):
     def _covariance_of_rows(self, post: PostProcessing) -> Array:
         """Of all rows, where missing values are zeros; indicators as they are."""
         places, features, factors = self._values, self.encoded_features, self.row_factors
-        if places is None:
+        if places is None or self.presence is None:
             return self._improved(post, self.unit, self.frame, features, factors)
         found = self.frame.covariance(self._centered[2]).copy()
-        unit, frame = restricted(self.unit, places, self._marks), self.frame.on(places)
+        unit, frame = restricted(self.unit, places, 1 + self.presence.used), self.frame.on(places)
         columns = [features[place - 1] for place in places[1:]]
         own = np.ix_(places[1:] - 1, places[1:] - 1)
         factors = factors and factors.on(places[1:] - 1)

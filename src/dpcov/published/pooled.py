@@ -162,7 +162,7 @@ def _places(release: BaseRelease) -> Places:
     """Places in a row of what is pooled: not of indicators that noise alone may have made."""
     kept = ~of_kind(release.manifest.columns, "missing")
     if release.presence is not None:
-        kept[1 + np.setdiff1d(release.presence.indicators, [-1])] = True
+        kept[1 + release.presence.used] = True
     back = release.frame.back
     # All, where a map mixes them.
     if back is not None and back[np.ix_(kept, ~kept)].any():

@@ -15,7 +15,7 @@ from dpcov.analysis.features import require_release
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.published.design import design_of
-from dpcov.published.estimate.entry_noise import MomentNoise, moment_noise
+from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.pooled import is_pooled
@@ -126,7 +126,7 @@ def moment_law(
 
 
 def _known_noise(release: Release) -> MomentNoise:
-    noise = moment_noise(release.unit, release.manifest, release.frame)
+    noise = release.noise_law
     if noise is None and is_pooled(release):
         raise UnknownNoiseError(
             "A group that is estimated together with others does not say how its noise is "

@@ -143,6 +143,11 @@ class Presence:
         return replace(self, indicators=np.where(kept, self.indicators, -1), units=units)
 
     @property
+    def used(self) -> Places:
+        """Places of the indicators that are not taken for zero."""
+        return np.setdiff1d(self.indicators, [-1])
+
+    @property
     def rows(self) -> Array:
         """One where a feature is present and zero elsewhere, of an encoded row: (p, p + 1)."""
         found = np.eye(1, len(self.units) + 1) + np.zeros((len(self.units), 1))
