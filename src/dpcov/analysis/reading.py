@@ -14,7 +14,7 @@ from dpcov.errors import ReleaseError
 from dpcov.published.columns import centers_of, half_ranges_of, of_kind
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import MomentNoise, correlation_noise
-from dpcov.published.estimate.levels import positive
+from dpcov.published.estimate.levels import with_psd_correlations
 from dpcov.published.estimate.noise_edge import bulk_edge, clear_of_noise, largest_noise_eigenvalue
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array, Places, compose, eigh
@@ -61,7 +61,7 @@ class Reading:
             found = found[np.ix_(self.places, self.places)]
             if of_kind(self.release.restored_features, "missing")[self.places].any():
                 scale = np.outer(self.half_ranges, self.half_ranges)
-                found = positive(found / scale) * scale
+                found = with_psd_correlations(found / scale) * scale
             return found
         to_original = original_map(self.release)[self.places]
         return np.asarray(

@@ -18,7 +18,12 @@ from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import remarks_on
 from dpcov.published.digits import percent, plural, plus_minus
 from dpcov.published.encoded import noise_of
-from dpcov.published.estimate.entry_noise import DEVIATIONS, MomentNoise, exceeded, total_noise
+from dpcov.published.estimate.entry_noise import (
+    DEVIATIONS,
+    MomentNoise,
+    noise_quantile,
+    total_noise,
+)
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, group_numbers
 
@@ -225,7 +230,7 @@ class _Doctor:
         self.within = self._typical(self.shows & (self.within <= USABLE))
         # Two checks of a column at most.
         chance = FALSE_ALARMS / max(1, 2 * len(self.columns))
-        self.z = exceeded(chance, law.laplace_part)
+        self.z = noise_quantile(chance, law.laplace_part)
         self.missing = release.missing()
 
     def _typical(self, usable: NDArray[np.bool_]) -> Array:

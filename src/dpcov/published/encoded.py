@@ -22,7 +22,7 @@ from dpcov.published.estimate.entry_noise import (
     moment_noise,
     read_with,
 )
-from dpcov.published.estimate.levels import improved, positive, told
+from dpcov.published.estimate.levels import improved, with_psd_correlations, without_hidden
 from dpcov.published.estimate.noise_edge import bulk_edge
 from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
@@ -301,12 +301,14 @@ class EncodedRelease(ReleaseRecord):
         if post.may_be_indefinite:
             return found
         law, rarely = noise_of(self, None, indicators=True), self.presence.indicators >= 0
-        return self._positive(found if law is None else told(found, present.mean, law, rarely))
+        if law is not None:
+            found = without_hidden(found, present.mean, law, rarely)
+        return self._positive(found)
 
     def _positive(self, covariance: Array) -> Array:
         # Of values alone: noise on a rare indicator is many times its spread.
         found, own = covariance.copy(), np.ix_(self.shown, self.shown)
-        found[own] = positive(covariance[own])
+        found[own] = with_psd_correlations(covariance[own])
         return found
 
     def noisy_covariance(self, post: Post) -> Array:

@@ -14,7 +14,7 @@ from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import TWO_VALUED, centers_of, half_ranges_of, of_kind
 from dpcov.published.estimate.entry_noise import inhabited
-from dpcov.published.estimate.levels import positive
+from dpcov.published.estimate.levels import with_psd_correlations
 from dpcov.published.estimate.pooling import GroupMoments, PooledMoments, Reading, pool_moments
 from dpcov.published.estimate.present import moment_of
 from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
@@ -179,7 +179,7 @@ def _covariance_of_rows(release: BaseRelease, places: Places, back: Array) -> Ar
         # Values less their means, where present, are not correlated with what is missing.
         marks = of_kind(release.encoded_features, "missing")
         spread = np.where(marks[:, None] | marks, 0.0, found * present.shares)
-        spread[np.ix_(marks, marks)] = positive(found[np.ix_(marks, marks)])
+        spread[np.ix_(marks, marks)] = with_psd_correlations(found[np.ix_(marks, marks)])
         undo = np.linalg.inv(presence.centered(present)[:, 1:])
         found = undo @ spread @ undo.T
     features = places[1:] - 1

@@ -15,10 +15,10 @@ from dpcov.published.estimate import levels
 from dpcov.published.estimate.entry_noise import MomentNoise, covariance_noise
 from dpcov.published.estimate.levels import (
     between,
-    positive,
     relations,
     sources_of,
     with_known,
+    with_psd_correlations,
     within_counts,
 )
 from dpcov.published.estimate.row_factors import row_factors
@@ -159,11 +159,11 @@ def test_blocks_are_pairs_of_columns_one_of_which_has_many_levels():
 
 def test_the_nearest_positive_matrix_keeps_variances():
     matrix = np.array([[4.0, 2.0, -2.0], [2.0, 1.0, 1.0], [-2.0, 1.0, 0.0]])
-    found = positive(matrix)
+    found = with_psd_correlations(matrix)
     assert np.linalg.eigvalsh(found).min() > -1e-9
     assert np.diagonal(found) == pytest.approx([4.0, 1.0, 0.0])
     psd = np.array([[2.0, 0.5], [0.5, 1.0]])
-    assert positive(psd) == pytest.approx(psd)
+    assert with_psd_correlations(psd) == pytest.approx(psd)
 
 
 def made(seed, n=6_000):
@@ -372,6 +372,6 @@ def test_a_share_that_noise_makes_zero_leaves_other_correlations_alone():
     truth = np.full((4, 4), 0.2) + 0.8 * np.eye(4)
     noisy = truth.copy()
     noisy[3, 3], noisy[3, :3], noisy[:3, 3] = 0.0, 0.9, 0.9
-    found = positive(noisy)
+    found = with_psd_correlations(noisy)
     assert found[:3, :3] == pytest.approx(truth[:3, :3])
     assert found[3] == pytest.approx(np.zeros(4))

@@ -5,7 +5,7 @@ import pytest
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise, symmetric_nuclear_spectrum
 from dpcov.published.estimate import nuclear_law as ullman
-from dpcov.published.estimate.entry_noise import exceeded
+from dpcov.published.estimate.entry_noise import noise_quantile
 from dpcov.published.estimate.nuclear_law import laplace_part
 
 
@@ -60,8 +60,8 @@ def test_quantiles_of_entries_lie_between_those_of_a_normal_and_a_laplace_law(d)
     entries = np.array([np.diagonal(each) for each in noise]).ravel()
     entries /= np.sqrt(np.mean(entries**2))
     for level, slack in ((0.9, 0.03), (0.95, 0.04), (0.99, 0.12)):
-        stated = exceeded((1 - level) / 2, laplace_part(d))
+        stated = noise_quantile((1 - level) / 2, laplace_part(d))
         # A normal quantile is below it, that of a Laplace law above it from two columns on.
         assert np.quantile(np.abs(entries), level) == pytest.approx(stated, abs=slack)
     if d >= 5:
-        assert exceeded(0.005, 1.0) > np.quantile(np.abs(entries), 0.99) + 0.2
+        assert noise_quantile(0.005, 1.0) > np.quantile(np.abs(entries), 0.99) + 0.2

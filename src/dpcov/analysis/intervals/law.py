@@ -15,7 +15,7 @@ import numpy as np
 from dpcov.analysis.intervals.shapes import ColumnShape, column_shape
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import TWO_VALUED, EncodedColumn
-from dpcov.published.estimate.entry_noise import exceeded
+from dpcov.published.estimate.entry_noise import noise_quantile
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, Places, eigh
 
@@ -351,5 +351,5 @@ class MomentLaw:
     def reaches(self, level: float | None = None) -> tuple[float, float]:
         """Two-sided normal quantile, and the factor for noise variances."""
         chance = (1 - (level or self.level)) / 2
-        z = exceeded(chance, 0.0)
-        return z, (exceeded(chance, self.laplace_part) / z) ** 2
+        z = noise_quantile(chance, 0.0)
+        return z, (noise_quantile(chance, self.laplace_part) / z) ** 2

@@ -36,7 +36,7 @@ CLEAR_TRACE = 3.0
 NUCLEAR_EDGE = sqrt(1.5)
 
 
-def exceeded(chance: float, laplace_part: float) -> float:
+def noise_quantile(chance: float, laplace_part: float) -> float:
     """Deviations that noise exceeds, in one direction, with at most this chance.
 
     ``laplace_part`` is how heavy its tails are, from 0, a normal law's, to 1, a Laplace law's.
@@ -47,7 +47,7 @@ def exceeded(chance: float, laplace_part: float) -> float:
 
 def clear_of_pairs(p: int, laplace_part: float) -> float:
     """Noise stds that noise alone exceeds at any pair of p columns in one of twenty releases."""
-    return exceeded(FALSE_PAIRS / max(2, p * (p - 1)), laplace_part)
+    return noise_quantile(FALSE_PAIRS / max(2, p * (p - 1)), laplace_part)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,11 +63,13 @@ def improved(
     found = with_known(estimate, mean, columns)
     if law is not None:
         rarely = {column.source for column in columns if column.kind == "missing"}
-        found = told(found, mean, law, np.array([each.source in rarely for each in columns]))
+        found = without_hidden(
+            found, mean, law, np.array([each.source in rarely for each in columns])
+        )
         blocks = between(columns)
         if blocks.any():
             found = np.where(blocks, relations(noisy, mean, law, columns, found, lost), found)
-    return positive(within_counts(found, mean, columns))
+    return with_psd_correlations(within_counts(found, mean, columns))
 
 
 def with_known(covariance: Array, mean: Array, columns: Sequence[EncodedColumn]) -> Array:
@@ -204,7 +206,9 @@ def _adding_up(groups: list[Places], scales: Array, metric: Array) -> Array:
     return found
 
 
-def told(covariance: Array, mean: Array, law: MomentNoise, rarely: NDArray[np.bool_]) -> Array:
+def without_hidden(
+    covariance: Array, mean: Array, law: MomentNoise, rarely: NDArray[np.bool_]
+) -> Array:
     """Without covariances of features that may be ``rarely`` present, (p,), if noise hides them.
 
     In a positive semidefinite matrix they would move those of all other features.
@@ -214,7 +218,7 @@ def told(covariance: Array, mean: Array, law: MomentNoise, rarely: NDArray[np.bo
     return np.where(known | np.eye(len(known), dtype=bool), covariance, 0.0)
 
 
-def positive(covariance: Array) -> Array:
+def with_psd_correlations(covariance: Array) -> Array:
     """The nearest positive semidefinite correlations at the same variances.
 
     None is beyond one: a share that noise makes zero has no covariance with anything.
