@@ -3,7 +3,7 @@
 import pytest
 
 from dpcov import Schema
-from dpcov.data.schema.lines import Lines
+from dpcov.data.schema.mistakes import Lines
 from dpcov.errors import SchemaError
 
 AWKWARD = '''\

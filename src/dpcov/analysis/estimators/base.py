@@ -1,4 +1,4 @@
-"""Share what all estimators have: parameters, the way from a release or rows, and pickling."""
+"""Share what all estimators have: parameters, the way from a release or rows, pickling, a card."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dpcov.analysis.estimators.card import estimator_card
 from dpcov.analysis.estimators.fit_rows import (
     CLONED,
     COPIED,
@@ -32,7 +31,7 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
-from dpcov.markup import Child
+from dpcov.markup import Child, card, details, el, facts, join, name_of
 from dpcov.privacy.options import plain
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.post import find_post
@@ -41,6 +40,7 @@ from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
 from dpcov.published.statistics import Post
+from dpcov.published.words import rows_in_words
 
 # Hidden columns that a warning names.
 SHOWN = 6
@@ -250,3 +250,37 @@ def with_signs(vectors: Array) -> Array:
     """Make the largest entry of every row positive."""
     largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=1)[:, None], axis=1)
     return np.asarray(vectors * np.where(largest < 0, -1.0, 1.0))
+
+
+_LONGEST = 120
+
+
+def estimator_card(estimator: Any, found: Child) -> str:
+    """Describe an estimator; ``found`` is its own table, None if it is not fitted or has none."""
+    if not hasattr(estimator, "release_"):
+        said = "Not fitted yet: call from_release(release), or fit."
+        return card(type(estimator).__name__, "", el("p", said), facts(_settings(estimator)))
+    release = estimator.release_
+    title = join("“", name_of(release.manifest.title or "untitled table"), "”")
+    read: list[tuple[str, Child]] = [
+        ("Read from", join(title, f", {release.guarantee.promise}, {rows_in_words(release)} rows")),
+        *_settings(estimator),
+    ]
+    attributes = [
+        f"{name} {value.shape}" if isinstance(value, np.ndarray) else name
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_")
+    ]
+    made = details("Attributes", el("p", el("code", ", ".join(attributes))))
+    return card(type(estimator).__name__, "", found, facts(read), made)
+
+
+def _settings(estimator: Any) -> list[tuple[str, Child]]:
+    # Those that differ from the defaults.  The address of a ledger may hold a password.
+    plain = type(estimator)().get_params(deep=False)
+    given = estimator.get_params(deep=False)
+    return [
+        (name, el("code", name_of("given" if name == "ledger" else repr(value), _LONGEST)))
+        for name, value in given.items()
+        if value is not plain[name] and repr(value) != repr(plain[name])
+    ]
