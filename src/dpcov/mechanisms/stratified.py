@@ -15,7 +15,7 @@ References : Dong, Liang, Yi (2022), sections 3.1 and 5, for noise and clipping 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, sqrt
 from typing import Annotated
@@ -67,6 +67,28 @@ class _Edges:
     place: int = 0
     energy: Fraction = Fraction(1)
     shell: int | None = None
+
+
+@dataclass(frozen=True)
+class _Look:
+    """**Sensitive** shells of all groups, their noisy traces, and the variances of the noise.
+
+    ``variance`` is that on a matrix's diagonal, which is drawn next, in the shell's lattice units.
+    """
+
+    edges: _Edges
+    variance: int
+    trace_variance: int
+    shells: Sequence[StratumMoments]
+    traces: list[int]
+
+
+def _look_at(
+    moments: Moments, edges: _Edges, variance: int, trace_variance: int, entropy: Entropy
+) -> _Look:
+    shells = _shells(moments, edges)
+    traces = noisy_traces(shells, rounded_gaussian(trace_variance, len(shells), entropy))
+    return _Look(edges, variance, trace_variance, shells, traces)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,51 +159,18 @@ class Stratified(Mechanism[StratifiedCalibration]):
         self, ask: Ask, calibration: StratifiedCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw the traces, decide from them alone, then draw the matrices that are worth it."""
-        moments, d = ask(self.question(problem)), problem.n_features
-        variance, trace_variance = calibration.diagonal_variance, calibration.trace_variance
-        shells, edges = _shells(moments, _Edges()), _Edges()
-        traces = noisy_traces(shells, rounded_gaussian(trace_variance, len(shells), entropy))
-        # What follows from noisy traces may follow from anything public.
-        sought, look = d - problem.n_indicators, None
-        if moments.spec.parts > 1:
-            look = shell_to_fit(traces, sqrt(trace_variance), sought)
-        if look is not None:
-            # What is left after the counts, and after new traces, in units of the new shells.
-            left, weight = variance * _looked(problem), trace_weight(d)
-            edges = self._fitted(moments, look, left, entropy, sought)
-            variance = 2 * ceil(left / 2)
-        if edges.place:
-            left *= (1 + weight) * edges.energy**2
-            variance, trace_variance = 2 * ceil(left / 2), ceil(left / weight)
-            shells = _shells(moments, edges)
-            traces = noisy_traces(shells, rounded_gaussian(trace_variance, len(shells), entropy))
-        step = len(shells) // problem.n_groups
-        by_group = [traces[first : first + step] for first in range(0, len(traces), step)]
-        runs = _runs(by_group, variance, trace_variance, sought, edges.shell)
-        # Drawn in any case: its absence would tell that no run was drawn.
-        drawn, joint = [], int(rounded_gaussian(variance, 1, entropy)[0])
-        for run in runs:
-            total = _run_sum(shells, run)
-            joint += total.trace()
-            drawn.append(total.plus(symmetric_noise(d, variance, entropy)))
-        numbers = {"trace": traces}
-        if problem.neighbors == "replace-one":
-            numbers["joint_trace"] = [joint]
-        arrays, dropped = _aligned(drawn, numbers, d)
-        shell_numbers = np.array(runs, dtype=np.int64).reshape(-1, len(Run._fields))
-        for field, numbers_of_runs in zip(Run._fields, shell_numbers.T, strict=True):
-            arrays[f"{field}_shell"] = numbers_of_runs % step
-        if problem.n_groups > 1:
-            arrays["group"] = shell_numbers[:, 0] // step
+        moments = ask(self.question(problem))
+        look = self._look(moments, calibration, problem, entropy)
+        arrays, dropped = _draw_runs(look, _runs(look, problem), problem, entropy)
         count = calibration.row_count_variance
         if count is not None:
             counts = shell_counts(moments).reshape(problem.n_groups, -1).sum(axis=1)
             arrays["row_count"] = counts + rounded_gaussian(count, len(counts), entropy)
         law = noise_law(
             "gaussian rounded to integers",
-            diagonal_variance=variance,
-            off_diagonal_variance=variance // 2,
-            trace_variance=trace_variance,
+            diagonal_variance=look.variance,
+            off_diagonal_variance=look.variance // 2,
+            trace_variance=look.trace_variance,
             row_count=count,
         )
         return NoisyStatistics(
@@ -190,12 +179,36 @@ class Stratified(Mechanism[StratifiedCalibration]):
             lattice_bits=self.bits,
             dropped_bits=dropped,
             # The outermost fitted shell reaches beyond the norm bound.
-            radius=2.0 if edges.place else 1.0,
+            radius=2.0 if look.edges.place else 1.0,
             post="shrink",
             noise=law,
-            notes=_notes(edges),
+            notes=_notes(look.edges),
             n_groups=problem.n_groups,
         )
+
+    def _look(
+        self,
+        moments: Moments,
+        calibrated: StratifiedCalibration,
+        problem: Problem,
+        entropy: Entropy,
+    ) -> _Look:
+        """Draw every shell's trace; where that pays, fit the shells' edges to the rows."""
+        variances = calibrated.diagonal_variance, calibrated.trace_variance
+        plain = _look_at(moments, _Edges(), *variances, entropy)
+        # What follows from noisy traces may follow from anything public.
+        sought, shell = problem.n_features - problem.n_indicators, None
+        if moments.spec.parts > 1:
+            shell = shell_to_fit(plain.traces, sqrt(plain.trace_variance), sought)
+        if shell is None:
+            return plain
+        # What is left after the counts, and after new traces, in units of the new shells.
+        left, weight = plain.variance * _looked(problem), trace_weight(problem.n_features)
+        edges = self._fitted(moments, shell, left, entropy, sought)
+        if not edges.place:
+            return replace(plain, edges=edges, variance=2 * ceil(left / 2))
+        left *= (1 + weight) * edges.energy**2
+        return _look_at(moments, edges, 2 * ceil(left / 2), ceil(left / weight), entropy)
 
     def _fitted(
         self, moments: Moments, shell: int, matrix_variance: Fraction, entropy: Entropy, sought: int
@@ -213,28 +226,48 @@ class Stratified(Mechanism[StratifiedCalibration]):
         return _Edges(place=place, energy=energy, shell=edge // parts + (place > 0))
 
 
-def _runs(
-    by_group: Sequence[Sequence[int]],
-    variance: int,
-    trace_variance: int,
-    sought: int,
-    fitted: int | None,
-) -> list[Run]:
+def _runs(look: _Look, problem: Problem) -> list[Run]:
     """Runs of all groups, whose shells stand one behind the other.
 
     They follow from noisy traces alone, so choosing them is free.
     """
-    clear = [clear_shells(traces, sqrt(trace_variance)) for traces in by_group]
+    step, fitted = len(look.traces) // problem.n_groups, look.edges.shell
+    by_group = [look.traces[first : first + step] for first in range(0, len(look.traces), step)]
+    clear = [clear_shells(traces, sqrt(look.trace_variance)) for traces in by_group]
     # Of a group that does not show, rows are taken to be no longer than those of the others.
     longest = min((shown[0] for shown in clear if shown), default=None)
+    sought = problem.n_features - problem.n_indicators
     return [
-        Run(*(place * len(traces) + shell for shell in run))
+        Run(*(place * step + shell for shell in run))
         for place, (traces, shown) in enumerate(zip(by_group, clear, strict=True))
         for run in choose_runs(
-            *(traces, variance, trace_variance, sought),
+            *(traces, look.variance, look.trace_variance, sought),
             fitted=longest if fitted is None and not shown else fitted,
         )
     ]
+
+
+def _draw_runs(
+    look: _Look, runs: Sequence[Run], problem: Problem, entropy: Entropy
+) -> tuple[dict[str, NDArray[np.int64]], int]:
+    """A noisy matrix of every run, all traces, and the bits dropped from them."""
+    d, step = problem.n_features, len(look.traces) // problem.n_groups
+    # Drawn in any case: its absence would tell that no run was drawn.
+    drawn, joint = [], int(rounded_gaussian(look.variance, 1, entropy)[0])
+    for run in runs:
+        total = _run_sum(look.shells, run)
+        joint += total.trace()
+        drawn.append(total.plus(symmetric_noise(d, look.variance, entropy)))
+    numbers = {"trace": look.traces}
+    if problem.neighbors == "replace-one":
+        numbers["joint_trace"] = [joint]
+    arrays, dropped = _aligned(drawn, numbers, d)
+    shell_numbers = np.array(runs, dtype=np.int64).reshape(-1, len(Run._fields))
+    for field, numbers_of_runs in zip(Run._fields, shell_numbers.T, strict=True):
+        arrays[f"{field}_shell"] = numbers_of_runs % step
+    if problem.n_groups > 1:
+        arrays["group"] = shell_numbers[:, 0] // step
+    return arrays, dropped
 
 
 def _notes(edges: _Edges) -> tuple[str, ...]:
