@@ -17,7 +17,7 @@ from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.centering import Centering
 from dpcov.published.estimate.entry_noise import NUCLEAR_EDGE, MomentNoise, inhabited
 from dpcov.published.estimate.noise_edge import largest_noise_eigenvalue
-from dpcov.published.estimate.unit import centered, unit_estimate
+from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.statistics import NoisyStatistics
 
@@ -65,51 +65,65 @@ def whitening_map(
     """
     unit, start = inhabited(unit_estimate(first, n_rows)), int(columns[0].kind == "intercept")
     assert unit.noise is not None
-    mean, covariance = np.zeros(len(columns)), unit.matrix * bound**2.0
-    if start:
-        try:
-            known = bound**-2.0 if keeps_intercept else None
-            intercept, mean, covariance = centered(unit, known)
-        except ReleaseError:
-            return None
-        about = Centering(noisy=unit.matrix, variance=unit.noise.off_diagonal, unit=intercept)
-        if about.is_drowned:
-            # Rows far from their means are long, and noise grows with their length.
-            covariance = covariance + np.outer(mean, mean) - np.outer(about.likely, about.likely)
-            mean = about.likely
+    seen = _moments(unit, bound, keeps_intercept) if start else (None, unit.matrix * bound**2.0)
+    if seen is None:
+        return None
+    mean, covariance = seen
     noise = MomentNoise(
         diagonal=unit.noise.diagonal * bound**4.0,
         off_diagonal=unit.noise.off_diagonal * bound**4.0,
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
     )
     features = columns[start:]
+    chosen, goes_on = _better(features, covariance, noise, spreads)
+    p = len(features)
+    before = np.eye(p, start + p, start) if mapped_by is None else mapped_by.matrix
+    matrix = chosen.matrix @ before[:, start:]
+    if mean is not None:
+        # An indicator of which noise hides whether any value is missing keeps its zeros: rows get
+        # no longer by it, and what is zero in all rows takes no time.
+        kinds = np.array([feature.kind for feature in features])
+        hidden = (np.abs(mean) <= _HIDDEN * sqrt(noise.off_diagonal)) & (kinds == "missing")
+        kept = hidden if mapped_by is None else hidden | (kinds == "category")
+        middles = np.where(kept, 0.0, mean)
+        matrix = np.column_stack([-chosen.matrix @ (middles - before[:, 0]), matrix])
+    found = LinearMap.nearest(matrix)
+    # Rounded, it must still be one that can be undone: the budget is charged by now.
+    return Whitening(found, chosen.spreads, goes_on) if found.can_be_undone else None
+
+
+def _moments(unit: UnitEstimate, bound: float, keeps_intercept: bool) -> tuple[Array, Array] | None:
+    """Mean and covariance beside an intercept, as far as noise lets them be known.
+
+    None where it hides the number of rows.
+    """
+    assert unit.noise is not None
+    try:
+        intercept, mean, covariance = centered(unit, bound**-2.0 if keeps_intercept else None)
+    except ReleaseError:
+        return None
+    about = Centering(noisy=unit.matrix, variance=unit.noise.off_diagonal, unit=intercept)
+    if not about.is_drowned:
+        return mean, covariance
+    # Rows far from their means are long, and noise grows with their length.
+    return about.likely, covariance + np.outer(mean, mean) - np.outer(about.likely, about.likely)
+
+
+def _better(
+    features: Sequence[EncodedColumn], covariance: Array, noise: MomentNoise, given: Array | None
+) -> "tuple[_Chosen, bool]":
+    """The better map, of all values or of numbers alone, and whether another matrix shows more."""
     # Indicators of missing values stay as they are: noise on them matters little.
     values = [i for i, c in enumerate(features) if c.kind != "missing"]
     numbers = [i for i in values if features[i].kind != "category"]
-    whole, plain = (_chosen(covariance, each, noise, spreads) for each in (values, numbers))
+    whole, plain = (_chosen(covariance, each, noise, given) for each in (values, numbers))
     # Levels of a column add up: no noise is left on their sum, be it mapped or not.
     sums = len({c.source for c in features if c.kind == "category"})
     levels_mapped = whole.length * (whole.noise - sums * whole.edge)
     levels_kept = plain.length * (plain.noise - sums)
-    chosen, empty = (whole, sums) if levels_mapped < _BETTER * levels_kept else (plain, 0)
-    p = len(covariance)
-    before = np.eye(p, start + p, start) if mapped_by is None else mapped_by.matrix
-    matrix = chosen.matrix @ before[:, start:]
-    if start:
-        # An indicator of which noise hides whether any value is missing keeps its zeros: rows get
-        # no longer by it, and what is zero in all rows takes no time.
-        hidden = np.abs(mean) <= _HIDDEN * sqrt(noise.off_diagonal)
-        hidden[values] = False
-        middles = np.where(hidden, 0.0, mean)
-        if mapped_by is not None:
-            levels = [feature.kind == "category" for feature in features]
-            middles = np.where(levels, 0.0, middles)
-        matrix = np.column_stack([-chosen.matrix @ (middles - before[:, 0]), matrix])
-    found = LinearMap.nearest(matrix)
-    # Rounded, it must still be one that can be undone: the budget is charged by now.
-    if not found.can_be_undone:
-        return None
-    return Whitening(found, chosen.spreads, chosen.hidden > empty)
+    if levels_mapped < _BETTER * levels_kept:
+        return whole, whole.hidden > sums
+    return plain, plain.hidden > 0
 
 
 def centering_map(middles: Array) -> LinearMap:
