@@ -90,22 +90,7 @@ def survey(
     """
     whole, size = weight(columns), len(columns)
     wide = ask(question(columns))
-    found: list[list[Spread]] = []
-    alone: dict[int, Alone] = {}
-    scales: list[float] = []
-    for place, (column, counts) in enumerate(zip(columns, wide.counts, strict=True)):
-        if column.has_levels:
-            part = part_of(cost, _LEVELS / whole)
-            found.append(_levels(counts, CountNoise(part, problem), size, entropy))
-            continue
-        cells, part = Cells.whole(counts, column.anchor), part_of(cost, _FIRST / whole)
-        typical = float(np.median(scales)) if len(scales) >= _TYPICAL else None
-        seen = _look(cells, part, problem, size, entropy, typical)
-        shown = seen.spread if seen.alone is None else seen.alone.finer
-        scales += [shown.scale] if shown is not None else []
-        found.append([seen.spread or Spread(0.0, 1.0)])
-        if seen.alone is not None:
-            alone[place] = seen.alone
+    found, alone = _first_looks(wide.counts, columns, cost, problem, entropy)
     # Noise alone rarely makes a second look at tails.
     most = NormalDist().inv_cdf(1 - FALSE_SHELLS / size)
     if all(each.is_tail and each.others <= most * each.unsure for each in alone.values()):
@@ -139,6 +124,34 @@ def survey(
     for place, spread in zip(alone, around, strict=True):
         found[place] = [spread]
     return found
+
+
+def _first_looks(
+    counts: Sequence[Counts],
+    columns: Sequence[SurveyColumn],
+    cost: Cost,
+    problem: Problem,
+    entropy: Entropy,
+) -> tuple[list[list[Spread]], dict[int, Alone]]:
+    """What each column shows by itself; by its place, where that is one value or not all of it."""
+    whole, size = weight(columns), len(columns)
+    found: list[list[Spread]] = []
+    alone: dict[int, Alone] = {}
+    scales: list[float] = []
+    for place, (column, own) in enumerate(zip(columns, counts, strict=True)):
+        if column.has_levels:
+            part = part_of(cost, _LEVELS / whole)
+            found.append(_levels(own, CountNoise(part, problem), size, entropy))
+            continue
+        cells, part = Cells.whole(own, column.anchor), part_of(cost, _FIRST / whole)
+        typical = float(np.median(scales)) if len(scales) >= _TYPICAL else None
+        seen = _look(cells, part, problem, size, entropy, typical)
+        shown = seen.spread if seen.alone is None else seen.alone.finer
+        scales += [shown.scale] if shown is not None else []
+        found.append([seen.spread or Spread(0.0, 1.0)])
+        if seen.alone is not None:
+            alone[place] = seen.alone
+    return found, alone
 
 
 def _closer(alone: Alone, seen: Seen) -> Alone:

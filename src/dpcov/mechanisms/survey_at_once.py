@@ -101,13 +101,8 @@ def look_at_once(
         return Seen(spread, Alone(spread, *beside)) if same > 0.5 else Seen(None)
     # A value that the count missed may be shared by so many rows that many radii hold no others.
     missed = same == 0 and 2 * count.std() / rows + needed > 1 - others / parts
-    share, unlikely = round(2**digits * (1 - others / parts)), np.zeros(len(radii))
-    if missed:
-        unlikely += _SMALLER * np.arange(len(radii))[::-1]
-    if typical is not None:
-        octaves = np.abs(np.log2(radii / (2 * typical))) - _ALIKE
-        unlikely += np.clip(_UNLIKE * octaves, 0.0, _MOST_UNLIKE)
-    unlikely /= float(rate)
+    share = round(2**digits * (1 - others / parts))
+    unlikely = _unlikely(radii, typical, missed=missed) / float(rate)
     chosen = _radius(inside, int(cells.below[-1]), (share, digits), rate, unlikely, entropy)
     drawn = float(radii[chosen])
     # Normal values but for one of so many parts lie within so many deviations.
@@ -133,6 +128,17 @@ def look_at_once(
         tail = Alone(spread, drawn, rows, rows / parts, 0.0, None, finer=spread, is_spread=True)
         return Seen(spread, tail)
     return Seen(spread)
+
+
+def _unlikely(radii: Array, typical: float | None, *, missed: bool) -> Array:
+    """By how much radii are less likely than others before any row is seen, in logarithms, (k,)."""
+    unlikely = np.zeros(len(radii))
+    if missed:
+        unlikely += _SMALLER * np.arange(len(radii))[::-1]
+    if typical is not None:
+        octaves = np.abs(np.log2(radii / (2 * typical))) - _ALIKE
+        unlikely += np.clip(_UNLIKE * octaves, 0.0, _MOST_UNLIKE)
+    return unlikely
 
 
 def _radius(
