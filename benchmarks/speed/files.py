@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,9 +35,11 @@ import dpcov
 from benchmarks.measured import store
 from benchmarks.measured import table as markdown
 from benchmarks.speed.timing import interleaved_cpu
-from dpcov.data.gather import table_moments
+from dpcov.data.engines.base import TableEncoding
+from dpcov.data.gather import Gathering
 from dpcov.data.layout import FileLayout
 from dpcov.data.moments import MomentsSpec
+from dpcov.data.questions import MomentsQuestion
 from dpcov.data.sources.streams import open_bytes
 
 BLOCK_ROWS = 32_768
@@ -50,10 +53,12 @@ import dpcov
 from dpcov.data.layout import FileLayout
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.sources.streams import open_bytes
-from dpcov.data.gather import table_moments
+from dpcov.data.engines.base import TableEncoding
+from dpcov.data.gather import Gathering
+from dpcov.data.questions import MomentsQuestion
 unit = dpcov.Numeric(lower=-4, upper=4)
 schema = dpcov.Schema(columns=dict.fromkeys(sys.argv[2].split(","), unit))
-table_moments(sys.argv[1], schema, MomentsSpec())
+Gathering().answer(sys.argv[1], TableEncoding(schema=schema), MomentsQuestion())
 # A process inherits the peak that getrusage tells.
 print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 """
@@ -98,6 +103,12 @@ def peak_megabytes(path: Path, names: Sequence[str]) -> float:
     command = [sys.executable, "-c", _PEAK, str(path), ",".join(names)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return int(done.stdout) / 1024
+
+
+def table_moments(data: Any, schema: dpcov.Schema, spec: MomentsSpec, **where: Any) -> Any:
+    """Exact moments of a table as a schema encodes it; keywords as in `Gathering`."""
+    question = MomentsQuestion(spec=spec)
+    return Gathering(**where).answer(data, TableEncoding(schema=schema), question)
 
 
 def measure(path: Path, n_features: int, rounds: int) -> dict[str, tuple[float, float]]:

@@ -54,10 +54,10 @@ def sizes():
         for law in get_args(SymmetricLaw):
             count = GAUGE_DRAWS.get(dimension, 0) if law == "gauge" else repeats
             if count:
-                ours = [
-                    symmetric_nuclear_spectrum(dimension, SCALE, entropy, law) for _ in range(count)
+                drawn = [
+                    symmetric_nuclear_noise(dimension, SCALE, entropy, law) for _ in range(count)
                 ]
-                print(row(dimension, law, np.array(ours), paper), flush=True)
+                print(row(dimension, law, np.linalg.eigvalsh(drawn), paper), flush=True)
 
 
 def row(dimension, law, spectra, paper):

@@ -4,7 +4,10 @@ import numpy as np
 
 import dpcov
 from dpcov.data.encode import Encoder, as_matrix, encode_array, whole
+from dpcov.data.engines.base import TableEncoding
+from dpcov.data.gather import Gathering
 from dpcov.data.moments import Moments
+from dpcov.data.questions import MomentsQuestion
 
 
 def encode_whole(encoder, block):
@@ -44,3 +47,9 @@ def gathered(X, **options):
 
 def local(X):
     return gathered(X, engine="local")
+
+
+def table_moments(data, schema, spec, **where):
+    """Of a table as a schema encodes it; keywords as in `Gathering`."""
+    question = MomentsQuestion(spec=spec)
+    return Gathering(**where).answer(data, TableEncoding(schema=schema), question)

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 import dpcov
 from dpcov.cli.main import app
 from dpcov.data.encode import Encoder
-from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.readers import reader_of
 from dpcov.data.seal import sealed
@@ -23,6 +22,7 @@ from dpcov.data.sources import open_source
 from dpcov.data.sources.sheets import SheetSource
 from dpcov.data.sources.statistical import StatisticalSource
 from dpcov.errors import DataError, SchemaError, UsageError
+from tests.data.reading import table_moments
 
 pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
 pytest.importorskip("python_calamine", reason="needs dpcov[files]")

@@ -19,7 +19,6 @@ import pyarrow.parquet
 import pytest
 
 from dpcov.data.engines.parquet import open_files
-from dpcov.data.gather import table_moments
 from dpcov.data.layout import FileLayout
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.readers import reader_of
@@ -31,7 +30,7 @@ from dpcov.data.sources.databases import Query
 from dpcov.data.sources.lines import CheckedLines
 from dpcov.data.values import MISSING
 from dpcov.errors import DataError
-from tests.data.reading import read_encoded
+from tests.data.reading import read_encoded, table_moments
 
 N_ROWS = 250
 _random = np.random.default_rng(7)

@@ -17,7 +17,6 @@ import pyarrow.parquet
 import pytest
 
 from dpcov.data.encode import Encoder
-from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.notation import Notation
 from dpcov.data.readers import reader_of
@@ -28,6 +27,7 @@ from dpcov.data.sources import Query, open_source
 from dpcov.data.sources.databases import DuckDb, explain_database_error
 from dpcov.data.sources.guesses import refuse_guesses
 from dpcov.errors import DataError, DpcovError, UsageError
+from tests.data.reading import table_moments
 
 N_ROWS = 3000
 SENTINEL = "zebra4711"

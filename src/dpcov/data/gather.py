@@ -20,7 +20,7 @@ from dpcov.data.engines.base import (
 )
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.memory import allowed_bytes
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
@@ -28,7 +28,7 @@ from dpcov.data.sources.kept import KeptSource
 from dpcov.errors import UsageError
 from dpcov.privacy.options import Between, Count, make_plain
 
-__all__ = ["Gathering", "TellRows", "table_moments"]
+__all__ = ["Gathering", "TellRows"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,10 +130,3 @@ class Gathering:
                 "Put them into a column and use release(by=...)."
             )
         return name
-
-
-def table_moments(data: Any, schema: Schema, spec: MomentsSpec, **where: Any) -> Moments:
-    """Exact **sensitive** moments of a table as a schema encodes it; keywords as in `Gathering`."""
-    question = MomentsQuestion(spec=spec)
-    made: Moments = Gathering(**where).answer(data, TableEncoding(schema=schema), question)
-    return made

@@ -44,12 +44,9 @@ def symmetric_nuclear_noise(
 
 
 def symmetric_nuclear_spectrum(
-    dimension: int, scale: float, entropy: Entropy, law: SymmetricLaw = "nuclear"
+    dimension: int, scale: float, entropy: Entropy, law: Literal["nuclear", "gauge"] = "nuclear"
 ) -> Floats:
     """Draw the increasing eigenvalues of :func:`symmetric_nuclear_noise`, without eigenvectors."""
-    if law == "wishart":
-        noise = symmetric_nuclear_noise(dimension, scale, entropy, law)
-        return np.linalg.eigvalsh(noise).astype(np.float64)
     gas = log_gas.prepare(dimension, half_line=False)
     while True:
         spectrum = log_gas.sample(gas, entropy)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np, pyarrow as pa
 import dpcov
 from dpcov.data.moments import MomentsSpec
-from dpcov.data.gather import table_moments
+from tests.data.reading import table_moments
 
 def resident(field):
     return int(re.search(field + r":\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024

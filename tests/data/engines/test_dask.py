@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcov
-from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, DpcovError, UsageError
-from tests.data.reading import gathered, local, rows
+from tests.data.reading import gathered, local, rows, table_moments
 
 dask = pytest.importorskip("dask", reason="the dask engine needs dask: pip install 'dpcov[dask]'")
 distributed = pytest.importorskip("distributed")

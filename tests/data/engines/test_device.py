@@ -10,12 +10,12 @@ import dpcov
 from dpcov.data.encode import encode_array
 from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.engines.base import BallEncoding, MomentsTask
-from dpcov.data.gather import table_moments
 from dpcov.data.library import NUMPY
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.published.linalg.symmetric import compose, eigh
+from tests.data.reading import table_moments
 
 try:
     import torch

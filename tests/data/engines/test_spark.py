@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcov
-from dpcov.data.gather import table_moments
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError
-from tests.data.reading import gathered, local, rows
+from tests.data.reading import gathered, local, rows, table_moments
 
 pytest.importorskip("pyspark", reason="the spark engine needs pyspark: pip install 'dpcov[spark]'")
 
