@@ -10,7 +10,6 @@ https://datapackage.org/standard/data-package/ ; https://www.w3.org/TR/vocab-dca
 import csv
 import io
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -274,30 +273,28 @@ def _npz(made: Exported) -> bytes:
 
 def _r(made: Exported) -> bytes:
     name = made.quantity.replace("-", ".")
-    lines = [f"{name} = {_r_array(made.labels, made.values, _r_number)}"]
+    lines = [f"{name} = {_r_array(made.labels, made.values)}"]
     if made.noise is not None:
-        lines.append(f"noise.std = {_r_array(made.labels, made.noise, _r_number)}")
-        lines.append(f"below.noise = {_r_array(made.labels, made.below_noise, _r_logical)}")
+        lines.append(f"noise.std = {_r_array(made.labels, made.noise)}")
+        lines.append(f"below.noise = {_r_array(made.labels, made.below_noise)}")
     lines += [
-        f"n.rows = {_r_number(made.release.n_rows)}",
+        f"n.rows = {_r_cell(made.release.n_rows)}",
         f"guarantee = {quoted_for_r(str(made.release.guarantee))}",
         f"fingerprint = {quoted_for_r(made.release.fingerprint)}",
     ]
     return "dpcov <- list(\n  {}\n)\n".format(",\n  ".join(lines)).encode()
 
 
-def _r_array(labels: tuple[str, ...], values: Array, written: Callable[[Any], str]) -> str:
+def _r_array(labels: tuple[str, ...], values: Any) -> str:
     # R fills matrices column by column.
     names = f"c({', '.join(quoted_for_r(label) for label in labels)})"
-    numbers = f"c({', '.join(written(value) for value in values.T.ravel())})"
+    numbers = f"c({', '.join(_r_cell(cell) for cell in values.T.ravel().tolist())})"
     if values.ndim == 2:
         return f"matrix({numbers}, nrow = {len(labels)}, dimnames = list({names}, {names}))"
     return f"stats::setNames({numbers}, {names})"
 
 
-def _r_logical(value: Any) -> str:
-    return "TRUE" if value else "FALSE"
-
-
-def _r_number(value: float) -> str:
-    return repr(float(value)) if np.isfinite(value) else "NA_real_"
+def _r_cell(value: float | bool) -> str:
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return repr(float(value)) if math.isfinite(value) else "NA_real_"
