@@ -177,7 +177,7 @@ def test_shells_told_by_floating_norms_are_those_measured_in_integers(n_features
     rows *= sizes[:, None]
     measured = exact_shell_of(rows, spec)
     energies = NUMPY.norms(rows)
-    assert np.array_equal(moments_module._shell_of(rows, energies, spec), measured)
+    assert np.array_equal(moments_module._shell_of(rows, energies, spec, rows.shape[1]), measured)
     largest = (4.0 ** -np.arange(12)[:, None] * part_energies(parts)).ravel()
     naive = np.searchsorted(-largest, -energies, side="right") - 1
     # What a floating norm alone would get wrong.

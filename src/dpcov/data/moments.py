@@ -267,24 +267,23 @@ def _quantize_tile(
 
 
 def _shell_of(
-    rows: FloatMatrix, energies: FloatMatrix, spec: MomentsSpec, n_columns: int | None = None
+    rows: FloatMatrix, energies: FloatMatrix, spec: MomentsSpec, n_columns: int
 ) -> NDArray[np.intp]:
     # Engines must agree on every row.  Floating squared norms, whose last digits depend on the
     # machine, decide where they are far enough from a border; `exact_shell_of` measures the other
     # rows, and differs from a squared norm by less than the margin: its entries, below 2**bits,
     # lose less than 1 each, so a norm of 2**(bits - 1) or more loses less than sqrt(d).
-    width = n_columns or rows.shape[1]
     mantissa, power = np.frexp(np.maximum(energies, _SMALLEST_ENERGY))
     steps = max(1, spec.parts // 2)
     place = (1.0 - mantissa) * (2 * steps)
     step = place.astype(np.intp)
     shell: NDArray[np.intp] = -power // 2 if spec.parts == 1 else -power * steps + step
-    margin = 2 * steps * 2.0 ** (3 - _shell_bits(width)) * math.sqrt(width)
+    margin = 2 * steps * 2.0 ** (3 - _shell_bits(n_columns)) * math.sqrt(n_columns)
     # No border lies between the outermost one and the next.
     inside = energies < 1.0 - 0.25 / steps if spec.parts > 1 else energies < 0.5
     unsure = inside & (np.abs(place - step - 0.5) > 0.5 - margin)
     if len(places := np.flatnonzero(unsure)):
-        shell[places] = exact_shell_of(rows[places], spec, n_columns=width)
+        shell[places] = exact_shell_of(rows[places], spec, n_columns=n_columns)
     return np.clip(shell, 0, spec.shells * spec.parts - 1).astype(np.intp)
 
 

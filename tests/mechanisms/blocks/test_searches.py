@@ -225,7 +225,7 @@ def test_the_radius_is_rarely_too_large_and_leaves_few_rows_outside():
     outliers = [5000, 4000, 900, 300, 60, 5, 0, 0, 0]
     found = np.array(
         [
-            private_radius(outliers, epsilon=epsilon, beta=beta, entropy=entropy)
+            private_radius(outliers, epsilon=epsilon, beta=beta, rows_per_person=1, entropy=entropy)
             for _ in range(draws)
         ]
     )

@@ -38,6 +38,8 @@ _PLAIN = {
     "boolean": "true or false, by its type",
     "date": _DATE.format(by="type"),
 }
+# Columns of like names from which they get one entry.
+_LEAST_GROUP = 3
 _GROUP = "{count} columns of like names: one entry for all that fit the pattern"
 
 _IDS = """id ids uuid guid ssn nhs nino mrn pid key kennung kennziffer identifiant identifiante
@@ -123,7 +125,7 @@ def words_of(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(letters)]
 
 
-def grouped(proposals: Mapping[str, Proposal], least: int = 3) -> dict[str, Proposal]:
+def grouped(proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
     """Propose one pattern for columns that differ in a number only and are declared alike."""
     stems: dict[tuple[str, type, str], list[str]] = {}
     for name, (declared, why) in proposals.items():
@@ -134,7 +136,7 @@ def grouped(proposals: Mapping[str, Proposal], least: int = 3) -> dict[str, Prop
     for (stem, *_), names in stems.items():
         fitting = (stem + tail for tail in ("*", "[0-9]*") if not set("*?[") & set(stem))
         pattern = next((each for each in fitting if _only(each, names, proposals)), None)
-        if pattern is not None and len(names) >= least:
+        if pattern is not None and len(names) >= _LEAST_GROUP:
             pattern_of |= dict.fromkeys(names, pattern)
     counts = Counter(pattern_of.values())
     found: dict[str, Proposal] = {}

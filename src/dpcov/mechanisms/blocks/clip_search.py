@@ -65,7 +65,7 @@ def private_radius(
     *,
     epsilon: Fraction | float,
     beta: float,
-    rows_per_person: int = 1,
+    rows_per_person: int,
     entropy: Entropy,
 ) -> int:
     """Choose among increasing radii, each twice the one before, by doubling from the smallest.
@@ -118,7 +118,7 @@ def choose_clip(
     *,
     search: Search,
     epsilon: Fraction | float,
-    rows_per_person: int = 1,
+    rows_per_person: int,
     entropy: Entropy,
 ) -> ClipChoice:
     """Choose a clip norm, and the better mechanism for it, at the cost of ``epsilon``.
