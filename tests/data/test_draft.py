@@ -159,3 +159,9 @@ def test_dates_are_drafted_as_dates_by_their_type(tmp_path):
         (encoded,) = read_encoded(open_source(given), schema, 9)
         assert (encoded[0] < 0).all() and not encoded[1].any()
     assert "by its type; bounds are years" in describe(open_source(table)).comments["day"]
+
+
+def test_a_draft_says_that_a_person_may_have_several_rows(tmp_path):
+    (tmp_path / "visits.csv").write_text("patient_id,visit,age\n1,1,40\n1,2,41\n")
+    before = describe(open_source(tmp_path / "visits.csv")).dumps().split("rows_per_person = 1")[0]
+    assert "several rows" in before and "rows_per_person is the largest" in before

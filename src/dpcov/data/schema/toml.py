@@ -29,6 +29,8 @@ _DRAFT = """\
 # and NEVER from the data: no minimum, no maximum, no list of the values that occur.
 # Give identifiers, free text and everything that is not needed the type "ignored".
 # A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
+# Where one person can have several rows, such as visits or years, rows_per_person is the largest
+# number of them.  No draft finds it in the rows, and the guarantee rests on it.
 # Help in editors: dpcov schema --json-schema > dpcov.schema.json
 #:schema ./dpcov.schema.json
 """
