@@ -157,3 +157,25 @@ def test_noise_alone_still_gives_probabilities(released, blobs, estimator):
         # Half the edge, the standard deviation of the noise's eigenvalues, is the floor.
         smallest = np.linalg.eigvalsh(model.covariance_)[0]
         assert smallest == pytest.approx(model.noise_edge_ / 2)
+
+
+def test_one_label_never_changes_how_others_are_read(blobs):
+    """numpy makes numbers of truth values where a list holds one, and none is listed then."""
+    X, y = blobs
+    labels = (y > 0).tolist()
+    counts = []
+    for last in (labels[-1], 7, "7", 0.5, None):
+        model = PrivateLDA(
+            budget=dpcov.Budget(rho=100), bounds=(-1, 1), classes=["False", "True"], seed=1
+        )
+        made = model.fit(X, [*labels[:-1], last]).release_
+        counts.append([made.group(name).n_rows for name in ("False", "True")])
+    assert np.ptp(counts, axis=0).max() <= 3
+
+
+def test_a_label_that_is_no_number_is_refused_where_numbers_are_listed(blobs):
+    X, y = blobs
+    for last in ("north", None, 10**30, float("inf")):
+        model = PrivateLDA(budget=dpcov.Budget(rho=1), bounds=(-1, 1), classes=[0, 1, 2], seed=1)
+        with pytest.raises(DpcovError, match="not of the type of the listed classes"):
+            model.fit(X, [*y[:-1].tolist(), last])

@@ -12,6 +12,7 @@ import dpcov
 from dpcov import SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateLinearRegression, PrivateRidge
 from dpcov.analysis.estimators import ridge_path
+from dpcov.analysis.estimators.fit_rows import columns_of, table_of
 from dpcov.errors import DpcovError
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.unit import STEP
@@ -442,3 +443,12 @@ def test_noise_does_not_make_the_reference_come_and_go():
         made = released_within(frame, -10, 12, seed, by="group")
         model = PrivateRidge().from_release(made.group("t"), target="y")
         assert model.reference_levels_ == ("kind=a",)
+
+
+@pytest.mark.parametrize("last", [np.float32(0.1), 2, "3", True, None])
+def test_one_cell_of_a_list_never_changes_how_others_are_read(last):
+    """numpy makes texts of all cells where a list holds one, and reads others of them."""
+    cells = [np.float32(0.1), np.float32(0.3), last]
+    table = table_of([[cell] for cell in cells], columns_of(cells))
+    for name in ("x0", "y"):
+        assert table[name].to_list()[:2] == [float(cell) for cell in cells[:2]]

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from dpcov.analysis.estimators.base import ReleaseEstimator
-from dpcov.analysis.estimators.fit_rows import Roles, table_of
+from dpcov.analysis.estimators.fit_rows import Roles, array_of, table_of
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import ReleaseError
@@ -50,13 +50,14 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
             raise InputError(f"{name} requires y to be passed, but the target y is None.")
         if np.iscomplexobj(np.asarray(y)):
             raise InputError("Complex data not supported; classes are texts or whole numbers.")
-        column = _one_column(y)
+        # Whose labels are public may be typed together.
+        column = _one_column(y if isinstance(self.classes, str) else array_of(y))
         labels = self._listed(column)
         # Labels of the rows must read the same as the listed ones when both are text.
         if len(labels) and labels.dtype.kind not in "OUS":
             try:
                 column = column.astype(labels.dtype)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 problem = "The labels in y are not of the type of the listed classes."
                 raise InputError(problem) from None
         facts = {"labels": labels} if len(labels) else {}

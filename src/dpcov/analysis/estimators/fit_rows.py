@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from dpcov.analysis.features import opened
 from dpcov.analysis.problems import InputError, SpentError, require_matrix
@@ -159,16 +160,29 @@ def _frame_of(X: Any) -> nw.DataFrame[Any]:
 
 def columns_of(y: Any) -> NDArray[Any]:
     """Return targets as columns, shape (n_rows, n_targets)."""
-    targets: NDArray[Any] = np.asanyarray(y)
+    targets: NDArray[Any] = array_of(y)
     if targets.ndim not in (1, 2):
         raise InputError("y should be a 1d array or have a column for each target.")
     return targets[:, None] if targets.ndim == 1 else targets
 
 
+def array_of(given: Any) -> NDArray[Any]:
+    """Return an array as it is, and a list as one of objects.
+
+    numpy finds one type for all cells of a list, so that one row would change how others are read.
+    """
+    if hasattr(given, "__array__"):
+        return np.asanyarray(given)
+    try:
+        return np.array(given, dtype=object)
+    except ValueError:
+        raise InputError("The list is ragged: its rows have different lengths.") from None
+
+
 def _numbers(X: Any) -> NDArray[np.float64]:
     # NaN and infinity are the schema's business.
     numbers = require_matrix(
-        X,
+        X if issparse(X) else array_of(X),
         "The array is ragged or a cell is no number. In an array every argument must be a string "
         "or a number that reads as a float; text needs a data frame and a schema.",
     )
