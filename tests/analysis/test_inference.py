@@ -142,6 +142,7 @@ def test_coefficients_and_standard_errors_are_those_of_least_squares_where_noise
     stds = np.sqrt(np.diagonal(np.linalg.inv(X.T @ X)) * (errors @ errors) / (len(y) - 5))
     table = coefficient_intervals(made, "income", ["age", "sector", "member"])
     assert table.names == ("(intercept)", "age", "sector=trade", "sector=farm", "member")
+    assert [line.name for line in table] == [*table.names]
     assert "sector=care" in table.notes[0]
     # Allowance for errors of unequal variance.
     assert np.all((0.99 * stds < table.sampling_std) & (table.sampling_std < 1.25 * stds))

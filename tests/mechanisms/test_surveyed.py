@@ -311,6 +311,8 @@ def test_the_geometry_of_an_earlier_release_serves_elsewhere(tmp_path):
     again = release(table(), seed=2, geometry=tmp_path / "first.dpcov")
     assert again.manifest.columns == first.manifest.columns
     assert again.manifest.norm_bound == first.manifest.norm_bound
+    of_itself = release(table(), seed=2, geometry=first)
+    assert np.array_equal(of_itself.covariance_matrix(), again.covariance_matrix())
     assert not any("centers" in note for note in again.statistics.notes)
     terms = {"schema": schema(), "budget": BUDGET, "geometry": tmp_path / "first.dpcov"}
     sites = [dpcov.checkpoint(rows, **terms) for rows in (TABLE[:9_000], TABLE[9_000:])]

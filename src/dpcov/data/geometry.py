@@ -174,7 +174,10 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             if column.lower is not None
         }
         if not scales:
-            raise SchemaError("That release has the geometry of its bounds. Use geometry='schema'.")
+            raise SchemaError(
+                "That release has the geometry of its bounds. Use geometry='schema' "
+                "(--geometry schema)."
+            )
         return cls(columns=scales, norm_bound=norm_bound, linear=linear, lost=lost, seeded=seeded)
 
     @classmethod

@@ -39,7 +39,7 @@ def release(
     neighbors: Neighbors = "replace-one",
     n_rows: int | None = None,
     by: str | None = None,
-    geometry: Geometry | str | Path = "private",
+    geometry: Geometry | Release | str | Path = "private",
     accept_large_delta: bool = False,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
@@ -75,10 +75,10 @@ def release(
         A categorical column of the schema: one matrix for each of its categories (and one for all
         other values), at the price of one release; see
         :meth:`~dpcov.published.release.Release.group`.
-    geometry : "private", "schema", path or Geometry, default="private"
+    geometry : "private", "schema", path, Geometry or Release, default="private"
         Centers and scales in which noise is added: found privately for a tenth of the budget (a
         fifth in pure epsilon), so that bounds may be as wide as possible; those of the bounds; or
-        those of a TOML file or of an earlier release (``.dpcov``), in which a twentieth of the
+        those of a TOML file or of an earlier release (or its file), in which a twentieth of the
         budget says how long rows are.  Bounds stay where rows are too few for columns to show, for
         a schema with a norm bound, and for saved moments.
     accept_large_delta : bool, default=False
@@ -214,7 +214,7 @@ def checkpoint(
     n_rows: int | None = None,
     by: str | None = None,
     name: str = "",
-    geometry: Geometry | str | Path = "schema",
+    geometry: Geometry | Release | str | Path = "schema",
     engine: str | None = None,
     threads: int | None = None,
     memory_limit: float | None = None,
@@ -233,7 +233,7 @@ def checkpoint(
         As in :func:`release`; ``n_rows`` is the public number of all parts together.
     name : str
         The custodian's name for this part of the table.
-    geometry : "schema", path or Geometry, default="schema"
+    geometry : "schema", path, Geometry or Release, default="schema"
         That of the bounds, or a public one: moments answer one question, so none is found here.
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)

@@ -83,7 +83,7 @@ def plan_table(
     n_rows: int | None,
     by: str | None,
     options: Mapping[str, Any],
-    geometry: Geometry | str | Path,
+    geometry: Geometry | Release | str | Path,
     accept_large_delta: bool = False,
     one_question: bool = False,
 ) -> tuple[ReleaseTerms, TableEncoding]:
@@ -145,15 +145,17 @@ def plan_table(
     return terms, encoding
 
 
-def read_geometry(geometry: Geometry | str | Path) -> Geometry:
+def read_geometry(geometry: Geometry | Release | str | Path) -> Geometry:
     """A public geometry; it says whether what it was found with was seeded."""
-    if not isinstance(geometry, Geometry | str | Path):
-        raise UsageError("geometry must be 'schema', 'private', the path of a file or a Geometry.")
+    if not isinstance(geometry, Geometry | Release | str | Path):
+        raise UsageError(
+            "geometry must be 'schema', 'private', the path of a file, a Geometry or a Release."
+        )
     if isinstance(geometry, Geometry):
         return geometry
-    if Path(geometry).suffix != ".dpcov":
+    if not isinstance(geometry, Release) and Path(geometry).suffix != ".dpcov":
         return Geometry.from_toml(geometry)
-    release = Release.load(geometry)
+    release = geometry if isinstance(geometry, Release) else Release.load(geometry)
     manifest, seeded = release.manifest, not release.is_private
     lost, linear = manifest.statistics.lost, _map_of(release)
     return Geometry.of(manifest.columns, manifest.norm_bound, linear, lost, seeded)

@@ -64,7 +64,7 @@ class Release(BaseRelease):
 
         The order does not matter, and combined releases may be combined.  The guarantee is the
         joint one of all; nothing is spent.  Make the second release with the first one's geometry
-        (``geometry="first.dpcov"``): then none of its budget goes to finding one again.
+        (``geometry=first``): then none of its budget goes to finding one again.
 
         Raises UsageError where the tables, the schemas, the units of privacy or, without an
         intercept, the centers are not the same, or where a release is among them twice.
@@ -86,7 +86,7 @@ class Release(BaseRelease):
     ) -> tuple[dict[str, Self], dict[str, Self]]:
         """Let groups inside groups add up: this release's are regions, the other's are states.
 
-        Both are of one table in one geometry (``geometry="first.dpcov"``).  Numbers of rows, sums
+        Both are of one table in one geometry (``geometry=first``).  Numbers of rows, sums
         and products of regions are moved, by least squares with the known noise, until they are
         those of their state; both get less noise.
 

@@ -1,5 +1,6 @@
 """Hold intervals in a table, and solve for the ratio of two noisy numbers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import expm1, hypot, inf, isnan, nan, sqrt
 from typing import Any
@@ -98,6 +99,9 @@ class IntervalTable:
         if name not in COLUMNS:
             raise AttributeError(name)
         return np.array([getattr(row, name) for row in self.rows], dtype=np.float64)
+
+    def __iter__(self) -> Iterator[Interval]:
+        return iter(self.rows)
 
     def __getitem__(self, name: str) -> Interval:
         if name not in self.names:
