@@ -306,12 +306,12 @@ def test_a_cost_that_cannot_be_drawn_is_refused_before_the_charge():
 
 def test_the_geometry_of_an_earlier_release_serves_elsewhere(tmp_path):
     """Next year's table, or moments of several sites, in the same geometry."""
-    first = release()
+    first, other = release(), table()
     first.save(tmp_path / "first.dpcov")
-    again = release(table(), seed=2, geometry=tmp_path / "first.dpcov")
+    again = release(other, seed=2, geometry=tmp_path / "first.dpcov")
     assert again.manifest.columns == first.manifest.columns
     assert again.manifest.norm_bound == first.manifest.norm_bound
-    of_itself = release(table(), seed=2, geometry=first)
+    of_itself = release(other, seed=2, geometry=first)
     assert np.array_equal(of_itself.covariance_matrix(), again.covariance_matrix())
     assert not any("centers" in note for note in again.statistics.notes)
     terms = {"schema": schema(), "budget": BUDGET, "geometry": tmp_path / "first.dpcov"}
