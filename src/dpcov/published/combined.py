@@ -7,14 +7,14 @@ order in which releases are combined changes nothing.  Derived in docs/several.m
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from dpcov.errors import DpcovError, ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.together import largest, spend_of, together
-from dpcov.published.combined_unit import Members, combined_unit, reference_of, weights_of
+from dpcov.published.combined_unit import Member, Members, combined_unit, reference_of, weights_of
 from dpcov.published.file import Arrays, member_records
 from dpcov.published.manifest import (
     Manifest,
@@ -23,9 +23,6 @@ from dpcov.published.manifest import (
     guarantee_record,
     read_guarantee,
 )
-
-if TYPE_CHECKING:
-    from dpcov.published.record import ReleaseRecord
 
 MOST = 32
 
@@ -44,7 +41,7 @@ _ONE_SCHEMA = "Release every table with the same schema file."
 
 
 def combined_facts(
-    releases: Iterable["ReleaseRecord"], *, disjoint: bool = False
+    releases: Iterable[Member], *, disjoint: bool = False
 ) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of the combination; UsageError where they do not belong together.
 
