@@ -112,7 +112,7 @@ def released_by_first(seed, noise_seed, rho, **options):
 def test_intervals_at_random_hold_the_truth_of_all_rows(rho):
     """Intervals over the values that are present fail where missing values depend on others."""
     held = {"at-random": {}, "pairwise": {}}
-    for seed in range(24):
+    for seed in range(12):
         made = released_by_first(seed, seed, rho)
         for missing, kinds in held.items():
             truths = {
@@ -130,23 +130,21 @@ def test_intervals_at_random_hold_the_truth_of_all_rows(rho):
             for kind, (table, truth) in truths.items():
                 kinds.setdefault(kind, []).extend((table.lower <= truth) & (truth <= table.upper))
                 assert np.all(np.isfinite(table.upper - table.lower))
-    # At 95 %, 72 trials: fewer come once in a thousand.
-    assert all(np.mean(found) > 0.85 for found in held["at-random"].values())
+    # At 95 %, 36 trials: fewer come once in a thousand.
+    assert all(np.mean(found) > 0.8 for found in held["at-random"].values())
     if rho == "5":
         assert np.mean(held["pairwise"]["means"]) < 0.6
 
 
+@pytest.fixture(scope="module")
+def released_again():
+    """One table, again and again, where no row is scaled down."""
+    return [released_by_first(0, seed, "0.5", geometry="schema") for seed in range(40)]
+
+
 @pytest.mark.parametrize("intervals", [mean_intervals, correlation_intervals])
-def test_noise_at_random_is_as_large_as_it_is_said_to_be(intervals):
-    """Of one table, again and again, where no row is scaled down."""
-    tables = [
-        intervals(
-            released_by_first(0, seed, "0.5", geometry="schema"),
-            missing="at-random",
-            sampling=False,
-        )
-        for seed in range(40)
-    ]
+def test_noise_at_random_is_as_large_as_it_is_said_to_be(intervals, released_again):
+    tables = [intervals(made, missing="at-random", sampling=False) for made in released_again]
     found = np.std([table.estimate for table in tables], axis=0, ddof=1)
     said = np.mean([table.privacy_std for table in tables], axis=0)
     # A standard deviation of 40 numbers is known to a ninth.

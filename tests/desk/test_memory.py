@@ -11,6 +11,7 @@ pytest.importorskip("dpcov.desk.serve")
 WITHOUT_A_COPY = "import dpcov.data.sources.kept as kept; kept.MOST_BYTES = 1"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="reads peak memory from /proc")
 def test_a_file_of_sixteen_times_the_size_takes_no_more_memory(tmp_path):
     small, few = peak_of(tmp_path, 0.015, WITHOUT_A_COPY)

@@ -88,7 +88,7 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self._store: LedgerStore
-        if isinstance(path, Path) or "://" not in path:
+        if not (isinstance(path, str) and "://" in path):
             self._store = LedgerFile(Path(path))
             return
         from dpcov.privacy.ledger.postgres import SCHEME, LedgerServer
