@@ -15,9 +15,9 @@ from dpcov.published.columns import EncodedColumn, numbers
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 
 # Gamma laws that relative losses of columns may follow, by mean and shape; their likelihoods weigh.
-# Of shape 0.3 few columns lose nearly all that is lost; of shape 4 all columns lose about as much.
+# Of shape 0.05 one column loses nearly all that is lost; of shape 4 all columns lose about as much.
 _MEANS = np.geomspace(2e-3, 20.0, 30)
-_SHAPES = (0.3, 1.0, 4.0)
+_SHAPES = (0.05, 0.3, 1.0, 4.0)
 # Part of what all rows lost together that columns lose on average, but for a factor of about e.
 _OF_ALL = 0.5
 # Relative losses that are told apart, and what half a step between them is of each.
