@@ -53,18 +53,16 @@
       const parts = (find("bulk-names").value || "*").split("*");
       const escaped = parts.map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"));
       const pattern = new RegExp(`^${escaped.join(".*")}$`);
-      let count = 0, unseen = 0;
-      for (const row of rows.filter((each) => pattern.test(each.dataset.name))) {
+      let count = 0;
+      for (const row of rows.filter((each) => !each.hidden && pattern.test(each.dataset.name))) {
         for (const name of ["type", "lower", "upper"]) {
           const typed = find(`bulk-${name}`).value;
           if (typed !== "") value(row, name).value = typed;
         }
         refresh(row);
         count += 1;
-        unseen += row.hidden;
       }
-      const besides = unseen ? `, ${unseen} of them not shown` : "";
-      find("told").textContent = `Filled in ${count} columns${besides}. Save to keep it.`;
+      find("told").textContent = `Filled in ${count} of the columns shown. Save to keep it.`;
     });
   }
 
