@@ -77,8 +77,8 @@ def note(*children: Child) -> Html:
 def name_of(name: str, longest: int = LONGEST_NAME) -> Html:
     """Isolate a name from the writing direction around it; a tooltip has all of a long one."""
     short = shorten(name, longest)
-    # A narrow cell breaks it behind an underscore.
-    parts = Html(join(short).replace("_", "_<wbr/>"))
+    # A narrow cell breaks it behind an underscore, or before a level.
+    parts = Html(join(short).replace("_", "_<wbr/>").replace("=", "=<wbr/>", 1))
     return el("bdi", parts, title=None if short == visible(name) else visible(name))
 
 

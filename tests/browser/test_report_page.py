@@ -2,8 +2,11 @@ import base64
 import re
 import time
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import dpcov
 from dpcov.report import render_release
 from tests.report.examples import demo, grouped, make, unhelpful, wide
 
@@ -195,6 +198,26 @@ def test_the_selector_shows_one_group_with_its_own_numbers(browser, pages):
     assert browser.run(visible) != everybody
     size = f"return document.querySelector('#correlations {part} canvas.map').clientWidth"
     assert browser.wait(size) > 0
+
+
+def test_long_names_of_pairs_keep_to_their_column(browser, tmp_path):
+    names = [f"marital-status-of-the-person={each}" for each in ("never", "widowed", "divorced")]
+    rng = np.random.default_rng(0)
+    table = pa.table({name: rng.uniform(-1, 1, 900) for name in names} | {"site": ["a", "b"] * 450})
+    columns = dict.fromkeys(names, dpcov.Numeric(lower=-1, upper=1))
+    columns["site"] = dpcov.Categorical(categories=("a", "b"))
+    schema = dpcov.Schema(columns=columns, missing="never")
+    made = dpcov.release(table, schema=schema, by="site", budget=dpcov.Budget(rho=1))
+    (tmp_path / "long.html").write_bytes(render_release(made))
+    found = """return [...document.querySelectorAll(".pair")].map((each) =>
+      [each.scrollWidth - each.closest("td").clientWidth, each.clientWidth])"""
+    for width in (1400, 380):
+        browser.open(tmp_path / "long.html", width)
+        pairs = browser.run(found)
+        assert pairs and all(over <= 0 and wide > 150 for over, wide in pairs), (width, pairs)
+    browser.open(tmp_path / "long.html", 1400)
+    box = "const box = document.querySelector('.named .scroll'); "
+    assert browser.run(box + "return box.scrollWidth <= box.clientWidth")
 
 
 def test_every_plot_has_words_and_every_control_a_name(browser, pages):

@@ -96,7 +96,7 @@ def test_levels_of_one_column_are_no_pair_that_differs():
     made = dpcov.release(
         table, schema=schema, by="site", budget=dpcov.Budget(rho=1), entropy=entropy
     )
-    text = str(side_by_side(made, next(numbers_by_group(made))))
+    text = str(side_by_side(made, next(numbers_by_group(made)))).replace("<wbr/>", "")
     assert "sex=f</bdi> × <bdi>x" in text and "sex=f</bdi> × <bdi>sex=m" not in text
 
 

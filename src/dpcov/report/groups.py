@@ -104,7 +104,7 @@ def _differences(found: PooledGroups, whole: GroupNumbers, common: Array) -> Htm
     names, lines = whole.release.feature_names, []
     for g, k in zip(*np.unravel_index(order, sizes.shape), strict=True):
         i, j = rows[k], columns[k]
-        pair = el("span", name_of(names[i], 24), " × ", name_of(names[j], 24), class_="pair")
+        pair = el("span", name_of(names[i], 40), " × ", name_of(names[j], 40), class_="pair")
         told = map(signed, (found.correlations[g, i, j], common[i, j], apart[g, k]))
         drawn = _interval(apart[g, k], half[g, k])
         lines.append((name_of(found.names[g]), pair, *told, number(half[g, k]), drawn))
