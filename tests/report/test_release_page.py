@@ -62,6 +62,19 @@ def test_the_page_says_the_same_as_the_release():
     assert (mean, spread) == pytest.approx(shown, rel=0.02)
 
 
+def test_the_page_says_how_missing_values_count():
+    left_out, centered = "left out pair by pair", "counts as the center"
+    marked, plain = text_of(UNUSUAL["missing values"]()), text_of(demo())
+    assert left_out in marked and centered not in marked
+    assert centered in plain and left_out not in plain
+
+
+def test_a_combined_promise_is_not_said_to_be_what_a_mechanism_was_calibrated_for():
+    made = make(("a", "b"))
+    page = text_of(made.combine(make(("a", "b"), geometry=made)))
+    assert "calibrated" not in page and "what the proof shows" in page
+
+
 def test_nothing_is_loaded_from_anywhere():
     page = text_of(unhelpful())
     assert not re.search(r"(src|href)=\"(?!#)", markup_of(page))

@@ -57,7 +57,7 @@ def promise_in_words(promise: Promise) -> str:
 
 def conversions(promise: Promise) -> Iterator[tuple[str, str]]:
     """Other promises that this one implies, as pairs of a formula and a remark."""
-    yield str(promise), "what the mechanism was calibrated for, and what its proof shows"
+    yield str(promise), "what the proof shows"
     if costs_nothing(promise):
         return
     if isinstance(promise, PureDP):
