@@ -10,6 +10,7 @@ from dpcov.published.estimate.entry_noise import FALSE_PAIRS
 from dpcov.published.numbers import group_numbers
 from dpcov.report import render_release, results
 from tests.published.mistakes import MISTAKES, released
+from tests.report.examples import make
 
 NONE = "No correlation stands out from the noise."
 NAMES = tuple(f"x{place}" for place in range(20))
@@ -49,6 +50,19 @@ def test_levels_of_one_column_are_no_pair():
     found = pairs(made)
     assert ("height", "weight") in found
     assert all(sources[first] != sources[second] for first, second in found)
+
+
+def test_where_nothing_stands_out_the_page_says_so_before_the_map():
+    page = render_release(independent(0)).decode()
+    assert NONE in page and page.index(NONE) < page.index("<canvas")
+    assert "Strongest pairs" not in page
+
+
+def test_gray_cells_are_named_where_the_noise_hides_a_column():
+    said = "Gray: the noise hides the column."
+    lost = make(("a", "b", "c"), 50, epsilon="0.01")
+    assert said in render_release(lost).decode()
+    assert said not in render_release(released("hospital", 0)).decode()
 
 
 def test_verdicts_causes_and_the_headline_are_on_the_page():

@@ -30,6 +30,7 @@ def correlations(group: GroupNumbers, drawn: bool) -> Html:
     if group.estimates is None:
         return _problem(group)
     made, names = group.estimates, group.release.feature_names
+    noise = made.correlation_noise
     if len(names) < 2:
         return el("p", "There is one feature, so there are no correlations.")
     return fill(
@@ -38,18 +39,19 @@ def correlations(group: GroupNumbers, drawn: bool) -> Html:
         made=made,
         drawn=drawn,
         strongest=_strongest(group, made),
+        unknown=any(np.isnan(x).any() for x in (made.correlation, noise) if x is not None),
         whole=_matrix(made, names) if len(names) <= WHOLE_TABLE else None,
     )
 
 
-def _strongest(group: GroupNumbers, made: Estimates) -> Html:
+def _strongest(group: GroupNumbers, made: Estimates) -> Html | None:
     r, noise, names = made.correlation, made.correlation_noise, group.release.feature_names
     sources = np.array([column.source for column in group.release.features])
     # The levels of one column exclude each other, which is no finding.
     beyond = np.where((sources[:, None] == sources) | made.hidden, 0.0, r)
     pairs = strongest(beyond, STRONGEST_SHOWN)
     if not pairs:
-        return el("p", "No correlation stands out from the noise.")
+        return None
     head: tuple[Child, ...] = ("Pair", "Correlation")
     caption = "Pairs with the largest correlation"
     if noise is not None:

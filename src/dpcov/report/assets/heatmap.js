@@ -4,7 +4,7 @@ const STOPS = {
   light: [[127, 59, 0], [224, 150, 66], [246, 245, 241], [104, 160, 212], [11, 60, 125]],
   dark: [[255, 184, 102], [163, 94, 30], [32, 36, 42], [45, 106, 170], [150, 202, 255]],
 };
-const UNKNOWN = { light: [255, 255, 255], dark: [70, 72, 76] };
+const UNKNOWN = { light: [208, 208, 203], dark: [70, 72, 76] };
 const MOST_CELLS = 160;
 const FEWEST_FEATURES = 12;
 const LABELED = 40;
