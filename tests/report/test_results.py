@@ -10,9 +10,11 @@ from dpcov.published.estimate.entry_noise import FALSE_PAIRS
 from dpcov.published.numbers import group_numbers
 from dpcov.report import render_release, results
 from tests.published.mistakes import MISTAKES, released
-from tests.report.examples import make
+from tests.report.examples import demo, make
 
 NONE = "No correlation stands out from the noise."
+# Width of the words at the edge of the noise.
+WORDS = 60.0
 NAMES = tuple(f"x{place}" for place in range(20))
 
 
@@ -63,6 +65,18 @@ def test_gray_cells_are_named_where_the_noise_hides_a_column():
     lost = make(("a", "b", "c"), 50, epsilon="0.01")
     assert said in render_release(lost).decode()
     assert said not in render_release(released("hospital", 0)).decode()
+
+
+def test_the_line_of_eigenvalues_does_not_run_through_the_words_noise_edge():
+    # It falls to the right, and ends below the edge there.
+    drawn = results.spectrum(group_numbers(0, "", demo()))
+    words = re.search(r'<text x="([\d.]+)" y="([\d.]+)"([^>]*)>noise edge', drawn)
+    left, up = float(words[1]), float(words[2])
+    left -= WORDS if 'text-anchor="end"' in words[3] else 0
+    line = re.search(r'<polyline points="([^"]*)"', drawn)[1].split()
+    heights = np.array([point.split(",") for point in line], dtype=float)
+    crossed = np.interp(np.linspace(left, left + WORDS, 9), *heights.T)
+    assert np.all(np.abs(crossed - up) > 4)
 
 
 def test_verdicts_causes_and_the_headline_are_on_the_page():

@@ -154,7 +154,7 @@ def _noise_band(x: charts.Axis, y: charts.Axis, edge: float | None) -> list[Html
     return [
         el("rect", x=x.start, y=up, width=width, height=height, class_="band"),
         el("line", x1=x.start, x2=x.end, y1=up, y2=up, class_="edge"),
-        charts.tick("noise edge", x.end - 4, up - 5, "end"),
+        charts.tick("noise edge", x.start + 4, up - 5, "start"),
     ]
 
 
