@@ -55,6 +55,8 @@ def test_a_rehearsal_goes_with_what_it_depends_on(desk, ready):
         ("people", WHO | {"neighbors": "add-remove-one"}),
         ("people", WHO | {"rows_per_person": "2"}),
         ("budget", {"chosen": "1", "delta": ""}),
+        ("budget", {"chosen": "1", "delta": "1e-6", "expected_rows": "5000"}),
+        ("budget", {"chosen": "1", "delta": "1e-6", "public": "patients.csv"}),
     ]
     for step, change in changes:
         assert send(desk, ready, "rehearse", "budget", **REHEARSED)[0] == 303

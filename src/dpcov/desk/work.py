@@ -167,7 +167,9 @@ class Work(Decisions):
         terms = self.neighbors, self.rows, self.by, self.delta
         if step == "release":
             return self.schema, *terms, self.epsilon, self.ledger, self.account
-        return (plain,) if step == "columns" else (plain, *terms)
+        if step == "columns":
+            return (plain,)
+        return plain, *terms, self.rows or self.expected_rows, self.public
 
     def _start(
         self, step: str, what: str, run: Callable[[Tell], object], decided: "Work | None" = None
