@@ -204,6 +204,21 @@ def test_a_tab_that_is_closed_in_the_middle_loses_nothing(person, running, monke
     assert (running.folder / "second.dpcov").exists()
 
 
+def test_reading_the_rows_is_offered_at_once_and_what_it_says_is_wrapped(person, running):
+    pyarrow.csv.write_csv(patients(500, 2), running.folder / "third.csv")
+    person.look()
+    person.type("data", "third.csv")
+    person.press("Open the file")
+    browser = person.browser
+    person.declare("*", lower="0", upper="1")
+    browser.run("document.querySelector('[name=\"5.categories\"]').value = 'north\\nsouth'")
+    person.press("Read the table")
+    person.until("#fit")
+    person.look(person.path(), 380)
+    wide = "const fit = document.getElementById('fit'); return fit.scrollWidth - fit.clientWidth"
+    assert len(browser.text("#fit")) > 100 and browser.run(wide) <= 0
+
+
 def first_paint(person, path):
     """Milliseconds from the request on; the best of some tries, as tests share the machine."""
     found = "return performance.getEntriesByType('paint')[0]?.startTime"
