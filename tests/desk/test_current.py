@@ -15,7 +15,7 @@ module = pytest.importorskip("dpcov.desk.work")
 WHO = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "", "title": "", "by": ""}
 REHEARSED = {"expected_rows": "50", "chosen": "1", "delta": "1e-6", "public": ""}
 ACCOUNT = {"ledger": "ledger.sqlite", "dataset": "people"}
-READABLE, FITTED = "What will be readable", "FOR THE CUSTODIAN"
+READABLE, FITTED = "What could be read", "FOR THE CUSTODIAN"
 
 
 def slow_release(*arguments, progress, **terms):
@@ -209,3 +209,20 @@ def test_the_address_of_a_form_leads_to_its_page(desk, ready, deed):
 
 def test_a_schema_that_was_refused_as_text_is_in_sight(desk, ready):
     assert "<details open>" in send(desk, ready, "text", "columns", toml="x = [")[2]
+
+
+def test_one_thing_is_not_called_things(desk):
+    work = opened(desk)
+    status, _, text = send(desk, work, "columns", **TYPED | {"5.categories": ""})
+    assert status == 422 and "1 thing still to be filled in." in text
+
+
+def test_the_budget_says_what_a_rehearsal_is_worth(desk, ready):
+    assert send(desk, ready, "rehearse", "budget", **REHEARSED)[0] == 303
+    until_done(desk, ready)
+    text = desk.ask(f"{ready}/budget")[2]
+    assert "The numbers come from rehearsed releases." in text and "<strong>weak</strong>" in text
+
+
+def test_the_first_page_says_what_is_read_of_the_rows(desk):
+    assert "types of text files from their first rows" in desk.ask("/")[2]

@@ -19,7 +19,8 @@ from dpcov.desk.work import Work
 from dpcov.errors import DpcovError, few_of
 from dpcov.pipeline.plan.page import slider_of, table_of
 from dpcov.privacy.meaning import certainty_in_words
-from dpcov.report.html import environment, json_block
+from dpcov.published.digits import plural
+from dpcov.report.html import environment, fill, json_block
 from dpcov.report.results import verdicts
 
 CODEBOOKS = (".toml", ".json", ".jsonld", ".json-ld", ".xml", *ENDINGS)
@@ -33,7 +34,9 @@ _NAMED = 8
 _TEMPLATES = environment(PackageLoader("dpcov.desk"))
 _TEMPLATES.globals |= {
     "certainty_in_words": certainty_in_words,
+    "fill": fill,
     "json_block": json_block,
+    "plural": plural,
     "slider_of": slider_of,
     "table_of": table_of,
     "verdicts": verdicts,
