@@ -53,6 +53,7 @@ def test_the_slider_changes_budget_numbers_headline_and_marker(browser, page, st
     assert browser.text("#amount") == "0.1"
     assert "(0.1, 1e-6)-DP" in browser.text("#told")
     assert stops[0].words["headline"] in browser.text("#told")
+    assert "52.5" in browser.text("#certainty")
     assert browser.run(NUMBERS) == [cell for row in stops[0].planned.cells for cell in row]
     assert browser.run(PLACE) < place
 

@@ -7,12 +7,14 @@ interpolated.  Seeds are alike for all budgets, so that differences between them
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import isnan
 
 from dpcov.markup import Html, el, join, name_of, table
 from dpcov.pipeline.plan.rehearsal import Planned, Rehearsal
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
 from dpcov.privacy.guarantee import format_number
+from dpcov.privacy.meaning import certainty_in_words
 from dpcov.report import charts
 from dpcov.report.html import Section, fill, json_block, page
 
@@ -35,13 +37,14 @@ class Stop:
         """Epsilon or rho."""
         return float(self.budget.epsilon or self.budget.rho or 0)
 
-    @property
+    @cached_property
     def words(self) -> dict[str, str]:
         """What is said of the budget."""
         return {
             "text": format_number(self.budget.epsilon or self.budget.rho or Fraction(0)),
             "promise": str(self.budget),
             "headline": self.planned.diagnosis.headline,
+            "certainty": certainty_in_words(self.budget.promise),
         }
 
 

@@ -11,6 +11,7 @@
     slider.setAttribute("aria-valuetext", stop.text);
     document.getElementById("amount").textContent = stop.text;
     document.getElementById("told").replaceChildren("With ", code(stop.promise), `: ${stop.headline}`);
+    document.getElementById("certainty").textContent = stop.certainty;
     for (const cell of document.querySelectorAll("[data-cell]")) {
       const [column, place] = cell.dataset.cell.split(",");
       cell.textContent = stop.cells[column][place];
