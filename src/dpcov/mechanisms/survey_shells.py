@@ -5,10 +5,11 @@ Guarantee, proof: survey.md, Theorem 1.  Numerics: exact.
 
 from fractions import Fraction
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from dpcov.data.histograms import FINE_CELLS, Counts
+from dpcov.data.histograms import FINE_CELLS, Counts, Window
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
@@ -46,66 +47,119 @@ _WEIGHTS = [Fraction(1, place + 2) for place in range(LEVELS + 1)]
 SHARES = [each / sum(_WEIGHTS) for each in _WEIGHTS]
 
 
+class _Middle(NamedTuple):
+    """An edge near the median, half its interval, and the number of values."""
+
+    center: float
+    radius: float
+    rows: float
+
+
+class _Shells(NamedTuple):
+    """What shells around a middle show, with noise; arrays have a number for every shell."""
+
+    at: float
+    rows: float
+    outer: Array
+    # Values spread evenly inside a shell have these mean distances and squared distances.
+    mean: Array
+    square: Array
+    # Values above the middle and below it, (2, s), and the deviation of noise on each number.
+    seen: Counts
+    std: float
+    # Rows beyond each shell; their number is about as noisy as that of a shell's side.
+    beyond: Array
+    unsure: Array
+    # The outermost one that shows, and the mean square of what shows up to there.
+    last: int
+    shown: float
+
+    @property
+    def hidden(self) -> float:
+        """Share of the rows that one standard deviation of the noise may hide."""
+        return sqrt(2) * self.std / self.rows
+
+    def away(self, shell: int) -> tuple[float, float, float, float]:
+        """A radius, the rows, those beyond, and the noise on these, as `Alone` has them."""
+        beyond, unsure = float(self.beyond[shell]), float(self.unsure[shell])
+        return float(self.outer[shell]), self.rows, beyond, unsure
+
+
 def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entropy: Entropy) -> Seen:
     """Find the middle for ``half`` of the cost, and the spread around it for the other half."""
-    middle = _middle(cells, half, problem, entropy)
-    noise = CountNoise(half, problem)
-    std = noise.std(disjoint=True)
+    middle, noise = _middle(cells, half, problem, entropy), CountNoise(half, problem)
     most = _MOST_HIDDEN_PRIVATE if problem.n_rows is None else _MOST_HIDDEN
-    if middle is None or sqrt(2) * std > most * middle[2]:
+    if middle is None or sqrt(2) * noise.std(disjoint=True) > most * middle.rows:
         return Seen(None)
+    shells = _counted(cells, middle, noise, size, entropy)
+    least = _least_radius(shells)
+    is_narrow = bool(shells.outer[shells.last] <= 4 * cells.width(middle.center))
+    if not least and (is_narrow or _is_one_value(shells, noise, size)):
+        return _as_one_value(shells, is_narrow, cells.around(middle.center))
+    return _as_spread(shells, size, least)
+
+
+def _counted(
+    cells: Cells, middle: _Middle, noise: CountNoise, size: int, entropy: Entropy
+) -> _Shells:
+    """Count the values in every shell, with noise, and find out which shells show."""
     center, radius, rows = middle
-    at = center + cells.anchor
-    far = 1.0 + abs(at)
+    far = 1.0 + abs(center + cells.anchor)
     edges = np.concatenate([[0.0], radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)])
     # Every end is the end of some cell, so that shells are disjoint.
     right, left = cells.nearest(center + edges), cells.nearest(center - edges)
     counts = np.stack([np.diff(cells.below[right]), -np.diff(cells.below[left])])
-    inner, outer = edges[:-1], edges[1:]
     seen = counts + noise.draw(counts.size, entropy, disjoint=True).reshape(counts.shape)
-    # Values spread evenly inside a shell have these mean distances and squared distances.
-    mean, square = (inner + outer) / 2, (inner**2 + inner * outer + outer**2) / 3
-    looks = 2 * counts.size * size
-    last = _outermost(_strongest(seen, std), noise, FALSE_SHELLS / looks)
-    # Rows beyond each shell; their number is about as noisy as that of a shell's side.
-    beyond = rows - np.cumsum(seen.sum(axis=0))
-    unsure = std * np.sqrt(2 * np.arange(len(outer)) + 3)
-    least = _least_radius(beyond, unsure, outer, last, rows)
-    hidden = sqrt(2) * std / rows
-    offset = float((seen[0] - seen[1])[: last + 1] @ mean[: last + 1]) / rows
-    squares = float(np.maximum(seen.sum(axis=0), 0)[: last + 1] @ square[: last + 1]) / rows
-    if not least and (
-        outer[last] <= 4 * cells.width(center)
-        or _one_value(seen, rows, noise.evidence(std, FALSE_SCALES / looks))
-    ):
-        # Nothing but one value shows: others lie anywhere, and rings may say where.
-        spread = Spread(at, min(1.0, sqrt(squares + hidden * far**2)))
-        behind = int(np.argmax(seen.sum(axis=0))) + 1
-        begins = max(last if outer[last] <= 4 * cells.width(center) else 0, behind - 1)
-        away = float(beyond[begins]), float(unsure[begins])
-        alone = Alone(spread, float(outer[begins]), rows, *away, cells.around(center))
-        return Seen(spread, alone)
+    std, (inner, outer) = noise.std(disjoint=True), (edges[:-1], edges[1:])
+    last = _outermost(_strongest(seen, std), noise, FALSE_SHELLS / (2 * seen.size * size))
+    square = (inner**2 + inner * outer + outer**2) / 3
+    whole = seen.sum(axis=0)
+    return _Shells(
+        at=center + cells.anchor,
+        rows=rows,
+        outer=outer,
+        mean=(inner + outer) / 2,
+        square=square,
+        seen=seen,
+        std=std,
+        beyond=rows - np.cumsum(whole),
+        unsure=std * np.sqrt(2 * np.arange(len(outer)) + 3),
+        last=last,
+        shown=float(np.maximum(whole, 0)[: last + 1] @ square[: last + 1]) / rows,
+    )
+
+
+def _as_one_value(shells: _Shells, is_narrow: bool, finer: Window | None) -> Seen:
+    """Nothing but one value shows: others lie anywhere, and rings may say where."""
+    far = 1.0 + abs(shells.at)
+    spread = Spread(shells.at, min(1.0, sqrt(shells.shown + shells.hidden * far**2)))
+    begins = max(shells.last if is_narrow else 0, int(np.argmax(shells.seen.sum(axis=0))))
+    return Seen(spread, Alone(spread, *shells.away(begins), finer))
+
+
+def _as_spread(shells: _Shells, size: int, least: float) -> Seen:
+    """What shows, and what the noise may hide behind it."""
+    last, until = shells.last, shells.last + 1
     # No shell behind the next two shows: summing them all would sum noise.
-    near = seen.sum(axis=0)[: last + 3]
-    tail = np.maximum(np.cumsum(near[::-1])[::-1], 0) / rows
-    shown, squares = squares, squares + unseen(tail, square, last, hidden, rows)
+    near = shells.seen.sum(axis=0)[: last + 3]
+    tail = np.maximum(np.cumsum(near[::-1])[::-1], 0) / shells.rows
+    squares = shells.shown + unseen(tail, shells.square, last, shells.hidden, shells.rows)
     # Rows far out must not be longer than the other columns together make them.
-    squares = max(squares, float(square[last]) / (size + 1), least**2)
+    squares = max(squares, float(shells.square[last]) / (size + 1), least**2)
+    above, below = shells.seen[:, :until]
+    offset = float((above - below) @ shells.mean[:until]) / shells.rows
     offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
     scale = sqrt(max(squares - offset**2, squares / 4))
-    spread = Spread(at + offset, scale, max(0.0, shown - offset**2) / scale**2)
-    away = float(beyond[last]), float(unsure[last])
-    if last + 1 == len(outer) or away[0] <= DOUBTFUL * away[1]:
+    spread = Spread(shells.at + offset, scale, max(0.0, shells.shown - offset**2) / scale**2)
+    if until == len(shells.outer) or shells.beyond[last] <= DOUBTFUL * shells.unsure[last]:
         return Seen(spread)
     # More lies farther out than shells there show: rings may say where.
-    alone = Alone(spread, float(outer[last]), rows, *away, None, finer=spread, is_spread=True)
-    return Seen(spread, alone)
+    away = shells.away(last)
+    return Seen(spread, Alone(spread, *away, None, finer=spread, is_spread=True))
 
 
-def _middle(
-    cells: Cells, cost: Cost, problem: Problem, entropy: Entropy
-) -> tuple[float, float, float] | None:
-    """An edge near the median, half its interval and the number of values; None if none shows."""
+def _middle(cells: Cells, cost: Cost, problem: Problem, entropy: Entropy) -> _Middle | None:
+    """Halve the interval that holds the median, again and again; None if no middle shows."""
     noises = [CountNoise(part_of(cost, each), problem) for each in SHARES]
     rows = float(cells.below[-1] + noises[0].draw(1, entropy)[0])
     if noises[-1].std() > 0.5 * rows:
@@ -125,7 +179,7 @@ def _middle(
     at_end = upper - lower == 1 and upper + 1 == len(cells.edges)
     center = float(cells.edges[upper if at_end else (lower + upper) // 2])
     nearer = min(cells.edges[upper] - center, center - cells.edges[lower])
-    return center, max(float(nearer), cells.width(center)), rows
+    return _Middle(center, max(float(nearer), cells.width(center)), rows)
 
 
 def _strongest(seen: Counts, std: float) -> Array:
@@ -142,22 +196,25 @@ def _outermost(strengths: Array, noise: CountNoise, chance: float) -> int:
     return reached(most, strengths, noise, chance)
 
 
-def _least_radius(beyond: Array, unsure: Array, outer: Array, last: int, rows: float) -> float:
+def _least_radius(shells: _Shells) -> float:
     """Half the radius within which most values seem to lie, if the shells that show lack them.
 
     Values that are spread over many shells show in none.  0 if the shells up to the last hold half.
     """
+    beyond, unsure, rows, last = shells.beyond, shells.unsure, shells.rows, shells.last
     if beyond[last] <= max(rows / 2, LACKING * unsure[last]):
         return 0.0
     most = beyond + unsure
     enough = int(np.argmax(most <= max(rows / 4, float(most.min()))))
-    return float(outer[enough]) / 2 if enough > last else 0.0
+    return float(shells.outer[enough]) / 2 if enough > last else 0.0
 
 
-def _one_value(seen: Counts, rows: float, evidence: float) -> bool:
+def _is_one_value(shells: _Shells, noise: CountNoise, size: int) -> bool:
     """Whether shells show one value alone, at the middle or, if that was missed, beside it."""
+    seen = shells.seen
+    evidence = noise.evidence(shells.std, FALSE_SCALES / (2 * seen.size * size))
     elsewhere = seen.flatten()
     # Two values on either side of a middle that lies between them are in one shell.
     elsewhere[np.argmax(seen)] = 0
     # The sum of all shells would sum noise.
-    return bool(2 * seen.max() > rows and elsewhere.max() <= evidence)
+    return bool(2 * seen.max() > shells.rows and elsewhere.max() <= evidence)
