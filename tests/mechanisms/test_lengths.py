@@ -9,7 +9,7 @@ import pytest
 from dpcov.data.geometry import Geometry
 from dpcov.data.histograms import MISSING
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.lengths import CELLS, find_lengths
+from dpcov.mechanisms.lengths import CELLS, Stakes, find_lengths
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 
@@ -34,7 +34,8 @@ def chosen(energies, cost, seed, levels=0):
     problem = Problem(n_features=D + 1, neighbors="replace-one", n_rows=N, rows_per_person=1)
     ask = lambda question: SimpleNamespace(counts=[counts.astype(int)])  # noqa: E731
     entropy = SeededEntropy(seed)
-    return find_lengths(ask, Geometry(columns={}), cost, problem, entropy, 1.5, D, levels)
+    stakes = Stakes(entry_std=1.5, n_values=D, n_levels=levels)
+    return find_lengths(ask, Geometry(columns={}), cost, problem, entropy, stakes)
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -45,7 +45,9 @@ _ALONG = 0.7
 _LEAST_COUNTED = 0.3
 # Half powers of two from which squared lengths are told apart: scales that the survey does not see
 # are far too wide.
-_SHORTEST = -15
+_ENERGIES = 2.0 ** (np.arange(-15, 25) / 2)
+# First cells of the bins; the first bin holds all that is shorter.
+_STARTS = np.unique([0, *np.floor(_ENERGIES / (1 + _ENERGIES) * CELLS).astype(np.intp), CELLS])
 
 
 @dataclass(frozen=True)
@@ -67,41 +69,65 @@ def question(geometry: Geometry) -> HistogramQuestion:
     return HistogramQuestion(windows=(Window(0.0, 1.0, CELLS),), watched=True, geometry=geometry)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stakes:
+    """What lengths are chosen for: noise that grows with them, and the columns that it is in.
+
+    ``entry_std`` is the deviation of the mechanism's noise on an entry of a sum of rows in the unit
+    ball, ``loss_std`` that on sums of losses, in units of their limit.  ``n_values`` are the
+    encoded columns but for the intercept and indicators of missing values; ``n_levels`` of them
+    are levels of categories.
+    """
+
+    entry_std: float
+    n_values: int
+    n_levels: int = 0
+    loss_std: float = 0.0
+
+
 def find_lengths(
     ask: Ask,
     geometry: Geometry,
     cost: Cost,
     problem: Problem,
     entropy: Entropy,
-    entry_std: float,
-    n_values: int,
-    n_levels: int = 0,
-    loss_std: float = 0.0,
+    stakes: Stakes,
     energy: float | None = None,
 ) -> Shortening:
     """Choose the length at which noise and what is lost cost least together.
 
-    The ``geometry`` has no norm bound, and the histogram has this ``cost``.  ``entry_std`` is the
-    deviation of the mechanism's noise on an entry of a sum of rows in the unit ball, ``loss_std``
-    that on sums of losses, in units of their limit.  ``n_values`` are the encoded columns but for
-    the intercept and indicators of missing values; ``n_levels`` of them are levels of categories.
-    ``energy`` is a squared length per column that is given: what it takes is all that is asked.
+    The ``geometry`` has no norm bound, and the histogram has this ``cost``.  ``energy`` is a
+    squared length per column that is given: what it takes is all that is asked.
     """
-    answer = ask(question(geometry))
-    starts = _starts()
-    noise = CountNoise(cost, problem)
-    sums = np.add.reduceat(answer.counts[0][MISSING + 1 :], starts[:-1])
-    counts = (sums + noise.draw(len(sums), entropy, disjoint=True)).astype(np.float64)
-    with np.errstate(divide="ignore"):
-        edges = starts / CELLS / (1 - starts / CELLS)
-    std = noise.std(disjoint=True)
-    last = last_ring(counts, std, noise.evidence(std, _FALSE_BINS / (len(RUNS) * len(counts))))
+    counts, std, last = _counted(ask, geometry, cost, problem, entropy)
     if last is None:
-        return Shortening(energy or USUAL, geometry.lost, USUAL * n_values)
+        return Shortening(energy or USUAL, geometry.lost, USUAL * stakes.n_values)
+    with np.errstate(divide="ignore"):
+        edges = _STARTS / CELLS / (1 - _STARTS / CELLS)
     # Bins are open above only where rows are as long as can be told.
-    middle, ends = (edges[:-1] + np.minimum(edges[1:], 2 * edges[-2])) / 2, edges[1:]
-    ends = ends if energy is None else np.array([energy])
+    middle = (edges[:-1] + np.minimum(edges[1:], 2 * edges[-2])) / 2
+    ends = edges[1:] if energy is None else np.array([energy])
     seen, variances = _expected(counts, std, last, middle)
+    return _best(ends, middle, seen, variances, problem.n_rows, stakes)
+
+
+def _counted(
+    ask: Ask, geometry: Geometry, cost: Cost, problem: Problem, entropy: Entropy
+) -> tuple[Array, float, int | None]:
+    """Noisy counts of rows by their lengths, the noise, and the last bin that shows, if any."""
+    sums = np.add.reduceat(ask(question(geometry)).counts[0][MISSING + 1 :], _STARTS[:-1])
+    noise = CountNoise(cost, problem)
+    counts = (sums + noise.draw(len(sums), entropy, disjoint=True)).astype(np.float64)
+    std = noise.std(disjoint=True)
+    evidence = noise.evidence(std, _FALSE_BINS / (len(RUNS) * len(counts)))
+    return counts, std, last_ring(counts, std, evidence)
+
+
+def _best(
+    ends: Array, middle: Array, seen: Array, variances: Array, n_rows: int | None, stakes: Stakes
+) -> Shortening:
+    """The best of these squared lengths for rows that lie in the ``middle`` of bins."""
+    n_values = stakes.n_values
     whole = max(float(middle @ seen), middle[0])
     beyond = np.maximum(middle - ends[:, None], 0.0)
     lost = beyond @ seen / whole
@@ -109,14 +135,14 @@ def find_lengths(
     # One column whose scale is far too small makes rows long, and no variance of others large.
     kept = np.minimum(kept, max(float(seen.sum()), 1.0))
     # A correlation's noise is that of an entry over two deviations; kept / rows is a variance.
-    spread = entry_std * (ends * n_values + 1) / kept
+    spread = stakes.entry_std * (ends * n_values + 1) / kept
     # Rows of rare levels are the long ones: where all columns are levels it takes twice as much.
-    usual = USUAL_ERROR * (1 + n_levels / max(1, n_values))
-    taken = correlation_error(lost, problem.n_rows or float(seen.sum()), usual)
+    usual = USUAL_ERROR * (1 + stakes.n_levels / max(1, n_values))
+    taken = correlation_error(lost, n_rows or float(seen.sum()), usual)
     best = int(np.argmin(spread**2 + taken**2))
     # It is rarely stated far too small: a standard deviation is added.
     doubt = sqrt(float(beyond[best] ** 2 @ variances)) / whole
-    limits = _limit(_ALONG * n_values * beyond[best], seen, loss_std, n_values)
+    limits = _limit(_ALONG * n_values * beyond[best], seen, stakes.loss_std, n_values)
     return Shortening(float(ends[best]), float(min(lost[best] + doubt, _MOST_LOST)), *limits)
 
 
@@ -172,10 +198,3 @@ def entry_std(calibration: Calibration, problem: Problem) -> float:
     assert isinstance(cost, PureDP)
     std = sqrt(off_diagonal_variance(problem.n_features)) * problem.moved_rows
     return std / (0.9 * float(cost.epsilon))
-
-
-def _starts() -> np.ndarray:
-    # First cells of the bins: squared lengths grow by the root of two; the first is all shorter.
-    energies = 2.0 ** (np.arange(_SHORTEST, 25) / 2)
-    inner = np.floor(energies / (1 + energies) * CELLS).astype(np.intp)
-    return np.unique(np.concatenate([[0], inner, [CELLS]]))

@@ -27,7 +27,7 @@ from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.budget_split import LENGTHS, BudgetSplit, SurveyedCalibration, first_mechanism
-from dpcov.mechanisms.lengths import Shortening, entry_std, find_lengths
+from dpcov.mechanisms.lengths import Shortening, Stakes, entry_std, find_lengths
 from dpcov.mechanisms.losses import loss_noise, loss_question, spread_out, with_losses
 from dpcov.mechanisms.survey import SurveyColumn, check_cost, pays, question, survey
 from dpcov.mechanisms.survey_counts import Spread
@@ -272,11 +272,15 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         losses: Cost | None,
         energy: float | None = None,
     ) -> Shortening:
-        std, sizes = entry_std(rest, problem), (self._n_features, self._n_levels)
         loss_std = 0.0 if losses is None else CountNoise(losses, problem).std(disjoint=True)
-        # Each group has a part of the rows, and all of the noise.
-        loss_std *= problem.n_groups
-        return find_lengths(ask, geometry, cost, problem, entropy, std, *sizes, loss_std, energy)
+        stakes = Stakes(
+            entry_std=entry_std(rest, problem),
+            n_values=self._n_features,
+            n_levels=self._n_levels,
+            # Each group has a part of the rows, and all of the noise.
+            loss_std=loss_std * problem.n_groups,
+        )
+        return find_lengths(ask, geometry, cost, problem, entropy, stakes, energy)
 
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.
