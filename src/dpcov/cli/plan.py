@@ -86,26 +86,38 @@ def plan(
             )
         compare(declared, rows, budget, relation, geometry, trace)
         return
-    if table is not None and spread is not None:
-        raise UsageError("Columns are spread as in --table. Leave --spread out.")
-    from dpcov.pipeline.plan.rehearsal import SPREAD, Rehearsal, count_rows
-
-    n_public = 0 if table is None else count_rows(table, declared)
-    if rows is None and table is None:
-        raise UsageError("Say how many rows the table has, at least roughly: --rows NUMBER.")
-    rehearsal = Rehearsal(
-        schema=declared,
-        n_rows=n_public if rows is None else rows,
-        public=table,
-        n_public=n_public,
-        spread=SPREAD if spread is None else spread,
-        neighbors=relation,
-        geometry=geometry,
-    )
+    rehearsal = _rehearsal(declared, rows, table, spread, relation, geometry)
     warn_of_large_delta(budget.promise, relation, rehearsal.n_rows, stacklevel=2)
     tell(rehearsal, budget)
     if html is not None:
         _write_page(rehearsal, budget, html, overwrite)
+
+
+def _rehearsal(
+    schema: "Schema",
+    rows: int | None,
+    table: Path | None,
+    spread: float | None,
+    neighbors: "Neighbors",
+    geometry: str,
+) -> "Rehearsal":
+    """What is rehearsed: so many rows, spread as in a public table or as much as all others."""
+    from dpcov.pipeline.plan.rehearsal import SPREAD, Rehearsal, count_rows
+
+    if table is not None and spread is not None:
+        raise UsageError("Columns are spread as in --table. Leave --spread out.")
+    n_public = 0 if table is None else count_rows(table, schema)
+    if rows is None and table is None:
+        raise UsageError("Say how many rows the table has, at least roughly: --rows NUMBER.")
+    return Rehearsal(
+        schema=schema,
+        n_rows=n_public if rows is None else rows,
+        public=table,
+        n_public=n_public,
+        spread=SPREAD if spread is None else spread,
+        neighbors=neighbors,
+        geometry=geometry,
+    )
 
 
 def _write_page(rehearsal: "Rehearsal", budget: "Budget", html: Path, overwrite: bool) -> None:
