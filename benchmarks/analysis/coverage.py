@@ -137,7 +137,11 @@ def encoded(frame: pd.DataFrame, law: MomentLaw) -> Array:
 
 def without_noise(law: MomentLaw) -> MomentLaw:
     """The same taken for exact moments of a sample, as a reader who ignores the noise would."""
-    return replace(law, off_diagonal=0.0, diagonal=np.zeros_like(law.diagonal))
+    noises = (
+        replace(each, off_diagonal=0.0, diagonal=np.zeros_like(each.diagonal))
+        for each in law.noises
+    )
+    return replace(law, noises=tuple(noises))
 
 
 def exact_law(made: Release, frame: pd.DataFrame) -> MomentLaw:

@@ -102,10 +102,11 @@ def test_privacy_form_and_simulated_noise_agree_with_privacy_covariance():
 def test_covariances_are_free_of_what_the_noise_on_means_takes_off():
     law = moment_law(released(small_rows(), 0, rho="0.0001", mechanism="gaussian"))
     drawn = law.draw_noise(2000, np.random.default_rng(0))
-    found = [replace(law, moment=law.moment + noise).covariance[1, 1] for noise in drawn]
-    exact = replace(law, off_diagonal=0.0).covariance[1, 1]
+    found = [replace(law, moment=law.moment + each).covariance[1, 1] for each in drawn]
+    (noise,) = law.noises
+    exact = replace(law, noises=(replace(noise, off_diagonal=0.0),)).covariance[1, 1]
     assert abs(np.mean(found) - exact) < 6 * np.std(found) / np.sqrt(len(found))
-    assert law.off_diagonal > 12 * np.std(found) / np.sqrt(len(found))
+    assert noise.off_diagonal > 12 * np.std(found) / np.sqrt(len(found))
 
 
 @pytest.mark.parametrize("combined", [False, True])
@@ -113,11 +114,12 @@ def test_noise_on_two_means_multiplies_and_counts_where_it_is_large(combined):
     """Where units were far below the noise, one in five of the intervals that say much held."""
     made = released(small_rows(), 0, rho="0.0000003", mechanism="gaussian")
     law = replace(moment_law(made), moment=np.eye(len(made.second_moment())))
-    assert law.off_diagonal > 1
+    (noise,) = law.noises
+    assert noise.off_diagonal > 1
     if combined:
-        half = {"off_diagonal": law.off_diagonal / 2, "diagonal": law.diagonal / 2}
+        half = replace(noise, off_diagonal=noise.off_diagonal / 2, diagonal=noise.diagonal / 2)
         back = np.diag(np.r_[1.0, np.linspace(0.8, 1.2, len(law.moment) - 1)])
-        law = replace(law, **half, others=(replace(law, **half, back=back),))
+        law = replace(law, noises=(half, replace(half, back=back)))
     drawn = law.draw_noise(4000, np.random.default_rng(0))
     found = np.array([replace(law, moment=law.moment + noise).covariance for noise in drawn])
     for first, second in ((1, 2), (1, 1)):

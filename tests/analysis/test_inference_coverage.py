@@ -71,6 +71,12 @@ TRUTH = {
 }
 
 
+def times(law, share, *names):
+    """The same with these parts, as far as there are any, times ``share``."""
+    parts = {name: getattr(law, name) for name in names}
+    return replace(law, **{name: share * part for name, part in parts.items() if part is not None})
+
+
 def covered(setting, n_rows):
     """Whether each interval holds the truth: with the noise, without it, and with half of it."""
     rng = np.random.default_rng(5)
@@ -80,12 +86,14 @@ def covered(setting, n_rows):
         rows = rng.multivariate_normal(MEANS, COVARIANCE, size=n_rows)
         made = released(rows, "0.05", seed, schema=SCHEMA, **SETTINGS[setting])
         law = moment_law(made)
-        names = ("off_diagonal", "diagonal", "lost", "lost_parts")
-        parts = {name: getattr(law, name) for name in names}
-        if law.stretch_stds is not None:
-            parts["stretch_stds"] = law.stretch_stds
         for name, share in (("honest", 1), ("naive", 0), ("half", 1 / 9)):
-            each = replace(law, **{part: share * value for part, value in parts.items()})
+            each = replace(
+                law,
+                noises=tuple(
+                    times(noise, share, "off_diagonal", "diagonal") for noise in law.noises
+                ),
+                scaled=times(law.scaled, share, "lost", "lost_parts", "stretch_stds"),
+            )
             more = other_intervals(law, made) if name == "honest" else {}
             for kind, line in (intervals(each, made) | more).items():
                 found[name][kind].append(line.lower <= TRUTH[kind] <= line.upper)

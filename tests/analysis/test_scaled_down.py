@@ -32,7 +32,8 @@ def law_of(covariance, longest, lost):
     release = released(rows, -5, 5, budget=Budget(rho=1), geometry="schema")
     moment = np.eye(len(covariance) + 1)
     moment[1:, 1:] = covariance
-    return replace(moment_law(release), moment=moment, lost=lost, longest=longest)
+    law = moment_law(release)
+    return replace(law, moment=moment, scaled=replace(law.scaled, lost=lost, longest=longest))
 
 
 @pytest.mark.parametrize("name", SPECTRA)
@@ -129,10 +130,11 @@ def test_half_of_what_normal_rows_lose_is_given_back():
 def test_what_is_counted_by_the_size_of_a_correlation_is_not_counted_twice():
     release = release_of_factor(0)
     law = moment_law(release)
-    assert law.bias > 0
-    assert law.unbiased.off_diagonal == pytest.approx(law.off_diagonal - law.bias)
-    less = np.diagonal(law.diagonal - law.unbiased.diagonal)
-    assert less == pytest.approx([0.0, *np.full(len(less) - 1, 2 * law.bias)])
+    bias, (noise,), (unbiased,) = law.scaled.bias, law.noises, law.unbiased.noises
+    assert bias > 0
+    assert unbiased.off_diagonal == pytest.approx(noise.off_diagonal - bias)
+    less = np.diagonal(noise.diagonal - unbiased.diagonal)
+    assert less == pytest.approx([0.0, *np.full(len(less) - 1, 2 * bias)])
 
 
 def factor_rows(seed):

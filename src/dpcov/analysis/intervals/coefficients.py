@@ -61,7 +61,7 @@ class Regression(NamedTuple):
         """Variance of c'T(b) by noise, a form of (b, 1)."""
         law, L = self.law, self._residual
         # A penalty is relative to variances, of which a common factor is not known.
-        penalized = law.factor_std * np.append(self.penalty * c, 0.0)
+        penalized = law.scaled.factor_std * np.append(self.penalty * c, 0.0)
         form = L.T @ law.privacy_form(self.regressors.T @ c) @ L
         return np.asarray(form + np.outer(penalized, penalized))
 
@@ -145,10 +145,11 @@ def coefficient_lines(
 
 def _unit_std(law: MomentLaw, target: int, place: int) -> float:
     """Deviation of a ratio of the units of two features, over that ratio."""
-    if law.stretch_stds is None:
+    stds = law.scaled.stretch_stds
+    if stds is None:
         return 0.0
     # Units are roots of what is uncertain.
-    return float(np.hypot(law.stretch_stds[target + 1], law.stretch_stds[place + 1])) / 2
+    return float(np.hypot(stds[target + 1], stds[place + 1])) / 2
 
 
 def error_factor(law: MomentLaw, places: list[int]) -> float:

@@ -8,7 +8,7 @@ Fourth moments are those of `shapes`.
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, sqrt
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -25,24 +25,76 @@ Tails = Literal["moments", "bounded"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MomentLaw:
-    """Noisy moments of encoded rows, the law of the noise W, and what is asked about them."""
+class Noise:
+    """Independent noise W = B N B' on the moments, of one release."""
 
-    # Unbiased estimate of E[zz'], (d, d), up to a common factor that is 1 apart from the noise:
-    # the intercept's moment has it, or is 1 with the variance of the factor.
-    moment: Array
-    n_rows: float
-    # Variance v of the noise on entries off the diagonal, which are independent.
+    # Variance v of entries of N off the diagonal, which are independent.
     off_diagonal: float
-    # Covariance D of the noise on the diagonal, (d, d), uncorrelated with the other entries.
+    # Covariance D of those on the diagonal, (d, d), uncorrelated with the other entries.
     diagonal: Array
-    columns: tuple[EncodedColumn, ...]
-    # Where rows were mapped before noise N of these variances was added: W is back N back'.
+    # The map B, (d, d), where rows were mapped before noise was added.
     back: Array | None = None
-    # Independent noises of releases that were combined, in coordinates of their own.
-    others: tuple["MomentLaw", ...] = ()
-    # Part of all squared lengths that scaling rows down took, 0 if none was; and what v counts
-    # for that, beside the noise.
+
+    @property
+    def map_(self) -> Array:
+        """By which noise gets into the moments, (d, d)."""
+        return np.eye(len(self.diagonal)) if self.back is None else self.back
+
+    def mapped(self, matrices: Array) -> Array:
+        """What matrices (..., d, d) like N make of the moments."""
+        return matrices if self.back is None else np.asarray(self.back @ matrices @ self.back.T)
+
+    def form(self, a: Array, taken: Array | None) -> Array:
+        """Matrix K with Var(a'Wu) = u'Ku for every u.
+
+        ``taken``, (d, d), is in N with a factor of variance 1, too.
+        """
+        a = a if self.back is None else self.back.T @ a
+        squares = np.outer(a, a)
+        spread = self.off_diagonal * (float(a @ a) * np.eye(len(a)) + squares - 2 * np.diag(a**2))
+        found = spread + self.diagonal * squares
+        if taken is not None:
+            found = found + np.outer(taken @ a, taken @ a)
+        return self.mapped(found)
+
+    def covariance(self, forms: Array, places: Places | None, taken: Array | None) -> Array:
+        """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
+        where = slice(None) if places is None else places
+        if self.back is None:
+            D = self.diagonal[where][:, where]
+            taken = None if taken is None else taken[where][:, where]
+            products = np.einsum("kij,lij->kl", forms, forms)
+            diagonals = forms.diagonal(axis1=1, axis2=2)
+        else:
+            # Of rows' F rows, products of which need no such matrix.
+            rows = self.back[where]
+            D, taken = self.diagonal, None if taken is None else rows @ taken @ rows.T
+            mixed = forms @ (rows @ rows.T)
+            products = np.einsum("kij,lji->kl", mixed, mixed)
+            diagonals = np.sum((forms @ rows) * rows, axis=1)
+        off = products - diagonals @ diagonals.T
+        noise = 2 * self.off_diagonal * off + diagonals @ D @ diagonals.T
+        along = 0.0 if taken is None else np.einsum("kij,ij->k", forms, taken)
+        return np.asarray(noise + np.outer(along, along))
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Array:
+        """Gaussian N of this covariance, (draws, d, d)."""
+        d = len(self.diagonal)
+        normals = rng.standard_normal((draws, d, d))
+        noise = sqrt(self.off_diagonal) * np.triu(normals, 1)
+        noise = noise + noise.transpose(0, 2, 1)
+        values, vectors = np.linalg.eigh(self.diagonal)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
+        return noise
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScaledDown:
+    """What scaling rows down took of the moments, and what rows are like since."""
+
+    # Part of all squared lengths, 0 if no row was scaled down; and what v counts for it, beside
+    # the noise.
     lost: float = 0.0
     bias: float = 0.0
     # What else it may have taken beyond a common factor, (d, d); None: as much as of normal rows.
@@ -51,18 +103,51 @@ class MomentLaw:
     longest: float = inf
     # What a row loses at most of its squared values, as far as sums of losses count it.
     most_lost: float = 0.0
-    # Lowest and largest encoded values that rows have once they are scaled down, (d, 2).
+    # Lowest and largest encoded values that rows have since, (d, 2).
     ends: Array
     # What is taken from means, and what they are divided by then, because rows are shorter, (2, d);
     # None: nothing.
     shorter: Array | None = None
-    # Deviations of the variances' units, over those units, where the release says what scaling rows
-    # down took of every column, (d,); None: it does not.
+    # Deviations of the variances' units, over those units, where the release says what was taken of
+    # every column, (d,); None: it does not.
     stretch_stds: Array | None = None
     # Parts that columns lost of their variances, (d,).
     lost_parts: Array
-    # Mean variances before rows were scaled down, over those here, (d,).
+    # Mean variances before, over those here, (d,).
     whole: Array
+
+    @property
+    def factor_std(self) -> float:
+        """Deviation of a common factor of all that was scaled down, relative to one."""
+        part = self.lost / (1 - self.lost)
+        if self.stretch_stds is not None:
+            # Columns have it back, as far as is known.
+            known = self.stretch_stds[self.stretch_stds > 0]
+            part = float(np.sqrt(np.mean(known**2))) if len(known) else part
+        return part
+
+    def of(self, chosen: Places) -> "ScaledDown":
+        """For a question about these columns: others may have lost far more."""
+        if self.stretch_stds is None:
+            return self
+        own = np.zeros_like(self.stretch_stds)
+        own[chosen] = self.stretch_stds[chosen]
+        return replace(self, stretch_stds=own)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MomentLaw:
+    """Noisy moments of encoded rows, the law of the noise W, and what is asked about them."""
+
+    # Unbiased estimate of E[zz'], (d, d), up to a common factor that is 1 apart from the noise:
+    # the intercept's moment has it, or is 1 with the variance of the factor.
+    moment: Array
+    n_rows: float
+    columns: tuple[EncodedColumn, ...]
+    # W is their sum, of the release and of others that it was combined with.  What scaling rows
+    # down took is in the coordinates of the first.
+    noises: tuple[Noise, ...]
+    scaled: ScaledDown
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
     # Tails of the noise, from 0, normal, to 1, those of a Laplace law.
@@ -101,7 +186,7 @@ class MomentLaw:
     def count(self) -> float:
         """Moment of the intercept: 1, or a private number near it."""
         # Four standard deviations: no mean is divided by what may be zero.
-        variance = self.diagonal[0, 0] + sum(other.diagonal[0, 0] for other in self.others)
+        variance = sum(each.diagonal[0, 0] for each in self.noises)
         if not self.moment[0, 0] > 4 * sqrt(variance):
             raise ReleaseError(
                 "The noise hides the number of rows, so means are unknown. Use more rows or budget."
@@ -114,7 +199,7 @@ class MomentLaw:
         means = self.moment[0] / self.count
         raw = self.moment / self.count - np.outer(means, means)
         # The noise on two means adds v to the product of each with itself.
-        for each in (self, *self.others):
+        for each in self.noises:
             free = each.map_[1:, int(self.has_intercept) :]
             raw[1:, 1:] += each.off_diagonal / self.count**2 * (free @ free.T)
         raw[0, :] = raw[:, 0] = 0.0
@@ -127,7 +212,8 @@ class MomentLaw:
         means = self.plausible[0] / self.count
         spread = self.plausible - np.outer(means, means) * self.count
         spread = spread * (np.diagonal(spread) > 0) * self.has_intercept
-        forth = np.eye(len(spread)) if self.back is None else np.linalg.inv(self.back)
+        back = self.noises[0].back
+        forth = np.eye(len(spread)) if back is None else np.linalg.inv(back)
         return np.asarray(forth @ spread @ forth.T)
 
     @cached_property
@@ -136,57 +222,46 @@ class MomentLaw:
 
         Long rows point along strong components: at most as normal rows do (docs/inference.md).
         """
-        if self.unsure is not None:
-            return self.unsure
-        if not self.lost or not self.shortened.any():
+        scaled = self.scaled
+        if scaled.unsure is not None:
+            return scaled.unsure
+        if not scaled.lost or not self.shortened.any():
             return np.zeros_like(self.moment)
         square = self.shortened @ self.shortened
         total, squares = float(np.trace(self.shortened)), float(np.trace(square))
-        lost = self.lost / (1 - self.lost)
-        along = min(lost * total / squares, 2 / self.longest**2)
+        lost = scaled.lost / (1 - scaled.lost)
+        along = min(lost * total / squares, 2 / scaled.longest**2)
         return np.asarray(along * (square - squares / total * self.shortened))
 
-    def of_losses(self, chosen: Places) -> "MomentLaw":
+    def of_losses(self, chosen: Places) -> Self:
         """The law for a question about these columns: others may have lost far more."""
-        if self.stretch_stds is None:
-            return self
-        own = np.zeros_like(self.stretch_stds)
-        own[chosen] = self.stretch_stds[chosen]
-        return replace(self, stretch_stds=own)
-
-    @property
-    def factor_std(self) -> float:
-        """Deviation of a common factor of all that was scaled down, relative to one."""
-        part = self.lost / (1 - self.lost)
-        if self.stretch_stds is not None:
-            # Columns have it back, as far as is known.
-            known = self.stretch_stds[self.stretch_stds > 0]
-            part = float(np.sqrt(np.mean(known**2))) if len(known) else part
-        return part
+        return replace(self, scaled=self.scaled.of(chosen))
 
     @cached_property
-    def restored(self) -> "MomentLaw":
+    def restored(self) -> Self:
         """The law with half of what normal rows lose given back: rows with long tails lose none.
 
         Anything between is as likely, and a uniform law deviates by its length over √12.
         """
-        if not self.lost:
+        if not self.scaled.lost:
             return self
-        given = self.taken if self.back is None else self.back @ self.taken @ self.back.T
-        return replace(self, moment=self.moment + given / 2, unsure=self.taken / sqrt(12))
-
-    @cached_property
-    def unbiased(self) -> "MomentLaw":
-        """The law without ``bias``, for what is counted in another way."""
-        own = np.full(len(self.diagonal), 2 * self.bias)
-        own[: self.intercept_is_public] = 0.0
-        diagonal = self.diagonal - np.diag(own)
+        moment = self.moment + self.noises[0].mapped(self.taken) / 2
         return replace(
-            self, off_diagonal=self.off_diagonal - self.bias, diagonal=diagonal, bias=0.0
+            self, moment=moment, scaled=replace(self.scaled, unsure=self.taken / sqrt(12))
         )
 
     @cached_property
-    def around_means(self) -> "MomentLaw":
+    def unbiased(self) -> Self:
+        """The law without ``bias``, for what is counted in another way."""
+        bias, (first, *others) = self.scaled.bias, self.noises
+        own = np.full(len(first.diagonal), 2 * bias)
+        own[: self.intercept_is_public] = 0.0
+        off_diagonal, diagonal = first.off_diagonal - bias, first.diagonal - np.diag(own)
+        first = replace(first, off_diagonal=off_diagonal, diagonal=diagonal)
+        return replace(self, noises=(first, *others), scaled=replace(self.scaled, bias=0.0))
+
+    @cached_property
+    def around_means(self) -> Self:
         """The law of sums of squares and products around means, which have noise, too.
 
         The noise on two means multiplies: its product has the variance v² (docs/inference.md).
@@ -199,26 +274,15 @@ class MomentLaw:
         back[1:, 1:] = vectors * np.sqrt(np.maximum(values, 0.0))
         # The number of rows has none of it.
         of_features[0, 0] = 0.0
-        products = replace(
-            self,
-            off_diagonal=1 / self.count**2,
-            diagonal=2 / self.count**2 * of_features,
-            back=back,
-            others=(),
-            lost=0.0,
-            unsure=None,
+        products = Noise(
+            off_diagonal=1 / self.count**2, diagonal=2 / self.count**2 * of_features, back=back
         )
-        return replace(self, others=(*self.others, products))
-
-    @property
-    def map_(self) -> Array:
-        """By which noise gets into the moments, (d, d)."""
-        return np.eye(len(self.moment)) if self.back is None else self.back
+        return replace(self, noises=(*self.noises, products))
 
     @property
     def is_noisy(self) -> bool:
         """Whether any noise was added."""
-        return any(each.off_diagonal > 0 for each in (self, *self.others))
+        return any(each.off_diagonal > 0 for each in self.noises)
 
     @cached_property
     def noise_metric(self) -> Array:
@@ -229,7 +293,7 @@ class MomentLaw:
         if not self.is_noisy:
             return np.eye(len(self.moment))
         found = np.zeros_like(self.moment)
-        for each in (self, *self.others):
+        for each in self.noises:
             found += each.off_diagonal * each.map_ @ each.map_.T
         return found
 
@@ -285,68 +349,40 @@ class MomentLaw:
         if self.tails == "bounded" or column.kind in TWO_VALUED:
             return lowest, largest
         # A noisy mean may lie beyond what rows reach.
-        lowest, largest = max(lowest, self.ends[place, 0]), min(largest, self.ends[place, 1])
+        lowest = max(lowest, self.scaled.ends[place, 0])
+        largest = min(largest, self.scaled.ends[place, 1])
         return min(lowest, mean), max(largest, mean)
 
     def privacy_form(self, a: Array) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u."""
-        if self.back is None:
-            found = self._own_form(a)
-        else:
-            found = self.back @ self._own_form(self.back.T @ a) @ self.back.T
-        return np.asarray(sum((other.privacy_form(a) for other in self.others), start=found))
-
-    def _own_form(self, a: Array) -> Array:
-        squares = np.outer(a, a)
-        spread = self.off_diagonal * (float(a @ a) * np.eye(len(a)) + squares - 2 * np.diag(a**2))
-        along = self.taken @ a
-        return np.asarray(spread + self.diagonal * squares + np.outer(along, along))
+        first, *others = self.noises
+        found = first.form(a, self.taken)
+        return np.asarray(sum((other.form(a, None) for other in others), start=found))
 
     def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
         """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
-        found = self._own_covariance(forms, places)
-        for other in self.others:
-            found = found + other.privacy_covariance(forms, places)
+        first, *others = self.noises
+        found = first.covariance(forms, places, self.taken)
+        for other in others:
+            found = found + other.covariance(forms, places, None)
         return found
-
-    def _own_covariance(self, forms: Array, places: Places | None) -> Array:
-        where = slice(None) if places is None else places
-        if self.back is None:
-            D, taken = self.diagonal[where][:, where], self.taken[where][:, where]
-            products = np.einsum("kij,lij->kl", forms, forms)
-            diagonals = forms.diagonal(axis1=1, axis2=2)
-        else:
-            # Of rows' F rows, products of which need no such matrix.
-            rows = self.back[where]
-            D, taken = self.diagonal, rows @ self.taken @ rows.T
-            mixed = forms @ (rows @ rows.T)
-            products = np.einsum("kij,lji->kl", mixed, mixed)
-            diagonals = np.sum((forms @ rows) * rows, axis=1)
-        off = products - diagonals @ diagonals.T
-        along = np.einsum("kij,ij->k", forms, taken)
-        noise = 2 * self.off_diagonal * off + diagonals @ D @ diagonals.T
-        return np.asarray(noise + np.outer(along, along))
 
     def draw_noise(self, draws: int, rng: np.random.Generator, *, in_all: bool = True) -> Array:
         """Simulate Gaussian noise of this covariance, (draws, d, d).
 
         Of what scaling rows down took it has all, or without ``in_all`` what no common factor is.
         """
-        d = len(self.moment)
-        normals = rng.standard_normal((draws, d, d))
-        noise = sqrt(self.off_diagonal) * np.triu(normals, 1)
-        noise = noise + noise.transpose(0, 2, 1)
-        values, vectors = np.linalg.eigh(self.diagonal)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
-        if self.lost:
+        first, *others = self.noises
+        noise = first.draw(draws, rng)
+        if self.scaled.lost:
             # Variances feel the common factor, too.
-            taken = self.taken + self.factor_std * self.shortened if in_all else self.taken
+            factor_std, taken = self.scaled.factor_std, self.taken
+            taken = taken + factor_std * self.shortened if in_all else taken
             noise += rng.standard_normal((draws, 1, 1)) * taken
-        noise = noise if self.back is None else self.back @ noise @ self.back.T
-        for other in self.others:
-            noise = noise + other.draw_noise(draws, rng, in_all=in_all)
-        return np.asarray(noise)
+        noise = first.mapped(noise)
+        for other in others:
+            noise = noise + other.mapped(other.draw(draws, rng))
+        return noise
 
     def reaches(self, level: float | None = None) -> tuple[float, float]:
         """Two-sided normal quantile, and the factor for noise variances."""

@@ -26,7 +26,7 @@ SEVERAL = 4.0
 
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
     """Ratios of two noisy moments, the column's and the intercept's; in original units."""
-    lines = []
+    lines, scaled = [], law.scaled
     for place in map(int, places + 1):
         rows = _rows(law, place)
         column = law.columns[place]
@@ -35,8 +35,8 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
         privacy = _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]]))
         # Long rows were pulled toward the center, and they have more of a skew column's long side.
         present = law.n_rows * float(law.present(np.array([place]))[0, 0])
-        parts, whole = float(law.lost_parts[place]), float(law.whole[place])
-        error = mean_error(law.lost, parts, whole, present)
+        parts, whole = float(scaled.lost_parts[place]), float(scaled.whole[place])
+        error = mean_error(scaled.lost, parts, whole, present)
         pulled = float(error) ** 2 * law.count * float(law.plausible[place, place])
         privacy = privacy[0] + pulled, *privacy[1:]
         sampling = float(law.shape(place).variance) * rows, 0.0, 0.0
@@ -44,8 +44,8 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
             # A row varies by (t - lower)(upper - t) about a candidate mean t (Wilson 1927).
             sampling = -lower * upper * rows, -(lower + upper) / 2 * rows, -rows
         line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
-        if law.shorter is not None:
-            shift, factor = law.shorter[:, place].tolist()
+        if scaled.shorter is not None:
+            shift, factor = scaled.shorter[:, place].tolist()
             line = line.scaled(1 / factor, -shift / factor)
         lines.append(line.clipped(lower, upper).scaled(column.half_range, column.center))
     return lines
@@ -65,7 +65,7 @@ def variance_lines(law: MomentLaw, places: Places) -> list[Interval]:
 
 
 def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
-    column = law.columns[place]
+    column, scaled = law.columns[place], law.scaled
     lower, upper = column.lowest, column.largest
     encoded = mean.scaled(1.0, -column.center).scaled(1 / column.half_range)
     middle = float(np.clip((lower + upper) / 2, encoded.lower, encoded.upper))
@@ -82,7 +82,7 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
     point = float(law.covariance[place, place]) * law.count, law.count
     linear, square = law.shape(place).square_variance
     # Given back is what other rows would have lost less or more of.
-    linear += float(law.lost_parts[place]) * (law.reach(place) ** 2 + law.most_lost)
+    linear += float(scaled.lost_parts[place]) * (law.reach(place) ** 2 + scaled.most_lost)
     if law.tails == "bounded":
         # u² varies by t (B² - t) at most if nothing but |u| <= B is known.
         linear, square = law.reach(place) ** 2, -1.0
@@ -90,11 +90,11 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
     sampling = 0.0, -linear / 2 * rows, square * rows
     privacy = _privacy(law.around_means, place, np.outer(pair, pair))
     line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
-    if law.stretch_stds is not None and column.kind == "numeric":
-        longer = line.times_unsure(float(law.stretch_stds[place]), law.reaches()[0], SKEW)
+    if scaled.stretch_stds is not None and column.kind == "numeric":
+        longer = line.times_unsure(float(scaled.stretch_stds[place]), law.reaches()[0], SKEW)
     else:
         # A column may have lost several times as much as the average one.
-        taken = line.upper / (1 - min(MOST_LOST, SEVERAL * law.lost))
+        taken = line.upper / (1 - min(MOST_LOST, SEVERAL * scaled.lost))
         longer = replace(line, upper=max(line.upper, taken))
     return longer.clipped(0.0, max(allowed)).scaled(column.half_range**2)
 
@@ -199,7 +199,7 @@ def _stands_out(law: MomentLaw, moment: Array, places: list[int]) -> bool:
     """Whether all directions have more variance than noise alone shows in any."""
     # In the noise's own coordinates, where it is the same in all directions.
     hidden = np.zeros_like(moment)
-    for each in (law, *law.others):
+    for each in law.noises:
         edge = sqrt(each.off_diagonal) * (2 * sqrt(len(moment)) + sqrt(2) * law.reaches()[0])
         rows = each.map_[places]
         hidden += max(edge, 1e-12) * (rows @ rows.T)
@@ -225,7 +225,7 @@ def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
     )
     privacy = triple(slopes @ noise @ slopes.T / law.count**2)
     if of_columns:
-        first_lost, second_lost = law.lost_parts[list(pair.columns)]
+        first_lost, second_lost = law.scaled.lost_parts[list(pair.columns)]
         both = law.n_rows * float(law.present(np.array(pair.columns))[0, 1])
         error = error_at(c / sqrt(a * b), first_lost, second_lost, both)
         taken = float(error) ** 2 * a * b

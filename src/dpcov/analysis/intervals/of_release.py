@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
+from typing import Self
 
 import numpy as np
 
 from dpcov.analysis.features import require_release
-from dpcov.analysis.intervals.law import MomentLaw, Tails
+from dpcov.analysis.intervals.law import MomentLaw, Noise, ScaledDown, Tails
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise
@@ -36,27 +37,27 @@ class FilledLaw(MomentLaw):
     raw: MomentLaw
     fill: Callable[[Array], Array]
 
-    def on(self, raw: MomentLaw) -> "FilledLaw":
+    def on(self, raw: MomentLaw) -> Self:
         """The same of another law of encoded rows."""
-        return replace(self, raw=raw, moment=self.fill(raw.moment), lost=raw.lost)
+        return replace(self, raw=raw, moment=self.fill(raw.moment))
 
     @cached_property
-    def restored(self) -> "FilledLaw":
+    def restored(self) -> Self:
         """As in a law of moments that are read as they are."""
         return self.on(self.raw.restored)
 
     @cached_property
-    def unbiased(self) -> "FilledLaw":
+    def unbiased(self) -> Self:
         """As in a law of moments that are read as they are."""
         return self.on(self.raw.unbiased)
 
-    def of_losses(self, chosen: Places) -> "FilledLaw":
+    def of_losses(self, chosen: Places) -> Self:
         """As in a law of moments that are read as they are."""
-        own = super().of_losses(chosen).stretch_stds
-        return replace(self, stretch_stds=own, raw=self.raw.of_losses(chosen))
+        own = self.scaled.of(chosen)
+        return replace(self, scaled=own, raw=self.raw.of_losses(chosen))
 
     @cached_property
-    def around_means(self) -> "FilledLaw":
+    def around_means(self) -> Self:
         """The same: simulated noise on means multiplies by itself."""
         return self
 
@@ -97,25 +98,20 @@ def moment_law(
         raise InputError("design_effect must be a positive number, such as 1.7.")
     require_one_of("tails", tails, Tails)
     require_one_of("missing", missing, MissingAs)
-    first, *others = _laws(release, _known_noise(release))
+    noise, start = _known_noise(release), int(release.has_intercept)
     notes: tuple[str, ...] = ()
     if sampling and design_effect is None:
         design = design_of(release)
         design_effect = design.largest_effect if tails == "bounded" else design.effect
         notes = design.sentences(design_effect)
-    factors, stretch, losses = release.row_factors, release.stretch, release.statistics.losses
-    shorter = None
-    if factors is not None:
-        # The intercept's is nothing, and one.
-        shorter = np.column_stack([(0.0, 1.0), (factors.shift, factors.of_means)])
-    raw = replace(
-        first,
-        others=tuple(others),
-        lost=release.statistics.lost,
-        shorter=shorter,
-        stretch_stds=None if stretch is None else np.append(0.0, stretch.unsure),
-        longest=sqrt(max(release.manifest.norm_bound**2 - release.has_intercept, 1e-300)),
-        most_lost=0.0 if losses is None else losses.most,
+    raw = MomentLaw(
+        moment=release.second_moment("none"),
+        n_rows=release.unit.n_rows,
+        columns=(*release.manifest.columns[:start], *release.restored_features),
+        noises=_noises(release, noise),
+        scaled=_scaled_down(release, noise),
+        laplace_part=noise.laplace_part,
+        intercept_is_public=_intercept_is_public(release),
         sampling=sampling,
         level=level,
         tails=tails,
@@ -146,29 +142,41 @@ def _known_noise(release: Release) -> MomentNoise:
     return noise
 
 
-def _laws(release: Release, noise: MomentNoise) -> list[MomentLaw]:
-    """Laws of encoded rows, one for every independent noise."""
-    moment, start = release.second_moment("none"), int(release.has_intercept)
-    is_known = release.has_intercept and release.manifest.intercept_is_public
-    columns = (*release.manifest.columns[:start], *release.restored_features)
-    return [
-        MomentLaw(
-            moment=moment,
-            n_rows=release.unit.n_rows,
-            columns=columns,
-            ends=release.ends,
-            # The intercept loses nothing.
-            lost_parts=np.append(np.zeros(start), release.lost_parts),
-            whole=np.append(np.ones(start), release.whole_variances),
-            laplace_part=noise.laplace_part,
-            intercept_is_public=is_known,
+def _intercept_is_public(release: Release) -> bool:
+    return release.has_intercept and release.manifest.intercept_is_public
+
+
+def _noises(release: Release, noise: MomentNoise) -> tuple[Noise, ...]:
+    """On moments of encoded rows."""
+    d, is_public = len(release.manifest.columns), _intercept_is_public(release)
+    return tuple(
+        Noise(
             off_diagonal=each.off_diagonal + each.bias,
-            diagonal=_diagonal(each, len(moment), is_known),
-            bias=each.bias,
+            diagonal=_diagonal(each, d, is_public),
             back=back,
         )
         for each, back in zip(noise.alone(), release.row_maps, strict=True)
-    ]
+    )
+
+
+def _scaled_down(release: Release, noise: MomentNoise) -> ScaledDown:
+    """What scaling rows down took; of the intercept it took nothing."""
+    factors, stretch, losses = release.row_factors, release.stretch, release.statistics.losses
+    start = int(release.has_intercept)
+    shorter = None
+    if factors is not None:
+        shorter = np.column_stack([(0.0, 1.0), (factors.shift, factors.of_means)])
+    return ScaledDown(
+        lost=release.statistics.lost,
+        bias=noise.bias,
+        longest=sqrt(max(release.manifest.norm_bound**2 - start, 1e-300)),
+        most_lost=0.0 if losses is None else losses.most,
+        ends=release.ends,
+        shorter=shorter,
+        stretch_stds=None if stretch is None else np.append(0.0, stretch.unsure),
+        lost_parts=np.append(np.zeros(start), release.lost_parts),
+        whole=np.append(np.ones(start), release.whole_variances),
+    )
 
 
 def _over_present(release: Release, raw: MomentLaw) -> MomentLaw:
@@ -177,14 +185,11 @@ def _over_present(release: Release, raw: MomentLaw) -> MomentLaw:
     if release.presence is None or not count > 0:
         return raw
     found = release.presence.moments(raw.moment / count)
-    back, *backs = release.moment_maps
-    others = (
-        replace(law, moment=found.moment() * count, back=map_)
-        for law, map_ in zip(raw.others, backs, strict=True)
+    noises = tuple(
+        replace(noise, back=back)
+        for noise, back in zip(raw.noises, release.moment_maps, strict=True)
     )
-    return replace(
-        raw, moment=found.moment() * count, back=back, others=tuple(others), shares=found.shares
-    )
+    return replace(raw, moment=found.moment() * count, noises=noises, shares=found.shares)
 
 
 def _of_all_rows(release: Release, raw: MomentLaw) -> MomentLaw:
