@@ -67,13 +67,14 @@ def refuse_guesses(connection: Any, statement: str) -> None:
     if not of_parquet:
         return
     texts = [one or other for one, other in _TEXTS.findall(statement)]
-    named = [found for text in texts if (found := [text] if "://" in text else _files(text))]
+    named = [(text, found) for text in texts if (found := _files(text))]
     if not named:
         raise DataError(_HIDDEN_FILES)
-    if any(map(_in_folders, texts)):
+    if any(_in_folders(*each) for each in named):
         raise DataError(_IN_FOLDERS)
+    together = [found for _, found in named]
     # A list of names is read at once, as the files of one pattern are.
-    for files in named if len(named) == len(of_parquet) else [[*chain(*named)]]:
+    for files in together if len(named) == len(of_parquet) else [[*chain(*together)]]:
         _refuse_differing(files)
 
 
@@ -102,13 +103,16 @@ def _refuse_differing(files: list[str]) -> None:
                 raise DataError(_DIFFERING.format(column=column.path))
 
 
-def _in_folders(text: str) -> bool:
+def _in_folders(text: str, files: list[str]) -> bool:
     # Whether a text names files in ``key=value`` folders, or may do so on another machine.
-    found = [text, *_files(text)]
-    unseen = "://" in text and any(sign in text for sign in "*?[=")
-    return unseen or (len(found) > 1 and any(_FOLDER.search(path) for path in found))
+    if "://" in text:
+        return any(sign in text for sign in "*?[=")
+    return any(_FOLDER.search(path) for path in (text, *files))
 
 
 def _files(text: str) -> list[str]:
-    # DuckDB's patterns are those of the module; Path.glob takes no absolute ones.
+    # What a text names: on another machine itself alone.  DuckDB's patterns are those of the
+    # module; Path.glob takes no absolute ones.
+    if "://" in text:
+        return [text]
     return [path for path in glob(text, recursive=True) if Path(path).is_file()]  # noqa: PTH207
