@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 from scipy import stats
@@ -162,12 +163,15 @@ def test_a_geometry_is_read_and_the_law_is_stated_for_one_geometry_only():
     made = NoisyStatistics(
         layout="estimate", arrays=arrays, columns=tuple(columns), norm_bound=2.5, noise=law
     )
-    made = replace(made, linear_exponent=-1, lost=0.125)
+    made = msgspec.structs.replace(made, linear_exponent=-1, lost=0.125)
     read = Reader([made] * OFTEN, n_rows=4)
     assert {3.0, 5.0, 2.5, -1.0, 0.125, 3.5, 5.5} <= set(read([made]).numbers.ravel())
-    other = replace(made, columns=(columns[0], replace(columns[1], half_range=6.0)))
+    other = msgspec.structs.replace(made, columns=(columns[0], replace(columns[1], half_range=6.0)))
     assert (read([made]).family, read([made, other]).family) == ("gaussian", "")
-    assert read([replace(made, linear_exponent=None)]).numbers.shape == read([made]).numbers.shape
+    assert (
+        read([msgspec.structs.replace(made, linear_exponent=None)]).numbers.shape
+        == read([made]).numbers.shape
+    )
 
 
 def test_rare_labels_share_a_number_and_the_order_of_tables_shows_in_none():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from dpcov.audit.releases import surveyed
@@ -126,7 +127,9 @@ class StratumTwice(Stratified):
     def draw(self, ask, calibration, problem, entropy):
         one = super().draw(ask, calibration, problem, entropy)
         other = super().draw(ask, calibration, problem, entropy)
-        return replace(one, arrays={**one.arrays, "sscp_again": other.arrays["sscp"]})
+        return msgspec.structs.replace(
+            one, arrays={**one.arrays, "sscp_again": other.arrays["sscp"]}
+        )
 
 
 class UnscaledShells(Stratified):
@@ -159,7 +162,9 @@ class ReusedStream(Gaussian):
         noise = int(rounded_gaussian(calibration.diagonal_variance, 1, SeededEntropy(seed))[0])
         noisy_sscp, trace = noisy.arrays["sscp"].copy(), np.array([stratum.sscp.trace() + noise])
         noisy_sscp[0, 0] = int(stratum.sscp.to_float()[0, 0]) + noise
-        return replace(noisy, arrays={**noisy.arrays, "sscp": noisy_sscp, "trace": trace})
+        return msgspec.structs.replace(
+            noisy, arrays={**noisy.arrays, "sscp": noisy_sscp, "trace": trace}
+        )
 
 
 class UnchargedTrace(Gaussian):
@@ -172,7 +177,7 @@ class UnchargedTrace(Gaussian):
         noisy = super().draw(ask, calibration, problem, entropy)
         noise = int(rounded_gaussian(calibration.diagonal_variance, 1, entropy)[0])
         trace = np.array([ask(self.question(problem)).strata[0].sscp.trace() + noise])
-        return replace(noisy, arrays={**noisy.arrays, "trace": trace})
+        return msgspec.structs.replace(noisy, arrays={**noisy.arrays, "trace": trace})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -418,7 +419,9 @@ def test_matrices_and_traces_of_fitted_shells_have_the_stated_variances(neighbor
     places = set()
     for seed in range(mean_square_samples()):
         made = mechanism.draw(Ask.saved(moments), calibration, case, SeededEntropy(seed))
-        (part,) = unit_estimate(replace(made, arrays=without_counts(made.arrays)), n).parts
+        (part,) = unit_estimate(
+            msgspec.structs.replace(made, arrays=without_counts(made.arrays)), n
+        ).parts
         difference, std = part.matrix - truth, np.sqrt(part.diagonal_variance)
         noise["diagonal"] += (np.diagonal(difference) / std).tolist()
         noise["off"].append(difference[0, 1] / std * np.sqrt(2))

@@ -90,7 +90,9 @@ class InGeometry(Surveyed):
         )
         made = made if known.linear is None else with_map(made, known.linear)
         bound = known.bound(self._columns)
-        return replace(made, columns=self._columns, norm_bound=bound, lost=known.lost)
+        return msgspec.structs.replace(
+            made, columns=self._columns, norm_bound=bound, lost=known.lost
+        )
 
     def find(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy

@@ -6,8 +6,8 @@ Sensitivity : That of one vector a row, of norm one in units of the limit: surve
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from dpcov.data.geometry import Geometry
@@ -78,4 +78,4 @@ def with_losses(
         variance=str(round(noise.std(disjoint=True) ** 2)),
         counted=counted,
     )
-    return replace(made, arrays={**made.arrays, "losses": noisy}, losses=law)
+    return msgspec.structs.replace(made, arrays={**made.arrays, "losses": noisy}, losses=law)

@@ -8,7 +8,9 @@ Utility : nuclear.md, section 3: the noise in Schatten norms, and a correction o
 References : d'Orsi, Novikov (2025), Algorithm 1; Hardt, Talwar (2010).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from dpcov.data.moments import DEFAULT_BITS, Clip, Moments
 from dpcov.errors import UsageError
@@ -73,7 +75,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
         row_count = counts.draw_row_count(moments, problem, calibration.row_count, entropy)
         found = finished.finish(noisy, problem, row_count, clip=self.clip, post="psd")
         law = noise_law(self.noise, scale, problem.n_features)
-        return replace(found, lattice_bits=DEFAULT_BITS, noise=law)
+        return msgspec.structs.replace(found, lattice_bits=DEFAULT_BITS, noise=law)
 
 
 def check_noise_shape(shape: SymmetrizedShape, problem: Problem) -> None:

@@ -9,8 +9,10 @@ Utility : ||error||_F <= sqrt(2 t ||W||) with the trace bound t and the spectral
 References : Dong, Liang, Yi (2022), appendix E; Nikolov, Talwar, Zhang (2013).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
@@ -60,4 +62,6 @@ class Projection(Mechanism[Calibration]):
     ) -> NoisyStatistics:
         """Draw the noise; the projection happens when the release is read."""
         noisy = self.noise(calibration.promise).draw(ask, calibration, problem, entropy)
-        return replace(noisy, post="projection", post_options=PostOptions(trace=self.trace))
+        return msgspec.structs.replace(
+            noisy, post="projection", post_options=PostOptions(trace=self.trace)
+        )

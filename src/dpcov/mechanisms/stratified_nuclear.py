@@ -15,10 +15,11 @@ References : Hardt, Talwar (2010); d'Orsi, Novikov (2025), Algorithm 1, for the 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -206,7 +207,7 @@ def _draw_as_one(
     matrix = _sum_in_units_of(moments, fold, range(last + 1))
     matrix += symmetric_nuclear_noise(d, _up(scale), entropy)
     made = _statistics([matrix], [range(1)], [trace], _law(scale, scale, None, d), d)
-    return replace(made, radius=2.0**-fold, notes=(note,))
+    return msgspec.structs.replace(made, radius=2.0**-fold, notes=(note,))
 
 
 def _statistics(

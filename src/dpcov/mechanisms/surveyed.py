@@ -170,7 +170,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             assert exact is not None
             made = with_losses(made, exact, loss_noise(cost, problem), lengths.counted, entropy)
             notes.append(f"what columns lost was found with {cost}")
-        return replace(
+        return msgspec.structs.replace(
             made,
             columns=columns,
             norm_bound=geometry.bound(columns),

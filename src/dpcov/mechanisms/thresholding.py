@@ -11,8 +11,10 @@ References : Wang, Xu, Yang (2019), Algorithm 1; Bickel, Levina (2008); Stein (1
     Johnstone (1995).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
+
+import msgspec
 
 from dpcov.mechanisms.base import Ask, Entropy, Problem
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration
@@ -50,4 +52,4 @@ class Thresholding(Gaussian):
         """Draw the noise; the threshold is applied when the release is read."""
         noisy = super().draw(ask, calibration, problem, entropy)
         options = PostOptions(rule=self.rule, gamma=self.gamma)
-        return replace(noisy, post="threshold", post_options=options)
+        return msgspec.structs.replace(noisy, post="threshold", post_options=options)

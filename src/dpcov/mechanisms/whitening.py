@@ -5,10 +5,10 @@ and leaves every column its spread: rows stay about as long as they were (docs/g
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import sqrt
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from dpcov.data.linear import LinearMap
@@ -40,7 +40,7 @@ def with_map(statistics: NoisyStatistics, linear: LinearMap) -> NoisyStatistics:
     """The statistics of rows that were mapped, with the map."""
     numbers = np.array(linear.numbers, dtype=np.int64)
     arrays = {**statistics.arrays, "linear": numbers}
-    return replace(statistics, arrays=arrays, linear_exponent=linear.exponent)
+    return msgspec.structs.replace(statistics, arrays=arrays, linear_exponent=linear.exponent)
 
 
 def whitening_map(

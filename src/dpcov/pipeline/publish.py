@@ -256,7 +256,7 @@ class ReleaseMaker(Maker[Release]):
         if terms.linear is not None:
             statistics = with_map(statistics, terms.linear)
         if terms.lost:
-            statistics = dataclasses.replace(statistics, lost=terms.lost)
+            statistics = msgspec.structs.replace(statistics, lost=terms.lost)
         # Whether the mechanism left every row as long as it was, as far as its statistics tell.
         facts["intercept_is_public"] &= statistics.layout != "estimate" and statistics.radius >= 1.0
         facts["intercept_is_public"] &= drawn.n_rows is not None or "row_count" in statistics.arrays

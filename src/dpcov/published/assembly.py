@@ -3,7 +3,6 @@
 Contract: a pure function of what may be published; draws nothing and reads no row.
 """
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TypedDict, Unpack
@@ -15,13 +14,7 @@ from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.file import encode_manifest, member_records
-from dpcov.published.manifest import (
-    Manifest,
-    MechanismRecord,
-    SpentRecord,
-    StatisticsRecord,
-    guarantee_record,
-)
+from dpcov.published.manifest import Manifest, MechanismRecord, SpentRecord, guarantee_record
 from dpcov.published.release import Release
 from dpcov.published.statistics import NoisyStatistics, Post
 
@@ -57,7 +50,9 @@ def assemble(
 
     ``post`` replaces the mechanism's own way to be read; ``notes`` come before its own.
     """
-    chosen = replace(statistics, post=post or statistics.post, notes=notes + statistics.notes)
+    chosen = msgspec.structs.replace(
+        statistics, post=post or statistics.post, notes=notes + statistics.notes
+    )
     return Release(_manifest(chosen, guarantee, facts, private), dict(statistics.arrays))
 
 
@@ -74,12 +69,11 @@ def rehearse(guarantee: Guarantee, **facts: Unpack[Facts]) -> None:
 def _manifest(
     statistics: NoisyStatistics, guarantee: Guarantee, facts: Facts, private: bool = True
 ) -> Manifest:
-    same = {name: getattr(statistics, name) for name in StatisticsRecord.__struct_fields__}
     return Manifest(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         software=dict(_SOFTWARE),
         guarantee=guarantee_record(guarantee),
-        statistics=StatisticsRecord(**same),
+        statistics=statistics.record,
         members=member_records(statistics.arrays),
         warnings=() if private else (SEEDED_WARNING,),
         **facts,

@@ -16,13 +16,8 @@ from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.together import largest, spend_of, together
 from dpcov.published.combined_unit import Member, Members, combined_unit, reference_of, weights_of
 from dpcov.published.file import Arrays, member_records
-from dpcov.published.manifest import (
-    Manifest,
-    MechanismRecord,
-    StatisticsRecord,
-    guarantee_record,
-    read_guarantee,
-)
+from dpcov.published.manifest import Manifest, MechanismRecord, guarantee_record, read_guarantee
+from dpcov.published.statistics import StatisticsRecord
 
 MOST = 32
 

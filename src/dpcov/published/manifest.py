@@ -21,13 +21,12 @@ from dpcov.privacy.guarantee import (
     exact_number,
 )
 from dpcov.published.columns import EncodedColumn, NormBound
-from dpcov.published.statistics import Layout, LossLaw, NoiseLaw, Post, PostOptions
+from dpcov.published.statistics import NoiseLaw, StatisticsRecord
 
 FORMAT_NAME: Final = "dpcov-release"
 FORMAT_VERSION: Final = 1
 
 Count = Annotated[int, msgspec.Meta(gt=0, le=2**63 - 1)]
-Bits = Annotated[int, msgspec.Meta(ge=0, le=64)]
 
 # Far more than any promise.
 _MOST = 10**9
@@ -76,22 +75,6 @@ class SpentRecord(_Record, frozen=True, kw_only=True):
 
     dataset: str
     entry: int
-
-
-class StatisticsRecord(_Record, frozen=True, kw_only=True):
-    """How to read the arrays."""
-
-    layout: Layout
-    lattice_bits: Bits
-    dropped_bits: Bits
-    radius: NormBound
-    post: Post
-    noise: NoiseLaw | None
-    notes: tuple[str, ...] = ()
-    post_options: PostOptions = PostOptions()
-    lost: float = 0.0
-    linear_exponent: int | None = None
-    losses: LossLaw | None = None
 
 
 class Manifest(_Record, frozen=True, kw_only=True):

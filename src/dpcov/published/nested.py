@@ -17,8 +17,8 @@ from dpcov.published.combined import check_unit, joint_guarantee
 from dpcov.published.combined_unit import same_coordinates
 from dpcov.published.file import Arrays, member_records
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.manifest import Manifest, StatisticsRecord, guarantee_record
-from dpcov.published.statistics import NoiseLaw
+from dpcov.published.manifest import Manifest, guarantee_record
+from dpcov.published.statistics import NoiseLaw, StatisticsRecord
 
 # Fine enough that rounding to the lattice is nothing beside the noise.
 _LATTICE_BITS = 30

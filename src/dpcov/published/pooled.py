@@ -22,7 +22,8 @@ from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.file import Arrays, member_records
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of
-from dpcov.published.manifest import Manifest, StatisticsRecord
+from dpcov.published.manifest import Manifest
+from dpcov.published.statistics import NoisyStatistics
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.
 _CLEAR_COUNT = 2.0
@@ -286,15 +287,7 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
     if isfinite(group.n_rows):
         arrays["row_count"] = np.array([round(group.n_rows)], dtype=np.int64)
     note = f"{_POOLED} {release.fingerprint[:12]}"
-    statistics = StatisticsRecord(
-        layout="estimate",
-        lattice_bits=0,
-        dropped_bits=0,
-        radius=1.0,
-        post="none",
-        noise=None,
-        notes=(note,),
-    )
+    stated = NoisyStatistics(layout="estimate", arrays=arrays, post="none", notes=(note,))
     # A part of a combination that nobody paid for is not hidden behind the others.
     is_paid = group.manifest.combined and group.manifest.is_charged
     manifest = msgspec.structs.replace(
@@ -302,7 +295,7 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
         # The moments are those over the values that are present already.
         columns=tuple(column for column in group.manifest.columns if column.kind != "missing"),
         intercept_is_public=False,
-        statistics=statistics,
+        statistics=stated.record,
         members=member_records(arrays),
         combined=(),
         also_spent=group.manifest.charges if is_paid else (),

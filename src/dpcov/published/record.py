@@ -32,8 +32,7 @@ class ReleaseRecord:
             array.flags.writeable = False
         self.manifest = manifest
         self.guarantee: Guarantee = read_guarantee(manifest.guarantee)
-        stated = msgspec.structs.asdict(manifest.statistics)
-        n_groups = max(1, len(manifest.groups))
+        n_groups, stated = max(1, len(manifest.groups)), msgspec.structs.asdict(manifest.statistics)
         self.statistics = NoisyStatistics(arrays=arrays, n_groups=n_groups, **stated)
         if not arrays_make_sense(manifest, self.statistics):
             raise ReleaseError(

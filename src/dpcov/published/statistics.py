@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, NormBound
 
 Layout = Literal["sscp", "strata", "estimate", "combined"]
 """``sscp``: noisy integer moments with a known noise law.  ``strata``: the same for several strata.
@@ -26,6 +26,8 @@ ThresholdRule = Literal["best", "hard", "soft"]
 
 TraceBound = Literal["noisy", "public"]
 """Bound of a projection: the noisy trace if it is smaller, or the public bound alone."""
+
+Bits = Annotated[int, msgspec.Meta(ge=0, le=64)]
 
 PublishedArray = NDArray[np.int64] | NDArray[np.float64]
 
@@ -85,8 +87,34 @@ class PostOptions:
     gamma: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoisyStatistics:
+class StatisticsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How to read the arrays."""
+
+    layout: Layout
+    # A unit row has integer squared norm 4**lattice_bits; low bits were removed after the noise.
+    lattice_bits: Bits
+    dropped_bits: Bits
+    # Norm to which rows were clipped, over the norm bound; the unit of the lattice.  Above 1 where
+    # norm shells were fitted to the rows: the outermost one reaches beyond the norm bound.
+    radius: NormBound
+    # What the mechanism is meant to be read with, unless the reader says otherwise.
+    post: Post
+    # None for an estimate, unless noise was added to the sscp and the sum is published as it is.
+    noise: NoiseLaw | None
+    # What the mechanism found out privately and chose, in words.
+    notes: tuple[str, ...] = ()
+    post_options: PostOptions = PostOptions()
+    # Part of all squared lengths that scaling long rows down took, as found privately.
+    lost: float = 0.0
+    # Features stand in the arrays as ``arrays["linear"] * 2**linear_exponent``, (p, d) int64, maps
+    # encoded rows; None where as they are encoded.
+    linear_exponent: int | None = None
+    # Of ``arrays["losses"]``, (groups * numbers,), one for every column of numbers; None where
+    # nobody asked.
+    losses: LossLaw | None = None
+
+
+class NoisyStatistics(StatisticsRecord, frozen=True, kw_only=True):
     """Published arrays, int64 unless said otherwise, with everything that is needed to read them.
 
     Layout ``sscp``: ``sscp`` (d, d), and ``trace`` and ``row_count`` (1,) where released.
@@ -100,31 +128,21 @@ class NoisyStatistics:
     ``combined``: the arrays of release i, as they are, under ``i.name``.
     """
 
-    layout: Layout
     arrays: Mapping[str, PublishedArray]
-    # A unit row has integer squared norm 4**lattice_bits; low bits were removed after the noise.
-    lattice_bits: int = 0
-    dropped_bits: int = 0
-    # Norm to which rows were clipped, over the norm bound; the unit of the lattice.  Above 1 where
-    # norm shells were fitted to the rows: the outermost one reaches beyond the norm bound.
-    radius: float = 1.0
-    # What the mechanism is meant to be read with, unless the reader says otherwise.
+    # What mechanisms need not say, and files do.
+    lattice_bits: Bits = 0
+    dropped_bits: Bits = 0
+    radius: NormBound = 1.0
     post: Post = "psd"
-    # None for an estimate, unless noise was added to the sscp and the sum is published as it is.
     noise: NoiseLaw | None = None
-    # What the mechanism found out privately and chose, in words.
-    notes: tuple[str, ...] = ()
     # Public groups that the rows were divided into.
     n_groups: int = 1
-    post_options: PostOptions = PostOptions()
     # Where the mechanism found a geometry of its own.
     columns: tuple[EncodedColumn, ...] | None = None
     norm_bound: float | None = None
-    # Features stand in the arrays as ``arrays["linear"] * 2**linear_exponent``, (p, d) int64, maps
-    # encoded rows; None where as they are encoded.
-    linear_exponent: int | None = None
-    # Part of all squared lengths that scaling long rows down took, as found privately.
-    lost: float = 0.0
-    # Of ``arrays["losses"]``, (groups * numbers,), one for every column of numbers; None where
-    # nobody asked.
-    losses: LossLaw | None = None
+
+    @property
+    def record(self) -> StatisticsRecord:
+        """How to read the arrays, for a manifest."""
+        names = StatisticsRecord.__struct_fields__
+        return StatisticsRecord(**{name: getattr(self, name) for name in names})
