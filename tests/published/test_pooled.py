@@ -1,5 +1,6 @@
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import DpcovError, UsageError
 from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate
 from dpcov.published.pooled import _moments
+from dpcov.published.release import Release
 from tests.releases import released as released_within
 
 NAMES = ["a", "b", "c", "d"]
@@ -125,7 +127,13 @@ def test_a_pooled_group_is_a_release(made, tmp_path):
     assert np.isfinite(model.coef_).all()
     # Its noise is no longer of a known law.
     assert group.expected_error() is None
-    for refused in (group, again):
+    # Whatever its notes say; files from before said it in a note alone.
+    statistics = msgspec.structs.replace(group.manifest.statistics, notes=("another note",))
+    silent = Release(
+        msgspec.structs.replace(group.manifest, statistics=statistics), group.statistics.arrays
+    )
+    older = Release(msgspec.structs.replace(group.manifest, pooled=False), group.statistics.arrays)
+    for refused in (group, again, silent, older):
         with pytest.raises(DpcovError, match=r"release\.group\(name\)"):
             mean_intervals(refused)
 

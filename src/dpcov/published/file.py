@@ -78,7 +78,7 @@ def _said(record: dict[str, Any]) -> dict[str, Any]:
         if record["statistics"][name] == nothing:
             del record["statistics"][name]
     record["combined"] = [_said(member) for member in record["combined"]]
-    for name in ("disjoint", "combined", "also_spent"):
+    for name in ("disjoint", "combined", "pooled", "also_spent"):
         if not record[name]:
             del record[name]
     return record

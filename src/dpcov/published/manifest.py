@@ -101,6 +101,8 @@ class Manifest(_Record, frozen=True, kw_only=True):
     combined: tuple["Manifest", ...] = ()
     # Whether those are of different people, whose tables were put together.
     disjoint: bool = False
+    # Whether it is a group that was estimated together with the others.
+    pooled: bool = False
     # Of estimates from several releases: where the others were charged.
     also_spent: tuple[SpentRecord, ...] = ()
 

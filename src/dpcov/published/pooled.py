@@ -274,7 +274,9 @@ def _left_out(group: UnitEstimate, all_rows: UnitEstimate, longest: Part | None)
 
 def is_pooled(release: BaseRelease) -> bool:
     """Whether it is a group that was estimated together with others."""
-    return any(note.startswith(_POOLED) for note in release.manifest.statistics.notes)
+    # Files from before say it in a note alone.
+    notes = release.manifest.statistics.notes
+    return release.manifest.pooled or any(note.startswith(_POOLED) for note in notes)
 
 
 def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[Manifest, Arrays]:
@@ -298,6 +300,7 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
         statistics=stated.record,
         members=member_records(arrays),
         combined=(),
+        pooled=True,
         also_spent=group.manifest.charges if is_paid else (),
     )
     return manifest, arrays
