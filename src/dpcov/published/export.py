@@ -12,7 +12,7 @@ import io
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -33,11 +33,7 @@ from dpcov.published.linalg.symmetric import Array
 from dpcov.published.scripts import quoted_for_r
 from dpcov.published.statistics import Post
 
-Format = Literal["csv", "json", "npz", "r", "frictionless", "dcat"]
 Quantity = Literal["covariance", "correlation", "second-moment", "mean"]
-# Formats that are called as files end, and the endings of the others.
-FORMATS: tuple[Format, ...] = get_args(Format)[:4]
-_ENDINGS: dict[str, Format] = {"datapackage.json": "frictionless", ".jsonld": "dcat"}
 _TEXT, _NUMBER = {"type": "string"}, {"type": "number"}
 _CONTEXT = {"dcat": "http://www.w3.org/ns/dcat#", "dct": "http://purl.org/dc/terms/"}
 
@@ -48,30 +44,24 @@ def export(
     *,
     quantity: Quantity = "covariance",
     post: Post | None = None,
-    format: Format | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write one estimate of a release to a file (docs/exports.md).
 
-    The ending of ``path`` chooses the format unless ``format`` does; ``r`` is a script that defines
-    a list ``dpcov``, ``frictionless`` (``datapackage.json``) a Data Package with the numbers and a
-    table of the columns, ``dcat`` (``.jsonld``) a description for catalogs.  ``post`` is ignored
-    for the mean.  The standard deviation of the noise, but for second moments, is in the file too,
-    and for CSV in a second one, ``NAME-noise.csv``.
+    The ending of ``path`` chooses the format: ``.csv``, ``.json``, ``.npz``; ``.R``, a script that
+    defines a list ``dpcov``; ``datapackage.json``, a Data Package with the numbers and a table of
+    the columns; ``.jsonld``, a DCAT description for catalogs.  ``post`` is ignored for the mean.
+    The standard deviation of the noise, but for second moments, is in the file too, and for CSV in
+    a second one, ``NAME-noise.csv``.
     """
-    name = Path(path).name.lower()
-    endings = _ENDINGS | {f".{kind}": kind for kind in FORMATS}
-    ending = next((kind for end, kind in endings.items() if name.endswith(end)), None)
-    if format is None and ending is None:
-        known = ", ".join([*(f".{kind}" for kind in FORMATS), *_ENDINGS])
-        raise UsageError(f"No format in the file name; end it in {known}, or give format.")
-    kind = plain("format", format or ending, Format)
+    path = Path(path)
+    write = next((own for end, own in _WRITERS.items() if path.name.lower().endswith(end)), None)
+    if write is None:
+        raise UsageError(f"No format in the file name; end it in {', '.join(_WRITERS)}.")
     labels, values = estimate(release, quantity, post)
     noise = noise_std(release, quantity, post)
     made = Exported(release=release, quantity=quantity, labels=labels, values=values, noise=noise)
-    write = {"csv": _csv, "json": _json, "npz": _npz, "r": _r, "dcat": _dcat}.get(kind, _package)
-    path = Path(path)
-    if kind != "csv" or made.noise is None:
+    if write is not _csv or made.noise is None:
         write_file(path, write(made), overwrite=overwrite)
         return
     # A table of numbers has no room for a second one.
@@ -298,3 +288,14 @@ def _r_cell(value: float | bool) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     return repr(float(value)) if math.isfinite(value) else "NA_real_"
+
+
+# By what the names of files end in: the first that fits.
+_WRITERS = {
+    ".csv": _csv,
+    ".npz": _npz,
+    ".r": _r,
+    "datapackage.json": _package,
+    ".json": _json,
+    ".jsonld": _dcat,
+}
