@@ -49,10 +49,10 @@ def is_number(value: Any) -> bool:
     return is_plain and bool(np.isfinite(value))
 
 
-def require_number(name: str, value: Any, smallest: float) -> float:
-    """Check a numeric parameter."""
-    if not is_number(value) or value < smallest:
-        raise InputError(f"{name} must be a number, at least {smallest}.")
+def require_number(name: str, value: Any) -> float:
+    """Check a number that is not negative."""
+    if not is_number(value) or value < 0:
+        raise InputError(f"{name} must be a number, at least 0.0.")
     return float(value)
 
 

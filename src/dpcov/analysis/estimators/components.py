@@ -128,7 +128,7 @@ class PrivatePCA(Projection):
 
     def _wanted(self, p: int) -> float:
         """A number of components, or a share of the variance."""
-        number = require_number("n_components", self.n_components, 0.0)
+        number = require_number("n_components", self.n_components)
         if not 0 < number < 1 and (number != int(number) or not 1 <= number <= p):
             raise InputError(f"n_components must be a share below 1, or a number from 1 to {p}.")
         return number

@@ -183,7 +183,7 @@ class PrivateGraphicalLasso(ReleaseEstimator):
     def _check(self, columns: Columns) -> None:
         super()._check(columns)
         if self.alpha != "auto":
-            require_number("alpha", self.alpha, 0.0)
+            require_number("alpha", self.alpha)
 
     def _read(self, release: Release) -> None:
         reading = self._reading()
@@ -200,7 +200,7 @@ class PrivateGraphicalLasso(ReleaseEstimator):
 
     def _penalty(self, reading: Reading) -> float:
         if self.alpha != "auto":
-            return require_number("alpha", self.alpha, 0.0)
+            return float(self.alpha)
         if reading.noise is None:
             raise UnknownNoiseError(UNKNOWN_PENALTY)
         p = len(reading.places)

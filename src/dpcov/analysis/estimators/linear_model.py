@@ -323,7 +323,7 @@ class PrivateRidge(LinearModel):
     def _check(self, columns: Columns) -> None:
         super()._check(columns)
         if self.alpha != "auto":
-            require_number("alpha", self.alpha, 0.0)
+            require_number("alpha", self.alpha)
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         noise = noise_of(self.release_, indicators=True)
@@ -338,7 +338,7 @@ class PrivateRidge(LinearModel):
             careful = np.maximum(risks, self._own_risks(problems)) + errors
             self._penalties = self.alphas_[careful.argmin(axis=1)].tolist()
         else:
-            self._penalties = [require_number("alpha", self.alpha, 0.0)] * len(problems)
+            self._penalties = [float(self.alpha)] * len(problems)
         self.alpha_: Any = self._flattened(self._penalties)
         if problems[0].spectrum[0][-1] <= self.noise_edge_:
             warn_noise(

@@ -199,7 +199,7 @@ def coefficient_intervals(
     if len(goals) != 1:
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
     chosen = predictors(columns, goals, features, weights_column(release))
-    require_number("alpha", alpha, 0.0)
+    require_number("alpha", alpha)
     law = moment_law(release, level, sampling, design_effect, missing, tails)
     references: tuple[str, ...] = ()
     if fit_intercept:
