@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_array, validate_data
 from dpcov.analysis.problems import InputError, require_matrix
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn, centers_of, given_names, half_ranges_of
-from dpcov.published.design import weighting_of
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.numbers import complete_columns
@@ -39,12 +38,6 @@ def require_intercept(release: Release) -> None:
             "This release has no intercept, so nothing can be centered: release with intercept = "
             "true.  Estimators also take assume_centered=True, or fit_intercept=False."
         )
-
-
-def weights_column(release: Release) -> str | None:
-    """Return the column of the weights, which is a feature only where it is named."""
-    weighting = weighting_of(release)
-    return None if weighting is None else weighting.column
 
 
 def find_features(

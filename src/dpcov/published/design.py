@@ -45,6 +45,12 @@ def weighting_of(release: BaseRelease) -> Weighting | None:
     return found if found is not None and found.upper > 0 else None
 
 
+def weights_column(release: BaseRelease) -> str | None:
+    """The column of the weights, which is a feature only where it is named."""
+    weighting = weighting_of(release)
+    return None if weighting is None else weighting.column
+
+
 @lru_cache(maxsize=32)
 def stated(schema: str, wanted: type[Said]) -> Said:
     """What the text of a schema says, as far as a record ``wanted`` has it; its defaults if bad."""

@@ -18,7 +18,7 @@ from dpcov.errors import UsageError
 from dpcov.files import write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
-from dpcov.published.design import weighting_of
+from dpcov.published.design import weights_column
 from dpcov.published.diagnosis import diagnose
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import complete_columns
@@ -106,7 +106,7 @@ def _target(release: BaseRelease, target: str | None) -> int:
         numbers = [
             place
             for place, column in enumerate(release.features)
-            if column.kind in ("numeric", "boolean") and column.source != _weights(release)
+            if column.kind in ("numeric", "boolean") and column.source != weights_column(release)
         ]
         goal = numbers[-1] if numbers else len(names) - 1
     elif target in names:
@@ -121,7 +121,7 @@ def _target(release: BaseRelease, target: str | None) -> int:
 def _predictors(release: BaseRelease, goal: int) -> list[int]:
     """All features of other columns but the weights; of levels that hold all rows but the first."""
     features, found, complete = release.features, [], set(complete_columns(release))
-    left_out = (features[goal].source, _weights(release))
+    left_out = (features[goal].source, weights_column(release))
     for place, column in enumerate(features):
         # Such levels add up to one: the first is what the others are compared with.
         is_first = column.kind == "category" and column.source in complete
@@ -129,11 +129,6 @@ def _predictors(release: BaseRelease, goal: int) -> list[int]:
         if column.source not in left_out and not is_first:
             found.append(place)
     return found
-
-
-def _weights(release: BaseRelease) -> str | None:
-    weighting = weighting_of(release)
-    return None if weighting is None else weighting.column
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:

@@ -27,12 +27,12 @@ from dpcov.analysis.features import (
     is_placeholder,
     require_release,
     source_names,
-    weights_column,
 )
 from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.markup import Child, card, details, el, facts, join, name_of
 from dpcov.privacy.options import plain
+from dpcov.published.design import weights_column
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import MissingAs

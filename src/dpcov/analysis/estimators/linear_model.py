@@ -27,7 +27,6 @@ from dpcov.analysis.features import (
     find_features,
     predictors,
     require_intercept,
-    weights_column,
     without_references,
 )
 from dpcov.analysis.intervals.inference import coefficient_intervals
@@ -42,6 +41,7 @@ from dpcov.analysis.problems import (
 from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
 from dpcov.published.columns import INTERCEPT, half_ranges_of
+from dpcov.published.design import weights_column
 from dpcov.published.encoded import noise_of, on_one_thread
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array, Places

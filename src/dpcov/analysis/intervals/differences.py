@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from dpcov.analysis.features import find_features, require_release, weights_column
+from dpcov.analysis.features import find_features, require_release
 from dpcov.analysis.intervals.inference import (
     Names,
     correlation_intervals,
@@ -24,7 +24,7 @@ from dpcov.analysis.intervals.inference import (
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, is_number, require_one_of
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.design import stated
+from dpcov.published.design import stated, weights_column
 from dpcov.published.release import Release
 
 Quantity = Literal["means", "variances", "correlations"]

@@ -14,7 +14,6 @@ from dpcov.analysis.features import (
     predictors,
     require_intercept,
     require_release,
-    weights_column,
     without_references,
 )
 from dpcov.analysis.intervals.coefficients import coefficient_lines
@@ -25,6 +24,7 @@ from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, require_count, require_number, require_one_of
 from dpcov.analysis.reading import half_range_map
+from dpcov.published.design import weights_column
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Places
