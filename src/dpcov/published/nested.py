@@ -18,7 +18,7 @@ from dpcov.published.combined_unit import same_coordinates
 from dpcov.published.file import Arrays, member_records
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.manifest import Manifest, guarantee_record
-from dpcov.published.statistics import NoiseLaw, StatisticsRecord
+from dpcov.published.statistics import NoiseLaw
 
 # Fine enough that rounding to the lattice is nothing beside the noise.
 _LATTICE_BITS = 30
@@ -160,19 +160,15 @@ def _facts(group: BaseRelease, sums: Sums, members: Sequence[BaseRelease]) -> Fa
     }
     arrays |= {k: statistics.arrays[k] for k in {"linear", "losses"} & set(statistics.arrays)}
     prints = " and ".join(member.fingerprint[:12] for member in members)
-    record = StatisticsRecord(
+    note = f"adds up over groups inside groups, of releases {prints}: errors of groups go along"
+    # What rows were encoded as, and lost, stays.
+    record = msgspec.structs.replace(
+        group.manifest.statistics,
         layout="estimate",
         lattice_bits=_LATTICE_BITS,
         dropped_bits=0,
-        radius=statistics.radius,
-        post=statistics.post,
         noise=law,
-        notes=(
-            f"adds up over groups inside groups, of releases {prints}: errors of groups go along",
-        ),
-        linear_exponent=statistics.linear_exponent,
-        lost=statistics.lost,
-        losses=statistics.losses,
+        notes=(note,),
     )
     charges = tuple(paid for member in members for paid in member.manifest.charges)
     manifest = msgspec.structs.replace(
