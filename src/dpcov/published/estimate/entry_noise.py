@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from math import log, sqrt
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -148,14 +149,14 @@ class MomentNoise:
 
 
 def of_all(size: Callable[..., Array]) -> Callable[..., Array]:
-    """Standard deviation of a sum of noises: the root of the sum of the squares of theirs."""
+    """Standard deviation of a sum of noises, whose law comes last: the root of the squares' sum."""
 
     @wraps(size)
-    def summed(*given: Array | MomentNoise) -> Array:
-        law = next(each for each in given if isinstance(each, MomentNoise))
+    def summed(*given: Any) -> Array:
+        *numbers, law = given
         if not law.others:
             return size(*given)
-        found = [size(*(own if g is law else g for g in given)) for own in law.alone()]
+        found = [size(*numbers, own) for own in law.alone()]
         return np.asarray(np.sqrt(np.sum(np.square(found), axis=0)))
 
     return summed

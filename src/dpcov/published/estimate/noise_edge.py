@@ -20,11 +20,11 @@ def bulk_edge(noise: MomentNoise, scales: Array) -> float:
 
 def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> float:
     """Largest eigenvalue that noise alone would have; columns are shifted by ``shifts``, (p,)."""
-    return float(_largest_eigenvalue(noise, scales, shifts))
+    return float(_largest_eigenvalue(scales, shifts, noise))
 
 
 @of_all
-def _largest_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> Array:
+def _largest_eigenvalue(scales: Array, shifts: Array, noise: MomentNoise) -> Array:
     squares = _profile(noise, scales)
     largest = float(np.max(squares, initial=0.0))
     if noise.off_diagonal == 0.0 or largest == 0.0:
@@ -46,12 +46,12 @@ def _largest_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -> Arr
 def clear_of_noise(noise: MomentNoise, scales: Array, shifts: Array) -> float:
     """Variance from which a component stands out: the largest eigenvalue and two deviations."""
     # Wide noise on the largest eigenvalue is rarer than a normal number's (isoperimetry).
-    std = float(_largest_std(noise, scales, shifts))
+    std = float(_largest_std(scales, shifts, noise))
     return largest_noise_eigenvalue(noise, scales, shifts) + DEVIATIONS * std
 
 
 @of_all
-def _largest_std(noise: MomentNoise, scales: Array, shifts: Array) -> Array:
+def _largest_std(scales: Array, shifts: Array, noise: MomentNoise) -> Array:
     square = _largest_square(noise, scales, shifts)
     return np.asarray(np.sqrt(noise.diagonal) * square / noise.intercept)
 
