@@ -16,7 +16,7 @@ from dpcov.files import check_output, write_file
 
 if TYPE_CHECKING:
     from dpcov.data.schema.schema import Schema
-    from dpcov.pipeline.plan.rehearsal import Rehearsal
+    from dpcov.pipeline.plan.rehearsal import Planned, Rehearsal
     from dpcov.privacy.budget import Budget
     from dpcov.privacy.guarantee import Neighbors
 
@@ -131,21 +131,10 @@ def _write_page(rehearsal: "Rehearsal", budget: "Budget", html: Path, overwrite:
 
 def tell_releases(budget: "Budget", count: int) -> None:
     """Print budgets of several releases about the same people that keep a total together."""
-    from dpcov.privacy.together import divided
-
-    plans = {"equal": [1] * count, "growing": list(range(1, count + 1))}
     told = [f"{count} releases about the same people, {budget} in all."]
     told.append("Noise is that of one release with the whole budget, times the number beside it.")
-    for name, weights in plans.items():
-        told += ["", f"{name}:"]
-        rows = list[list[str]]()
-        power = 1.0 if budget.promise.__class__.__name__ == "PureDP" else 0.5
-        for place, promise in enumerate(divided(budget.promise, weights), start=1):
-            alone = (sum(weights) / weights[place - 1]) ** power
-            upto = sum((weight / sum(weights)) ** (2 * power) for weight in weights[:place]) ** -0.5
-            number = [f"release {place}", str(promise), f"alone {alone:.2f}"]
-            rows.append([*number, f"combined so far {upto:.2f}"])
-        told += _aligned(rows)
+    for name, weights in ("equal", [1] * count), ("growing", list(range(1, count + 1))):
+        told += ["", f"{name}:", *_divided(budget, weights)]
     told += [
         "",
         "Alone: a table of its own each time, such as one a year.  Combined: the same table again",
@@ -155,11 +144,24 @@ def tell_releases(budget: "Budget", count: int) -> None:
     typer.echo("\n".join(told))
 
 
+def _divided(budget: "Budget", weights: Sequence[int]) -> list[str]:
+    """A line for every release: its budget, and its noise alone and with all before it."""
+    from dpcov.privacy.guarantee import PureDP
+    from dpcov.privacy.together import divided
+
+    rows, total = list[list[str]](), sum(weights)
+    power = 1.0 if isinstance(budget.promise, PureDP) else 0.5
+    for place, promise in enumerate(divided(budget.promise, weights), start=1):
+        alone = (total / weights[place - 1]) ** power
+        upto = sum((weight / total) ** (2 * power) for weight in weights[:place]) ** -0.5
+        number = [f"release {place}", str(promise), f"alone {alone:.2f}"]
+        rows.append([*number, f"combined so far {upto:.2f}"])
+    return _aligned(rows)
+
+
 def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     """Print what could be read, what would be needed, and what was assumed."""
-    from dpcov.pipeline.plan.rehearsal import needed_epsilon
-    from dpcov.published.digits import plus_minus
-    from dpcov.published.summary import printable, short_name
+    from dpcov.published.summary import printable
 
     with options.steps_progress("Rehearsing") as progress:
         cheaper = list(rehearsal.cheaper())
@@ -169,28 +171,49 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
         progress(2, count)
         gains = []
         for done, (what, less) in enumerate(cheaper, start=3):
-            gains.append((what, less.at(budget).diagnosis))
+            gains.append((what, less.at(budget).diagnosis.typical))
             progress(done, count)
-    found = planned.diagnosis
-    lines = [["", "column", "correlations ±", "mean ±", "smallest spread", ""]]
-    for column, (verdict, *numbers) in zip(found.columns, planned.cells, strict=True):
-        light, _, word = verdict.partition(" ")
-        lines.append([light, short_name(column.in_unit), *numbers, word])
     told = [f"With {budget} and {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors:"]
-    told += [found.headline, "", *_aligned(lines), ""]
-    if isfinite(factor):
-        needed = needed_epsilon(budget, factor)
-        amount = "" if needed is None else f"{'rho' if budget.rho else 'epsilon'} "
-        amount += "" if needed is None else f"{float(needed):.2g}, or "
-        told.append(f"±{TARGET:g} takes {amount}{rehearsal.n_rows * factor:,.0f} rows.")
-    now = plus_minus(found.typical)
-    told += [
-        f"{what[0].upper()}{what[1:]}: ±{plus_minus(less.typical)} instead of ±{now}."
-        for what, less in gains
-        if less.typical < (1 - WORTH) * found.typical and plus_minus(less.typical) != now
-    ]
+    told += [planned.diagnosis.headline, "", *_columns(planned), ""]
+    told += _needed(rehearsal, budget, factor)
+    told += _gains(planned.diagnosis.typical, gains)
     told += ["", *(line for said in rehearsal.assumptions(planned) for line in wrap(said, _WIDTH))]
     typer.echo(printable("\n".join(told)))
+
+
+def _columns(planned: "Planned") -> list[str]:
+    """What could be read from every column."""
+    from dpcov.published.summary import short_name
+
+    lines = [["", "column", "correlations ±", "mean ±", "smallest spread", ""]]
+    for column, (verdict, *numbers) in zip(planned.diagnosis.columns, planned.cells, strict=True):
+        light, _, word = verdict.partition(" ")
+        lines.append([light, short_name(column.in_unit), *numbers, word])
+    return _aligned(lines)
+
+
+def _needed(rehearsal: "Rehearsal", budget: "Budget", factor: float) -> list[str]:
+    """What good correlations would take, if that can be had."""
+    from dpcov.pipeline.plan.rehearsal import needed_epsilon
+
+    if not isfinite(factor):
+        return []
+    needed = needed_epsilon(budget, factor)
+    unit = "rho" if budget.rho else "epsilon"
+    amount = "" if needed is None else f"{unit} {float(needed):.2g}, or "
+    return [f"±{TARGET:g} takes {amount}{rehearsal.n_rows * factor:,.0f} rows."]
+
+
+def _gains(typical: float, gains: Sequence[tuple[str, float]]) -> list[str]:
+    """What correlations would gain if something were left out, where that shows."""
+    from dpcov.published.digits import plus_minus
+
+    now = plus_minus(typical)
+    return [
+        f"{what[0].upper()}{what[1:]}: ±{plus_minus(less)} instead of ±{now}."
+        for what, less in gains
+        if less < (1 - WORTH) * typical and plus_minus(less) != now
+    ]
 
 
 def _schema(
