@@ -29,7 +29,7 @@ def held(table: Table, geometry: str) -> float:
     for epsilon in EPSILONS:
         for seed in range(REPETITIONS):
             release = table.release(epsilon, seed, geometry=geometry)
-            found = group_numbers(0, "all rows", release).estimates
+            found = group_numbers(release).estimates
             if found is None or found.within is None:
                 continue
             errors = np.abs(found.correlation[truth.pairs] - truth.values[truth.pairs])

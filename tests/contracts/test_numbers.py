@@ -53,7 +53,7 @@ def release(request):
 
 @pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
 def test_pages_and_estimators_say_the_same(release):
-    page = group_numbers(0, "all rows", release).estimates
+    page = group_numbers(release).estimates
     correlation = PrivateCorrelation.from_release(release)
     np.testing.assert_allclose(page.correlation_noise, correlation.noise_std_)
     np.testing.assert_allclose(
@@ -81,7 +81,7 @@ def test_intervals_have_the_noise_that_estimators_state(name):
 
 def test_a_page_of_a_plain_array_is_in_the_units_of_the_array():
     release = dpcov.second_moment(rows(), norm_bound=4.0, budget=GAUSSIAN, mechanism="gaussian")
-    page = group_numbers(0, "all rows", release)
+    page = group_numbers(release)
     pca = PrivatePCA.from_release(release, scaling="encoded", assume_centered=True)
     np.testing.assert_allclose(page.estimates.spectrum.estimate, pca.scree_, atol=1e-12)
     assert page.estimates.spectrum.edge == pytest.approx(pca.noise_edge_)

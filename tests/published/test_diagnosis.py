@@ -69,7 +69,7 @@ def truth(name, made, seed, n_rows):
 
 def held(name, seed, n_rows, epsilon):
     made = released(name, seed, n_rows=n_rows, epsilon=epsilon)
-    numbers = diagnosis.group_numbers(0, "", made)
+    numbers = diagnosis.group_numbers(made)
     found = diagnose(made, numbers)
     usable = [place for place, column in enumerate(found.columns) if column.usable]
     sources = np.array([column.source for column in found.columns])

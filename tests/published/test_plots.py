@@ -30,7 +30,7 @@ def test_correlations_are_drawn_and_hidden_ones_are_blank(release):
     made = release()
     axes = made.plot()
     drawn = axes.images[0].get_array()
-    numbers = group_numbers(0, "", made).estimates
+    numbers = group_numbers(made).estimates
     np.testing.assert_array_equal(np.ma.getmaskarray(drawn), numbers.hidden)
     np.testing.assert_array_equal(drawn.data, numbers.correlation)
     assert numbers.hidden.any() and not numbers.hidden.all()

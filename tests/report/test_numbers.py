@@ -15,7 +15,7 @@ def seeded(rows, seed, rho="0.01", **options):
 
 
 def numbers(release):
-    return group_numbers(0, "all", release)
+    return group_numbers(release)
 
 
 def test_the_expected_errors_are_those_of_repeated_releases():

@@ -28,7 +28,7 @@ def independent(seed):
 
 
 def pairs(made):
-    page = results.correlations(group_numbers(0, "", made), drawn=False)
+    page = results.correlations(group_numbers(made), drawn=False)
     return re.findall(
         r'<th scope="row"><bdi>(.*?)</bdi> × <bdi>(.*?)</bdi>', page.split("whole")[0]
     )

@@ -173,7 +173,7 @@ _UNIT = (
 
 def diagnose(release: BaseRelease, numbers: GroupNumbers | None = None) -> Diagnosis:
     """Judge every column of a release; ``numbers`` are its own where they are known."""
-    numbers = numbers or group_numbers(0, "", release)
+    numbers = numbers or group_numbers(release)
     found, remarks = _diagnosed(release, numbers), remarks_on(release)
     if any(column.usable for column in found.columns):
         remarks = (*remarks, *_as_long_as_the_bound(release))

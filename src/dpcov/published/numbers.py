@@ -92,13 +92,13 @@ class GroupNumbers:
 
 def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
     """Numbers of all rows, then those of every group."""
-    yield group_numbers(0, "all rows", release)
+    yield group_numbers(release)
     for place, name in enumerate(release.group_names, start=1):
-        yield group_numbers(place, name, release.group(name))
+        yield group_numbers(release.group(name), place, name)
 
 
-def group_numbers(index: int, name: str, release: BaseRelease) -> GroupNumbers:
-    """Compute what a page shows of a release, or of a group of it."""
+def group_numbers(release: BaseRelease, index: int = 0, name: str = "all rows") -> GroupNumbers:
+    """Compute what a page shows of a release, or of a group of it with this place and name."""
     made = GroupNumbers(index=index, name=name, release=release)
     try:
         return replace(made, estimates=_estimates(release))

@@ -63,7 +63,7 @@ def plot_groups(release: BaseRelease, found: PooledGroups) -> Any:
 
 def plot_correlations(release: BaseRelease, axes: Any = None) -> Any:
     """Draw the heat map; see :meth:`dpcov.Release.plot`."""
-    found = group_numbers(0, "", release)
+    found = group_numbers(release)
     if found.estimates is None:
         raise ReleaseError(found.problem)
     made, p = found.estimates, len(release.feature_names)

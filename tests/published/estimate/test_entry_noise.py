@@ -164,7 +164,7 @@ def test_a_page_states_the_noise_of_repeated_releases_in_original_units(neighbor
         made = dpcov.release(moments, entropy=dpcov.SeededEntropy(seed), **terms)
         found.append((made.mean_vector()[0], made.correlation_matrix("none")[0, 1]))
     means, correlations = np.array(found).T
-    estimates = group_numbers(0, "all", made).estimates
+    estimates = group_numbers(made).estimates
     widened = np.sqrt(count / (count - 1))
     assert_mean_square((means - means.mean()) * widened, estimates.mean_noise[0] ** 2)
     stated = estimates.correlation_noise[0, 1]
@@ -197,7 +197,7 @@ def test_the_noise_of_empty_strata_does_not_count():
     np.testing.assert_allclose(kept.matrix, expected.matrix)
     assert kept.noise.diagonal == pytest.approx(expected.noise.diagonal)
     assert kept.noise.off_diagonal == pytest.approx(expected.noise.diagonal / 2)
-    assert group_numbers(0, "all", made).estimates.spectrum.n_above >= 20
+    assert group_numbers(made).estimates.spectrum.n_above >= 20
 
 
 def largest_eigenvalue(scales, shifts, draws=4):

@@ -122,7 +122,7 @@ def test_means_count_what_is_not_known_of_the_whole_spread(table):
     )
     for stds in (
         lambda x: mean_intervals(x, sampling=False).privacy_std,
-        lambda x: group_numbers(0, "", x).estimates.mean_noise,
+        lambda x: group_numbers(x).estimates.mean_noise,
     ):
         assert stds(unsure)[3] > 5 * stds(made)[3]
 
