@@ -126,14 +126,6 @@ class ScaledDown:
             part = float(np.sqrt(np.mean(known**2))) if len(known) else part
         return part
 
-    def of(self, chosen: Places) -> "ScaledDown":
-        """For a question about these columns: others may have lost far more."""
-        if self.stretch_stds is None:
-            return self
-        own = np.zeros_like(self.stretch_stds)
-        own[chosen] = self.stretch_stds[chosen]
-        return replace(self, stretch_stds=own)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MomentLaw:
@@ -235,7 +227,12 @@ class MomentLaw:
 
     def of_losses(self, chosen: Places) -> Self:
         """The law for a question about these columns: others may have lost far more."""
-        return replace(self, scaled=self.scaled.of(chosen))
+        stds = self.scaled.stretch_stds
+        if stds is None:
+            return self
+        own = np.zeros_like(stds)
+        own[chosen] = stds[chosen]
+        return replace(self, scaled=replace(self.scaled, stretch_stds=own))
 
     @cached_property
     def restored(self) -> Self:

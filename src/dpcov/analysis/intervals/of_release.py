@@ -53,8 +53,7 @@ class FilledLaw(MomentLaw):
 
     def of_losses(self, chosen: Places) -> Self:
         """As in a law of moments that are read as they are."""
-        own = self.scaled.of(chosen)
-        return replace(self, scaled=own, raw=self.raw.of_losses(chosen))
+        return replace(super().of_losses(chosen), raw=self.raw.of_losses(chosen))
 
     @cached_property
     def around_means(self) -> Self:
