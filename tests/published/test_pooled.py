@@ -133,6 +133,10 @@ def test_a_pooled_group_is_a_release(made, tmp_path):
         msgspec.structs.replace(group.manifest, statistics=statistics), group.statistics.arrays
     )
     older = Release(msgspec.structs.replace(group.manifest, pooled=False), group.statistics.arrays)
+    for told in (group, again, silent, older):
+        with pytest.raises(UsageError, match="Combine the releases that it is of"):
+            told.combine(release.group("r04", pooled=True))
+        assert "estimated together" in told.diagnose().columns[0].cause
     for refused in (group, again, silent, older):
         with pytest.raises(DpcovError, match=r"release\.group\(name\)"):
             mean_intervals(refused)

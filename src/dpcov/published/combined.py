@@ -192,6 +192,11 @@ def _check(members: Members, disjoint: bool) -> None:
             raise UsageError(f"They were charged to different datasets. {_ONE_TABLE}")
         if _meaning(manifest) != _meaning(first):
             raise UsageError(f"Their columns differ. {_ONE_SCHEMA if disjoint else _ONE_TABLE}")
+        if manifest.is_pooled:
+            raise UsageError(
+                "A group that is estimated together with others does not say how its noise is "
+                "distributed. Combine the releases that it is of, and read its group then."
+            )
         if member.statistics.noise is None:
             raise UsageError(
                 f"The mechanism {manifest.mechanism.name} does not publish the law of its noise, "

@@ -164,6 +164,12 @@ class _Said(NamedTuple):
 
 
 _MORE = "More rows or a larger budget would help."
+_UNPUBLISHED = "The mechanism does not publish its noise."
+_TOGETHER = _Said(
+    "unknown",
+    "It is of a group that was estimated together with others, whose noise has no known law.",
+    "The errors are in release.pooled of the release that it is of.",
+)
 _MERGE = "Merge it with another level."
 _UNIT = (
     "Compare the unit of the data with that of the bounds; if they agree, the bounds are far too "
@@ -196,7 +202,8 @@ def _diagnosed(release: BaseRelease, numbers: GroupNumbers) -> Diagnosis:
     if made is None:
         return _alike(columns, _Said("lost", numbers.problem))
     if law is None or made.within is None:
-        return _alike(columns, _Said("unknown", "The mechanism does not publish its noise."))
+        is_pooled = release.manifest.is_pooled
+        return _alike(columns, _TOGETHER if is_pooled else _Said("unknown", _UNPUBLISHED))
     doctor = _Doctor(release, made, made.within, law)
     verdicts = tuple(doctor.verdict(place, said) for place, said in enumerate(doctor.all()))
     usable = np.array([verdict.usable for verdict in verdicts])

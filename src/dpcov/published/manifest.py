@@ -31,6 +31,9 @@ Count = Annotated[int, msgspec.Meta(gt=0, le=2**63 - 1)]
 # Far more than any promise.
 _MOST = 10**9
 
+POOLED = "estimated together with the other groups of release"
+"""How the note of such a group begins."""
+
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields that nobody knows are refused: they could change what the others mean."""
@@ -110,6 +113,12 @@ class Manifest(_Record, frozen=True, kw_only=True):
     def has_intercept(self) -> bool:
         """Whether the first encoded column is a one."""
         return self.columns[0].kind == "intercept"
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether it is a group that was estimated together with others."""
+        # Files from before say it in a note alone.
+        return self.pooled or any(note.startswith(POOLED) for note in self.statistics.notes)
 
     @property
     def charges(self) -> tuple[SpentRecord, ...]:

@@ -22,13 +22,11 @@ from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.file import Arrays, member_records
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of
-from dpcov.published.manifest import Manifest
+from dpcov.published.manifest import POOLED, Manifest
 from dpcov.published.statistics import NoisyStatistics
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.
 _CLEAR_COUNT = 2.0
-# How the note of such a group begins.
-_POOLED = "estimated together with the other groups of release"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -272,13 +270,6 @@ def _left_out(group: UnitEstimate, all_rows: UnitEstimate, longest: Part | None)
     return law.off_diagonal * share * (all_rows.n_rows / group.n_rows) ** 2
 
 
-def is_pooled(release: BaseRelease) -> bool:
-    """Whether it is a group that was estimated together with others."""
-    # Files from before say it in a note alone.
-    notes = release.manifest.statistics.notes
-    return release.manifest.pooled or any(note.startswith(_POOLED) for note in notes)
-
-
 def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of one group's pooled estimate, as a finished matrix."""
     place, group = made.names.index(name), release.group(name)
@@ -288,7 +279,7 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
     arrays: Arrays = {"second_moment": (moment + moment.T) / 2 / bound**2}
     if isfinite(group.n_rows):
         arrays["row_count"] = np.array([round(group.n_rows)], dtype=np.int64)
-    note = f"{_POOLED} {release.fingerprint[:12]}"
+    note = f"{POOLED} {release.fingerprint[:12]}"
     stated = NoisyStatistics(layout="estimate", arrays=arrays, post="none", notes=(note,))
     # A part of a combination that nobody paid for is not hidden behind the others.
     is_paid = group.manifest.combined and group.manifest.is_charged

@@ -19,7 +19,6 @@ from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array, Places
-from dpcov.published.pooled import is_pooled
 from dpcov.published.release import Release
 
 # Simulated releases: variances are known to a tenth.
@@ -122,7 +121,7 @@ def moment_law(
 
 def _known_noise(release: Release) -> MomentNoise:
     noise = release.noise_law
-    if noise is None and is_pooled(release):
+    if noise is None and release.manifest.is_pooled:
         raise UnknownNoiseError(
             "A group that is estimated together with others does not say how its noise is "
             "distributed. Use release.group(name), or release.pooled, which has mean_std, "
