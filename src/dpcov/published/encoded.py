@@ -14,6 +14,7 @@ import numpy as np
 from dpcov.errors import ReleaseError
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of, of_kind
+from dpcov.published.combined_unit import weights_of
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
@@ -154,7 +155,8 @@ class EncodedRelease(ReleaseRecord):
     def stretch(self) -> Stretch | None:
         """What gives deviations back that scaling rows down took; None where nothing tells."""
         if self.members:
-            return average([each.stretch for each in self.members if each.stretch is not None])
+            shares = weights_of(self.members, self.manifest.disjoint)
+            return average([each.stretch for each in self.members], shares)
         law, losses = self.noise_law, self.statistics.losses
         # Where nearly all was lost, what was counted of it tells nothing (docs/shrinkage.md).
         tells = self.statistics.lost <= MOST_LOST

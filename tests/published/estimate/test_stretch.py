@@ -11,8 +11,9 @@ import dpcov
 from benchmarks.analyst.spreads import without_losses as as_made_before
 from dpcov import SeededEntropy
 from dpcov.analysis import PrivateRidge, correlation_intervals, mean_intervals, variance_intervals
+from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import ReleaseError
-from dpcov.published.estimate.stretch import SKEW, stiffness_of, stretch
+from dpcov.published.estimate.stretch import SKEW, Stretch, average, stiffness_of, stretch
 from dpcov.published.numbers import group_numbers
 from dpcov.published.release import Release
 
@@ -169,6 +170,27 @@ def test_releases_are_combined_and_written(table, tmp_path):
     np.testing.assert_array_equal(loaded.covariance_matrix(), first.covariance_matrix())
     # The geometry of an earlier release is the one that rows were encoded in.
     assert again.manifest.columns == first.manifest.columns
+
+
+def test_a_release_counts_in_a_combination_by_its_share(table):
+    """One in another geometry made what is not known of a better one twice as much."""
+    columns = {name: Scale(center=0.0, scale=1.0) for name in COLUMNS}
+    first, other = released(table, 1), Geometry(columns=columns, norm_bound=6.0)
+    worse = released(table, 2, dpcov.Budget(epsilon="0.5", delta="1e-6"), geometry=other)
+    both = first.combine(worse)
+    unsure, own, others = (each.stretch.unsure[:3] for each in (both, first, worse))
+    assert np.all(others > own) and np.all(unsure < 1.05 * own)
+
+
+def test_a_sum_has_its_parts_of_variances_left():
+    ones = np.ones(2)
+    one = Stretch(np.array([1.0, 2.0]), 0.1 * ones, 0.2 * ones)
+    other = Stretch(np.array([1.0, 3.0]), 0.2 * ones, 0.4 * ones)
+    found = average([one, None, other], [0.6, 0.2, 0.2])
+    np.testing.assert_allclose(found.factors**2, [1.0, 1 / (0.75 / 4 + 0.25 / 9)])
+    assert found.unsure[0] == pytest.approx(np.hypot(0.75 * 0.1, 0.25 * 0.2))
+    np.testing.assert_allclose(found.lost, np.sqrt(0.75 * 0.2**2 + 0.25 * 0.4**2))
+    assert average([None, None], [0.5, 0.5]) is None
 
 
 def test_losses_that_do_not_fit_are_refused(table):

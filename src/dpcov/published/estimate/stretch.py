@@ -160,14 +160,21 @@ def stretch_of(
     return made
 
 
-def average(stretches: Sequence[Stretch]) -> Stretch | None:
-    """What several releases tell together; those that tell nothing have another's geometry."""
-    if not stretches:
+def average(stretches: Sequence[Stretch | None], shares: Sequence[float]) -> Stretch | None:
+    """That of a sum of releases with these shares; those that tell nothing count as the others.
+
+    Of a variance of one a release has 1 / f² left, and the sum Σ w / f².
+    """
+    told = [(each, w) for each, w in zip(stretches, shares, strict=True) if each is not None]
+    if not told:
         return None
-    squares = np.mean([each.factors**2 for each in stretches], axis=0)
-    doubts = np.mean([each.unsure**2 for each in stretches], axis=0) / len(stretches)
-    lost = np.sqrt(np.mean([each.lost**2 for each in stretches], axis=0))
-    return Stretch(np.sqrt(squares), np.sqrt(doubts), lost)
+    w = np.array([[share] for _, share in told])
+    factors, unsure, lost = map(np.array, zip(*(each for each, _ in told), strict=True))
+    left = w / w.sum() / factors**2
+    squares = 1 / left.sum(axis=0)
+    doubts = squares * np.sqrt(np.sum((left * unsure) ** 2, axis=0))
+    parts = np.sum(w * lost**2, axis=0) / w.sum()
+    return Stretch(np.sqrt(squares), doubts, np.sqrt(parts))
 
 
 def restored(
