@@ -70,6 +70,11 @@ def test_small_groups_gain_and_intervals_hold(made):
     assert held > 0.85
 
 
+def test_correlations_are_not_stated_to_err_by_more_than_where_nothing_is_known(made):
+    errors = released(made[0], rho="0.0001").pooled.correlation_std
+    assert errors.max() == 1
+
+
 def test_groups_that_differ_lose_next_to_nothing():
     alone, together, held = np.mean(
         [

@@ -13,7 +13,7 @@ import numpy as np
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import TWO_VALUED, centers_of, half_ranges_of, of_kind
-from dpcov.published.estimate.entry_noise import inhabited
+from dpcov.published.estimate.entry_noise import UNKNOWN_CORRELATION, inhabited
 from dpcov.published.estimate.levels import with_psd_correlations
 from dpcov.published.estimate.pooling import GroupMoments, PooledMoments, Reading, pool_moments
 from dpcov.published.estimate.present import moment_of
@@ -224,7 +224,7 @@ def _relative_to(errors: Array, covariance: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         found: Array = errors / np.outer(deviations, deviations)
     np.fill_diagonal(found, 0.0)
-    return found
+    return np.minimum(found, UNKNOWN_CORRELATION)
 
 
 def _moments(

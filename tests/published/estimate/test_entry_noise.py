@@ -121,6 +121,11 @@ def test_correlations_count_what_their_own_columns_lost():
     assert more[0, 2] == pytest.approx(np.hypot(without[0, 2], few[0, 2]))
 
 
+def test_no_correlation_is_stated_to_err_by_more_than_where_nothing_is_known():
+    found = correlation_noise(MEANS, COVARIANCE, law(True, factor=1e5))
+    np.testing.assert_array_equal(found, 1 - np.eye(3))
+
+
 def test_eigenvalues_of_mapped_noise_end_where_they_are_said_to():
     """A spectrum of noise through a map, and through the turned diagonal matrix, is the same."""
     random, p = np.random.default_rng(1), 60

@@ -30,6 +30,9 @@ DEVIATIONS = 2.0
 # Chance that noise alone makes any pair of a release look correlated.
 FALSE_PAIRS = 0.05
 
+# Error of a correlation of which nothing is known: zero is within one of all.
+UNKNOWN_CORRELATION = 1.0
+
 # Standard deviations of its trace from which a stratum is taken to hold rows.
 CLEAR_TRACE = 3.0
 
@@ -311,15 +314,17 @@ def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Arr
 def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on correlations, (d, d); 0 on the diagonal, NaN undefined.
 
-    With what scaling long rows down did to them.
+    With what scaling long rows down did to them; at most that of which nothing is known.
     """
     if noise.lost_parts is None:
-        return _correlation_noise(means, covariance, noise)
-    alone = _correlation_noise(means, covariance, replace(noise, bias=0.0))
-    r, (first, second) = correlation_of(covariance), np.ix_(noise.lost_parts, noise.lost_parts)
-    present = 1.0 if noise.shares is None else noise.shares
-    taken = error_at(r, first, second, noise.n_rows * present)
-    return np.hypot(alone, taken * (1 - np.eye(len(alone))))
+        found = _correlation_noise(means, covariance, noise)
+    else:
+        alone = _correlation_noise(means, covariance, replace(noise, bias=0.0))
+        first, second = np.ix_(noise.lost_parts, noise.lost_parts)
+        present = 1.0 if noise.shares is None else noise.shares
+        taken = error_at(correlation_of(covariance), first, second, noise.n_rows * present)
+        found = np.hypot(alone, taken * (1 - np.eye(len(alone))))
+    return np.minimum(found, UNKNOWN_CORRELATION)
 
 
 @of_all
