@@ -35,6 +35,9 @@ _FALSE_BINS = 0.002
 # Squared lengths in a bin that does not show, relative to those in the one before it: the heaviest
 # tails lose 0.4 of them in two bins.
 _TAIL = sqrt(0.6)
+# Chance that many rows share a length behind the last bin that shows, how many sizes of such a
+# clump are told apart, and a logarithm of odds that is certain.
+_CLUMP, _SIZES, _SURE = 0.1, 8, 100.0
 # A normal number that is positive although its mean is so many deviations below zero is small.
 _FAR = -30.0
 _MOST_LOST = 0.95
@@ -99,7 +102,8 @@ def find_lengths(
     The ``geometry`` has no norm bound, and the histogram has this ``cost``.  ``energy`` is a
     squared length per column that is given: what it takes is all that is asked.
     """
-    counts, std, last = _counted(ask, geometry, cost, problem, entropy)
+    noise = CountNoise(cost, problem)
+    counts, std, last = _counted(ask, geometry, noise, entropy)
     if last is None:
         return Shortening(energy or USUAL, geometry.lost, USUAL * stakes.n_values)
     with np.errstate(divide="ignore"):
@@ -108,15 +112,15 @@ def find_lengths(
     middle = (edges[:-1] + np.minimum(edges[1:], 2 * edges[-2])) / 2
     ends = edges[1:] if energy is None else np.array([energy])
     seen, variances = _expected(counts, std, last, middle)
+    seen, variances = _with_clumps(seen, variances, counts, noise, last, middle)
     return _best(ends, middle, seen, variances, problem.n_rows, stakes)
 
 
 def _counted(
-    ask: Ask, geometry: Geometry, cost: Cost, problem: Problem, entropy: Entropy
+    ask: Ask, geometry: Geometry, noise: CountNoise, entropy: Entropy
 ) -> tuple[Array, float, int | None]:
     """Noisy counts of rows by their lengths, the noise, and the last bin that shows, if any."""
     sums = np.add.reduceat(ask(question(geometry)).counts[0][MISSING + 1 :], _STARTS[:-1])
-    noise = CountNoise(cost, problem)
     counts = (sums + noise.draw(len(sums), entropy, disjoint=True)).astype(np.float64)
     std = noise.std(disjoint=True)
     evidence = noise.evidence(std, _FALSE_BINS / (len(RUNS) * len(counts)))
@@ -173,6 +177,31 @@ def _expected(counts: Array, std: float, last: int, squares: Array) -> tuple[Arr
     for i in range(last + 1, len(rows)):
         rows[i], variances[i] = _positive(counts[i], std, _TAIL * held / squares[i])
         held = squares[i] * rows[i]
+    return rows, variances
+
+
+def _with_clumps(
+    rows: Array, variances: Array, counts: Array, noise: CountNoise, last: int, squares: Array
+) -> tuple[Array, Array]:
+    """Rows and variances where many rows share a length behind the last bin that shows.
+
+    They are no tail, such as rows at a bound.  Their squared lengths may be all that shows, or a
+    half, a fourth, ... of it.  A bin holds such a clump where that is likelier than not.
+    """
+    std, behind = noise.std(disjoint=True), slice(last + 1, None)
+    whole = float((squares * rows)[: last + 1].sum())
+    sizes = whole / squares[behind, None] * 0.5 ** np.arange(_SIZES)
+    # Densities of what is seen, over that where a tail holds what it is taken to hold.
+    ratios = noise.log_ratio(counts[behind, None], sizes, std)
+    ratios -= noise.log_ratio(counts[behind, None], rows[behind, None], std)
+    odds = np.exp(np.minimum(ratios, _SURE)) * _CLUMP / max(1, sizes.size)
+    every = np.maximum(odds.sum(axis=1), np.finfo(float).tiny)
+    sure = every > 1
+    means = (odds * sizes).sum(axis=1) / every
+    squared = (odds * sizes**2).sum(axis=1) / every
+    rows, variances = rows.copy(), variances.copy()
+    rows[behind][sure] = means[sure]
+    variances[behind][sure] = (squared - means**2)[sure] + std**2
     return rows, variances
 
 
