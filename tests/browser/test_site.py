@@ -1,4 +1,4 @@
-"""No page of the documentation has to be scrolled sideways in a window of 1,000 pixels."""
+"""Pages of the documentation fit a window of 1,000 pixels, and their links can be read."""
 
 import importlib.util
 import subprocess
@@ -14,6 +14,21 @@ WIDE = """return [...document.querySelectorAll("article table")]
     || table.parentElement.scrollWidth > table.parentElement.clientWidth + 1)
   .map((table) => table.innerText.slice(0, 80))"""
 
+# How much links, and the words on top, stand out from what is behind them (WCAG 2).
+CONTRAST = """const parts = (color) => color.match(/[0-9.]+/g).slice(0, 3).map(Number);
+const light = (color) => parts(color).map((v) => v / 255)
+  .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+  .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+const style = (found) => getComputedStyle(document.querySelector(found));
+return [
+  ["article a:has(code) code", "article a:has(code) code"],
+  ["article p a:not(:has(code))", "body"],
+  [".md-header__title", ".md-header"],
+].map(([words, behind]) => {
+  const both = [light(style(words).color), light(style(behind).backgroundColor)];
+  return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
+});"""
+
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs the extra docs")
@@ -27,6 +42,11 @@ def test_every_table_fits_a_window_of_1000_pixels(browser, tmp_path):
         browser.open(page, width=1000)
         assert not browser.run(WIDE), page.relative_to(site)
         assert not browser.scrolls_sideways(), page.relative_to(site)
+    for dark in (False, True):
+        browser.open(site / "faq.html", dark=dark)
+        browser.run("localStorage.clear()")
+        browser.open(site / "faq.html", dark=dark)
+        assert min(browser.run(CONTRAST)) >= 4.5, dark
     # The check sees a table that does not fit.
     browser.run(
         "document.querySelector('article').innerHTML = arguments[0]", f"<table><td>{'x' * 999}"
