@@ -1,5 +1,7 @@
 """``dpcov plan`` and the options of mechanisms."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -90,7 +92,11 @@ def test_wrong_usage_is_explained(desk, arguments, error):
 def test_a_plan_says_what_could_be_read_in_the_readers_terms(desk):
     told = desk.done("plan --rows 20000 --epsilon 1 --delta 1e-6 --schema", desk.schema)
     assert "columns can be used; their correlations are within ±" in told
-    assert "±0.05 takes epsilon " in told
+    amounts = re.search(r"±0.05 takes epsilon ([\d.]+), or ([\d,]+) rows.", told)
+    # Rehearsals know no more than two digits.
+    assert all(
+        len(each.replace(",", "").strip("0.").replace(".", "")) <= 2 for each in amounts.groups()
+    )
     assert "Rehearsed on made-up rows; no data were read." in told
     lines = [line for line in told.splitlines() if line.startswith("● ")]
     assert [line.split()[1] for line in lines] == ["age", "sex=F", "sex=M", "ill"]

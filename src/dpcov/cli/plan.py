@@ -201,7 +201,9 @@ def _needed(rehearsal: "Rehearsal", budget: "Budget", factor: float) -> list[str
     needed = needed_epsilon(budget, factor)
     unit = "rho" if budget.rho else "epsilon"
     amount = "" if needed is None else f"{unit} {float(needed):.2g}, or "
-    return [f"±{TARGET:g} takes {amount}{rehearsal.n_rows * factor:,.0f} rows."]
+    # Roughly: two digits, as of the budget.
+    rows = float(f"{rehearsal.n_rows * factor:.2g}")
+    return [f"±{TARGET:g} takes {amount}{rows:,.0f} rows."]
 
 
 def _gains(typical: float, gains: Sequence[tuple[str, float]]) -> list[str]:
