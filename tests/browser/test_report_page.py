@@ -242,3 +242,5 @@ def test_printing_gives_a_light_document(browser, pages, name):
     browser.command("Emulation.setEmulatedMedia", media="print")
     assert browser.run(BACKGROUND) == "rgb(253, 253, 251)"
     assert browser.run("return getComputedStyle(document.querySelector('nav')).display") == "none"
+    headings = "return [...document.querySelectorAll('#features thead th')].map(e => e.innerText)"
+    assert browser.run(headings)[:3] == ["Column", "Verdict", "Mean"]
