@@ -127,3 +127,11 @@ def test_pieces_are_escaped():
     text = card("<i>", "<b>", facts([("<u>", "<s>"), ("nothing", None)]), el("p", "&"))
     assert Seen(text).tags == ["div", "p", "strong", "bdi", "p", "strong", "br", "p"]
     assert "nothing" not in text
+
+
+def test_names_that_differ_at_their_ends_alone_are_cut_to_different_words():
+    names = [f"a long name of a question in a questionnaire, item {place}" for place in range(3)]
+    for longest in (24, 40, CELL):
+        short = {shorten(name, longest) for name in names}
+        assert len(short) == 3 and {*map(len, short)} == {longest}
+        assert all(each.startswith("a long name") and "…" in each for each in short)

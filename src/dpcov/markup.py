@@ -48,8 +48,15 @@ def lines_visible(text: str) -> str:
 
 def shorten(name: str, longest: int = LONGEST_NAME) -> str:
     """Cut a name that would fill the page."""
-    shown = visible(name)
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    return cut(visible(name), longest)
+
+
+def cut(text: str, longest: int) -> str:
+    """Leave out the middle of what is too long: names often differ at their ends alone."""
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 3
+    return f"{text[: longest - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 def el(tag: str, *children: Child, **attributes: str | float | bool | None) -> Html:

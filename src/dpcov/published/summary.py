@@ -10,6 +10,7 @@ from textwrap import fill
 
 import numpy as np
 
+from dpcov.markup import cut
 from dpcov.privacy.guarantee import costs_nothing
 from dpcov.published.base import BaseRelease
 from dpcov.published.design import told_of
@@ -84,8 +85,7 @@ def _table(*rows: tuple[str, str]) -> str:
 
 def short_name(name: str) -> str:
     """A name cut to a cell of a table, on one line: a break would look like a line of ours."""
-    name = " ".join(name.splitlines())
-    return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "…"
+    return cut(" ".join(name.splitlines()), _NAME_WIDTH)
 
 
 def _first(names: Sequence[str]) -> str:

@@ -183,11 +183,14 @@ class HeatMap {
   fitted(pen, feature, room) {
     // Isolated, so that a name in another writing direction stays at its place.
     const letters = [...this.names[feature]];
-    const whole = letters.join("");
-    if (pen.measureText(whole).width <= room) return `\u2068${whole}\u2069`;
-    let kept = letters.length;
-    while (kept > 1 && pen.measureText(`${letters.slice(0, kept).join("")}…`).width > room) kept -= 1;
-    return `\u2068${letters.slice(0, kept).join("")}…\u2069`;
+    let [kept, text] = [letters.length, letters.join("")];
+    // The middle is left out: names often differ at their ends alone.
+    while (kept > 1 && pen.measureText(text).width > room) {
+      kept -= 1;
+      const head = Math.ceil((2 * kept) / 3);
+      text = `${letters.slice(0, head).join("")}…${letters.slice(letters.length - kept + head).join("")}`;
+    }
+    return `\u2068${text}\u2069`;
   }
 
   mark(pen, style) {
