@@ -9,6 +9,7 @@ import pytest
 import dpcov
 from dpcov.markup import visible
 from dpcov.report import render_release
+from dpcov.report.charts import number
 from dpcov.report.release_page import SECTIONS
 from tests.report.examples import UNHELPFUL_NAMES, demo, grouped, make, plain, unhelpful
 from tests.report.test_html import Seen
@@ -121,6 +122,7 @@ def test_units_descriptions_and_functions_are_shown_as_text():
     for shown in ("sqrt(m) [sqrt(&lt;b&gt;EUR)]", "value of a function", "Income &lt;i&gt;\ufffd"):
         assert shown in page, shown
     assert "Sex at birth" in page
+    assert number(2026) == "2026" and number(1000) == "1000" and number(12_000) == "12,000"
     assert "male" in page
     without = dpcov.Schema(columns={"s": dpcov.Categorical(categories=("1",))})
     made = dpcov.release(table, schema=without, budget=dpcov.Budget(rho=1))

@@ -113,7 +113,8 @@ def number(value: float) -> str:
     if value == 0 or not isfinite(value):
         return "–" if value else "0"
     digits, tail = max(0, 2 - floor(log10(abs(value)))), ""
-    text = f"{value:,.{digits}f}"
+    # Years have no comma.
+    text = f"{value:{',' * (abs(value) >= 10_000)}.{digits}f}"
     if not 1e-4 <= abs(value) < 1e6:
         text, _, power = f"{value:.2e}".partition("e")
         tail = f"e{int(power)}"
