@@ -35,6 +35,22 @@ def test_a_planted_mistake_is_named_with_its_column_and_cause(mistake, geometry)
         assert not others
 
 
+def test_a_bound_is_named_as_it_was_declared():
+    rng, bounds = np.random.default_rng(0), {"year": (1999.5, 2026.5), "share": (99.6, 200.25)}
+    rows = pd.DataFrame({"year": np.full(5000, 2026.5), "share": np.full(5000, 99.6)})
+    kinds = {name: dpcov.Numeric(lower=low, upper=high) for name, (low, high) in bounds.items()}
+    kinds["x"] = dpcov.Numeric(lower=0, upper=1)
+    made = dpcov.release(
+        rows.assign(x=rng.uniform(size=5000)),
+        schema=dpcov.Schema(columns=kinds, missing="never"),
+        budget=dpcov.Budget(rho=1),
+        entropy=dpcov.SeededEntropy(0),
+        geometry="schema",
+    )
+    year, share, _ = (column.cause for column in made.diagnose().columns)
+    assert "upper bound, 2026.5," in year and "lower bound, 99.6," in share
+
+
 def test_there_are_twenty_mistakes_on_five_tables():
     assert len(MISTAKES) == 20
     assert {mistake.table for mistake in MISTAKES} == set(TABLES)

@@ -340,7 +340,7 @@ class _Doctor:
             return None
         if distance <= AT_BOUND * width:
             cause = (
-                f"Its mean lies at the {side} bound, {_number(bound)}, and no spread shows: all "
+                f"Its mean lies at the {side} bound, {bound:.10g}, and no spread shows: all "
                 "values seem to lie there, or beyond it."
             )
             return _Said("suspicious", cause, _UNIT)
@@ -388,4 +388,4 @@ def _rare(share: float) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"
+    return f"{value:.2g}" if abs(value) < 99.5 else f"{value:,.0f}"
