@@ -226,3 +226,12 @@ def test_the_budget_says_what_a_rehearsal_is_worth(desk, ready):
 
 def test_the_first_page_says_what_is_read_of_the_rows(desk):
     assert "types of text files from their first rows" in desk.ask("/")[2]
+
+
+def test_a_date_as_a_bound_is_answered_with_a_year(desk):
+    work = opened(desk)
+    typed = TYPED | {"0.type": "date", "0.lower": "1990-01-01", "0.upper": "2030-01-01"}
+    status, _, text = send(desk, work, "columns", **typed)
+    assert status == 422 and "that of a date is a year, such as 1990" in text
+    typed |= {"0.lower": "1990", "0.upper": "2030"}
+    assert send(desk, work, "columns", **typed)[0] == 303

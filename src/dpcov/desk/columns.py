@@ -67,7 +67,9 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UsageError("a bound is a number, such as 90 or 0.5.") from None
+        raise UsageError(
+            "a bound is a number, such as 90 or 0.5; that of a date is a year, such as 1990."
+        ) from None
 
 
 def is_unfilled(column: Any) -> bool:
