@@ -115,3 +115,27 @@ def test_losses_are_counted_as_far_in_other_units(follows_correlations, monkeypa
         for each in (made, plain)
     )
     assert most == pytest.approx(plain_most, rel=1e-9)
+
+
+def test_sums_of_weights_are_rarely_hidden(monkeypatch):
+    """Of rows with weights an eighth of their upper bound, as surveys have them."""
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(rng.normal(size=(2_000, 10)), columns=list("abcdefghij"))
+    table["w"] = np.minimum(rng.lognormal(-0.35, 0.84, 2_000), 8)
+    columns = {name: dpcov.Numeric(lower=-10, upper=10) for name in "abcdefghij"}
+    terms = {
+        "schema": dpcov.Schema(
+            columns={**columns, "w": dpcov.Numeric(lower=0, upper=8)},
+            weights=dpcov.Weights(column="w", upper=8),
+        ),
+        "budget": dpcov.Budget(epsilon=1, delta="1e-6"),
+    }
+
+    def readable():
+        made = (dpcov.release(table, entropy=SeededEntropy(seed), **terms) for seed in range(12))
+        return sum(each.knows_means for each in made)
+
+    now = readable()
+    monkeypatch.setattr(surveyed, "_PER_WEIGHTED", 0.0)
+    assert readable() + 3 <= now
+    assert now >= 11

@@ -54,6 +54,10 @@ ANY_BOUND = 2.0
 # all means, follow from its products (measured in survey.md).
 _PER_LEVEL = 1 / 16
 
+# And every feature of rows with weights, which are mostly far below their upper bound: all that is
+# read is divided by what the intercept says of their sum (measured in survey.md).
+_PER_WEIGHTED = 1 / 8
+
 # An indicator of missing values has this unit: a smaller one would make rows longer, and a larger
 # one would leave more noise on how many values are missing (measured in docs/missing.md).
 _INDICATOR = 0.7
@@ -148,7 +152,11 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     @property
     def _unit(self) -> float:
         """What features are divided by at last, beside their intercept."""
-        return sqrt(1 + _PER_LEVEL * self._n_levels) if self.keeps_intercept else 1.0
+        if self.declared[0].kind != "intercept":
+            return 1.0
+        if self.keeps_intercept:
+            return sqrt(1 + _PER_LEVEL * self._n_levels)
+        return sqrt(1 + _PER_WEIGHTED * self._n_features)
 
     def draw(
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
