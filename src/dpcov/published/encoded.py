@@ -29,14 +29,7 @@ from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, rest
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
 from dpcov.published.estimate.row_factors import RowFactors, row_factors
 from dpcov.published.estimate.scaled_down import MOST_LOST
-from dpcov.published.estimate.stretch import (
-    SKEW,
-    Stretch,
-    average,
-    restored,
-    stiffness_of,
-    stretch_of,
-)
+from dpcov.published.estimate.stretch import SKEW, Seen, Stretch, average, restored, stretch_of
 from dpcov.published.estimate.unit import UnitEstimate, centered
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.one_thread import one_thread
@@ -165,10 +158,11 @@ class EncodedRelease(ReleaseRecord):
         intercept, _, raw = self._centered
         # Squared encoded units, a row; an intercept that is not whole stands for fewer rows.
         unit = losses.unit / (self.unit.n_rows * intercept * self.manifest.norm_bound**2)
-        variances = np.diagonal(self.frame.covariance(raw))
-        hidden = hidden_variance(self.means_of_rows, law)
+        variances, means = np.diagonal(self.frame.covariance(raw)), self.means_of_rows
+        hidden = hidden_variance(means, law)
+        reach = self.frame.reach(self.manifest.norm_bound, len(means))
         # Where noise alone ends, in units of the columns' own spreads.
-        scales = np.where(variances > hidden, variances, np.inf) ** -0.5
+        edge = bulk_edge(law, np.where(variances > hidden, variances, np.inf) ** -0.5)
         shrunk = correlation_of(self._covariance_of_rows(find_post(self.statistics.post)))
         np.fill_diagonal(shrunk, 1.0)
         n_groups = self.statistics.n_groups
@@ -177,13 +171,11 @@ class EncodedRelease(ReleaseRecord):
             self.encoded_features,
             sums.astype(np.float64) * unit,
             sqrt(n_groups * float(losses.variance)) * unit,
-            losses.counted,
+            losses,
             self.statistics.lost,
-            np.asarray(variances),
-            hidden,
-            stiffness_of(
-                np.asarray(np.nan_to_num(shrunk)), max(bulk_edge(law, scales), _LEAST_EDGE)
-            ),
+            Seen(np.asarray(variances), hidden, means, mean_noise(means, law), reach),
+            np.asarray(np.nan_to_num(shrunk)),
+            max(edge, _LEAST_EDGE),
         )
 
     @cached_property
@@ -207,6 +199,12 @@ class EncodedRelease(ReleaseRecord):
             whole = np.where(np.isnan(self.stretch.lost), whole, restored)
         # Levels tell by themselves what they lost.
         return np.where(of_kind(self.encoded_features, "numeric"), whole, 1.0)
+
+    @property
+    def moved_stds(self) -> Array:
+        """Errors of what means were given back, over deviations as they are read, (p,)."""
+        features = len(self.encoded_features)
+        return np.zeros(features) if self.stretch is None else self.stretch.moved_stds
 
     @cached_property
     def restored_features(self) -> tuple[EncodedColumn, ...]:

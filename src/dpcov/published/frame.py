@@ -67,6 +67,13 @@ class Frame:
         of_others = np.abs(features).sum(axis=1) - np.abs(own)
         return rows[:, 0] if (of_others <= _ROUNDING * np.abs(own)).all() else None
 
+    def reach(self, norm_bound: float, n_features: int) -> Array:
+        """Encoded distances, (p,), of rows of this length that are long in one feature alone."""
+        length = np.sqrt(max(norm_bound**2 - 1.0, 0.0))
+        if self.back is None:
+            return np.full(n_features, length)
+        return np.asarray(length / np.linalg.norm(np.linalg.inv(self.back)[1:, 1:], axis=0))
+
     def noise_gain(self, intercept_is_public: bool) -> float:
         """Mean squared norm of isotropic noise in encoded units, relative to that where added."""
         if self.back is None:

@@ -158,7 +158,8 @@ def _mean_errors(
     shares = None if law is None else law.shares
     rows = release.unit.n_rows * (1.0 if shares is None else np.diagonal(shares))
     parts, whole = release.lost_parts[release.shown], release.whole_variances[release.shown]
-    pulled = mean_error(release.statistics.lost, parts, whole, rows) * deviations
+    pulled = mean_error(release.statistics.lost, parts, whole, rows)
+    pulled = np.hypot(pulled, release.moved_stds[release.shown]) * deviations
     return np.asarray(np.hypot(mean_noise(means, mean_law), pulled))
 
 

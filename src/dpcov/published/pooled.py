@@ -101,10 +101,11 @@ def _in_original_units(
     """Estimates and their errors with what scaling rows down took; ``covariances`` are encoded."""
     lower, upper = np.array([column.bounds for column in release.features]).T
     centers, units = _encoded(release)
-    factors, unsure, parts, whole = given_back.swapaxes(0, 1)
-    means = np.clip(centers + units * made.means, lower, upper)
+    factors, unsure, parts, whole, moved, errors = given_back.swapaxes(0, 1)
+    means = np.clip(centers + units * made.means + moved, lower, upper)
     spreads = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0)) * units * factors
     pulled = mean_error(release.statistics.lost, parts, whole, groups.counts[:, None])
+    pulled = np.hypot(pulled, errors)
     scales = units * factors * _of_two_values(release, means, spreads)
     products = scales[:, :, None] * scales[:, None, :]
     found = covariances * products
@@ -129,22 +130,23 @@ def _encoded(release: BaseRelease) -> tuple[Array, Array]:
 
 
 def _given_back(release: BaseRelease, part: BaseRelease) -> Array:
-    """What scaling rows down took of a group's columns, (4, p).
+    """What scaling rows down took of a group's columns, (6, p).
 
-    Factors of deviations, deviations of their squares, lost parts of variances, and variances
-    before, over those that are read.  Where nothing tells of a group, what tells of all rows; or
-    what all columns lost on average.
+    Factors of deviations, deviations of their squares, lost parts of variances, variances before,
+    over those that are read, what means get back, and its error.  Where nothing tells of a group,
+    what tells of all rows; or what all columns lost on average.
     """
     shown, lost = release.shown, min(release.statistics.lost, MOST_LOST)
     are_numbers = of_kind(release.features, "numeric")
     average = are_numbers * lost / (1 - lost)
     parts, whole = release.lost_parts[shown], release.whole_variances[shown]
-    found = np.array([np.ones(len(shown)), average, parts, whole])
+    found = np.array([np.ones(len(shown)), average, parts, whole, *np.zeros((2, len(shown)))])
     for each in (release, part):
         if each.stretch is not None:
             told = ~np.isnan(each.stretch.lost[shown])
             own = each.stretch.factors, SKEW * each.stretch.unsure
-            known = np.array([*own, each.lost_parts, each.whole_variances])[:, shown]
+            of_means = each.stretch.moved, each.moved_stds
+            known = np.array([*own, each.lost_parts, each.whole_variances, *of_means])[:, shown]
             found[:, told] = known[:, told]
     return found
 

@@ -115,6 +115,8 @@ class ScaledDown:
     lost_parts: Array
     # Mean variances before, over those here, (d,).
     whole: Array
+    # Errors of what means were given back, over deviations, (d,).
+    moved_stds: Array
 
     @property
     def factor_std(self) -> float:

@@ -37,6 +37,7 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
         present = law.n_rows * float(law.present(np.array([place]))[0, 0])
         parts, whole = float(scaled.lost_parts[place]), float(scaled.whole[place])
         error = mean_error(scaled.lost, parts, whole, present)
+        error = np.hypot(error, scaled.moved_stds[place])
         pulled = float(error) ** 2 * law.count * float(law.plausible[place, place])
         privacy = privacy[0] + pulled, *privacy[1:]
         sampling = float(law.shape(place).variance) * rows, 0.0, 0.0

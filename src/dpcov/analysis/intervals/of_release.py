@@ -174,6 +174,7 @@ def _scaled_down(release: Release, noise: MomentNoise) -> ScaledDown:
         stretch_stds=None if stretch is None else np.append(0.0, stretch.unsure),
         lost_parts=np.append(np.zeros(start), release.lost_parts),
         whole=np.append(np.ones(start), release.whole_variances),
+        moved_stds=np.append(np.zeros(start), release.moved_stds),
     )
 
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammainc
 
-from dpcov.published.columns import EncodedColumn, numbers
-from dpcov.published.linalg.symmetric import Array, compose, eigh
+from dpcov.published.columns import EncodedColumn, half_ranges_of, numbers
+from dpcov.published.linalg.symmetric import Array, Places, compose, eigh
+from dpcov.published.statistics import LossLaw
 
 # Gamma laws that relative losses of columns may follow, by mean and shape; their likelihoods weigh.
 # Of shape 0.05 one column loses nearly all that is lost; of shape 4 all columns lose about as much.
@@ -31,6 +32,9 @@ _NOTHING = 1e-12
 SKEW = 1.5
 # Deviation of what is not counted of a column's loss, over the average (measured).
 _UNEVEN = 3.0
+# What the mean of a column gets back, over the least that it lost if its far rows are on one side,
+# the error of that (measured), and how far a column leans that may have them on both sides.
+_OF_LEAST, _OF_LEAST_STD, _LEANS = 1.5, 3.0, 0.2
 
 
 class Stretch(NamedTuple):
@@ -38,11 +42,33 @@ class Stretch(NamedTuple):
 
     ``unsure`` are standard deviations of the squares of the factors, over those squares; ``lost``
     root mean squares of the parts that features lost of their variances, NaN where nothing tells.
+    ``moved`` is what means get back, in units of the columns, and ``moved_stds`` its error, over
+    deviations as they are read.
     """
 
     factors: Array
     unsure: Array
     lost: Array
+    moved: Array
+    moved_stds: Array
+
+
+class Seen(NamedTuple):
+    """What a release says of encoded features, (p,).
+
+    ``hidden`` are variances that noise may make of nothing, ``mean_stds`` the noise on means, and
+    ``reach`` is how far a row is that is long in one feature alone.
+    """
+
+    variances: Array
+    hidden: Array
+    means: Array
+    mean_stds: Array
+    reach: Array
+
+    def on(self, places: Places) -> "Seen":
+        """The same of the features at ``places``."""
+        return Seen(*(each[places] for each in self))
 
 
 def stretch(
@@ -75,7 +101,22 @@ def stretch(
     uncounted = estimate * (1 / counted - 1)
     squares = 1.0 + estimate + uncounted / 2
     unsure = np.sqrt(doubt + (_UNEVEN * uncounted) ** 2) / squares
-    return Stretch(np.sqrt(squares), unsure, np.hypot(1 - 1 / squares, unsure / squares))
+    lost_parts = np.hypot(1 - 1 / squares, unsure / squares)
+    return Stretch(np.sqrt(squares), unsure, lost_parts, *np.zeros((2, len(squares))))
+
+
+def of_means(relative: Array, most: float, seen: Seen) -> tuple[Array, Array]:
+    """What means lost to one side, and the standard deviation of its error, in encoded units.
+
+    ``relative`` are losses that sums count, over variances; a row adds ``most`` at most.
+    """
+    leans, noise = np.array([seen.means, seen.mean_stds]) * (
+        seen.reach / (seen.variances + seen.means**2)
+    )
+    side = leans * np.abs(leans) / (leans**2 + (2 * noise) ** 2 + _LEANS**2)
+    farthest = np.sqrt(seen.reach**2 + most)
+    least = side * relative * seen.variances / (seen.reach + farthest)
+    return _OF_LEAST * least, _OF_LEAST_STD * np.abs(least)
 
 
 def _posterior(seen: Array, noise: Array, odds: Array) -> tuple[Array, Array, float]:
@@ -137,24 +178,32 @@ def stretch_of(
     columns: Sequence[EncodedColumn],
     losses: Array,
     std: float,
-    counted: float,
+    law: LossLaw,
     lost: float,
-    variances: Array,
-    hidden: Array,
-    stiffness: Array,
+    seen: Seen,
+    correlation: Array,
+    edge: float,
 ) -> Stretch:
     """That of all encoded features; ``losses`` are those of numbers, with noise of ``std``.
 
-    A variance that noise may hide, below ``hidden``, (p,), is nothing to compare with.  What is not
-    stretched holds back the numbers that it determines.
+    A variance that noise may hide is nothing to compare with.  What is not stretched holds back the
+    numbers that it determines, by ``correlation``, (p, p), as far as noise of this ``edge`` lets.
     """
     places = np.array(numbers(columns), dtype=np.intp)
-    shows = variances[places] > hidden[places]
+    shows = (seen.variances > seen.hidden)[places]
     p, known = len(columns), places[shows]
-    made = Stretch(np.ones(p), np.zeros(p), np.full(p, np.nan))
+    made = Stretch(np.ones(p), np.zeros(p), np.full(p, np.nan), np.zeros(p), np.zeros(p))
     if len(known):
-        alike, stds = stiffness[np.ix_(known, known)], np.full(len(known), std)
-        found = stretch(losses[shows], stds, variances[known], alike, counted, lost)
+        alike = stiffness_of(correlation, edge)[np.ix_(known, known)]
+        stds, seen = np.full(len(known), std), seen.on(known)
+        found = stretch(losses[shows], stds, seen.variances, alike, law.counted, lost)
+        # Without half of what is not counted.
+        relative = (found.factors**2 - 1) / (1 + (1 / law.counted - 1) / 2)
+        moved, errors = of_means(relative, law.most, seen)
+        found = found._replace(
+            moved=moved * half_ranges_of(columns)[known],
+            moved_stds=errors / (np.sqrt(seen.variances) * found.factors),
+        )
         for all_features, of_known in zip(made, found, strict=True):
             all_features[known] = of_known
     return made
@@ -169,26 +218,30 @@ def average(stretches: Sequence[Stretch | None], shares: Sequence[float]) -> Str
     if not told:
         return None
     w = np.array([[share] for _, share in told])
-    factors, unsure, lost = map(np.array, zip(*(each for each, _ in told), strict=True))
-    left = w / w.sum() / factors**2
+    factors, unsure, lost, *of_means = map(np.array, zip(*(e for e, _ in told), strict=True))
+    w = w / w.sum()
+    left = w / factors**2
     squares = 1 / left.sum(axis=0)
     doubts = squares * np.sqrt(np.sum((left * unsure) ** 2, axis=0))
-    parts = np.sum(w * lost**2, axis=0) / w.sum()
-    return Stretch(np.sqrt(squares), doubts, np.sqrt(parts))
+    parts = np.sum(w * lost**2, axis=0)
+    # All of them may err to the same side.
+    moved, errors = (np.sum(w * each, axis=0) for each in of_means)
+    return Stretch(np.sqrt(squares), doubts, np.sqrt(parts), moved, errors)
 
 
 def restored(
     columns: Sequence[EncodedColumn], means: Array, stretched: Stretch
 ) -> tuple[EncodedColumn, ...]:
-    """Encoded columns in larger units, about their encoded means, (p,), which do not change."""
-    triples = zip(columns, means.tolist(), stretched.factors.tolist(), strict=True)
-    return tuple(_restored(*each) for each in triples)
+    """Encoded columns in larger units, about their encoded means, (p,), moved by what these get."""
+    factors, moved = stretched.factors.tolist(), stretched.moved.tolist()
+    each_of = zip(columns, means.tolist(), factors, moved, strict=True)
+    return tuple(_restored(*each) for each in each_of)
 
 
-def _restored(column: EncodedColumn, mean: float, factor: float) -> EncodedColumn:
+def _restored(column: EncodedColumn, mean: float, factor: float, moved: float) -> EncodedColumn:
     if factor == 1.0:
         return column
     lower, upper = column.bounds
-    center = column.center + column.half_range * mean * (1 - factor)
+    center = column.center + column.half_range * mean * (1 - factor) + moved
     unit = column.half_range * factor
     return replace(column, center=center, half_range=unit, lower=lower, upper=upper)
