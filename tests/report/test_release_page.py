@@ -70,6 +70,13 @@ def test_the_page_says_how_missing_values_count():
     assert centered in plain and left_out not in plain
 
 
+def test_nothing_is_said_of_noise_and_bias_that_are_not_there():
+    page = text_of(UNUSUAL["nothing but zeros"]())
+    for said in ("biases estimates", "a dot stands for", "The map hides"):
+        assert said not in page, said
+        assert said in text_of(make(("a", "b", "c"), 50, epsilon="0.1")), said
+
+
 def test_a_combined_promise_is_not_said_to_be_what_a_mechanism_was_calibrated_for():
     made = make(("a", "b"))
     page = text_of(made.combine(make(("a", "b"), geometry=made)))

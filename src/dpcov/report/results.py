@@ -84,8 +84,10 @@ def _matrix(made: Estimates, names: Sequence[str]) -> Html:
         (name, *("·" if is_hidden else signed(r) for r, is_hidden in zip(row, hidden, strict=True)))
         for name, row, hidden in pairs
     )
-    caption = "Correlations; a dot stands for what noise alone could make"
-    return details("The whole matrix as a table", table(("", *short), rows, caption=caption))
+    dots = "; a dot stands for what noise alone could make" * (made.correlation_noise is not None)
+    return details(
+        "The whole matrix as a table", table(("", *short), rows, caption=f"Correlations{dots}")
+    )
 
 
 def spectrum(group: GroupNumbers) -> Html:
