@@ -46,8 +46,8 @@ _MOST_LOST = 0.95
 _ALONG = 0.7
 # Part of all losses from which nothing more is given back for those beyond the limit.
 _LEAST_COUNTED = 0.3
-# Half powers of two from which squared lengths are told apart: scales that the survey does not see
-# are far too wide.
+# Squared lengths that are told apart, from far below one: scales that the survey does not see are
+# far too wide.
 _ENERGIES = 2.0 ** (np.arange(-15, 25) / 2)
 # First cells of the bins; the first bin holds all that is shorter.
 _STARTS = np.unique([0, *np.floor(_ENERGIES / (1 + _ENERGIES) * CELLS).astype(np.intp), CELLS])

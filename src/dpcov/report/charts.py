@@ -114,7 +114,8 @@ def number(value: float) -> str:
         return "–" if value else "0"
     digits, tail = max(0, 2 - floor(log10(abs(value)))), ""
     # Years have no comma.
-    text = f"{value:{',' * (abs(value) >= 10_000)}.{digits}f}"
+    comma = "," if abs(value) >= 10_000 else ""
+    text = f"{value:{comma}.{digits}f}"
     if not 1e-4 <= abs(value) < 1e6:
         text, _, power = f"{value:.2e}".partition("e")
         tail = f"e{int(power)}"

@@ -194,7 +194,7 @@ def test_means_get_back_what_far_rows_on_one_side_lost(table):
         found = mean_intervals(made, list(COLUMNS), sampling=False)
         true = table[list(COLUMNS)].mean().to_numpy()
         held.append((found.lower <= true) & (true <= found.upper))
-        told = group_numbers(0, "", made).estimates
+        told = group_numbers(made).estimates
         np.testing.assert_allclose(told.means[:4], found.estimate, rtol=1e-6)
     now, before = (np.sqrt(np.mean(np.square(each), axis=0)) for each in (now, before))
     assert now[3] < 0.85 * before[3]

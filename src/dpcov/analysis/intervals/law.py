@@ -26,7 +26,7 @@ Tails = Literal["moments", "bounded"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Noise:
-    """Independent noise W = B N B' on the moments, of one release."""
+    """Independent noise W = B N B' on the moments."""
 
     # Variance v of entries of N off the diagonal, which are independent.
     off_diagonal: float
