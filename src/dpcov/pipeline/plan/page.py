@@ -140,6 +140,8 @@ def _chart(x: charts.Axis, stops: Sequence[Stop], asked: Stop, unit: str) -> Htm
         ]
         for kind in ("typical", "worst")
     }
+    if len(asked.planned.diagnosis.columns) < 2:
+        return el("p", "There is one column, so there are no correlations.")
     if not found["typical"]:
         return el("p", "With none of these budgets two columns can be used.")
     y = charts.vertical(min(value for _, value in found["typical"]) / 1.3, 1.1 * WORST_SHOWN)
