@@ -173,7 +173,8 @@ def test_groups_of_a_column_that_is_ignored_since_are_to_be_chosen_again(desk, r
 def test_a_total_that_is_missing_is_asked_for(desk):
     work = opened(desk)
     assert send(desk, work, "columns", **TYPED)[0] == 303
-    status, _, text = send(desk, work, "begin", "release")
+    # The page of the release has no button then.
+    status, _, text = send(desk, work, "begin", "account")
     assert status == 422 and "Say what all releases about these people" in text
 
 
@@ -235,3 +236,13 @@ def test_a_date_as_a_bound_is_answered_with_a_year(desk):
     assert status == 422 and "that of a date is a year, such as 1990" in text
     typed |= {"0.lower": "1990", "0.upper": "2030"}
     assert send(desk, work, "columns", **typed)[0] == 303
+
+
+def test_an_account_without_a_total_is_still_to_be_filled_in(desk):
+    work = opened(desk)
+    assert send(desk, work, "columns", **TYPED)[0] == 303
+    page = desk.ask(f"{work}/release")[2]
+    assert "Account (1 to do)" in page and ">Release</button>" not in page
+    assert send(desk, work, "account", total_epsilon="4", total_delta="1e-5", **ACCOUNT)[0] == 303
+    page = desk.ask(f"{work}/release")[2]
+    assert "to do)" not in page and ">Release</button>" in page

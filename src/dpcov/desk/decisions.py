@@ -219,7 +219,7 @@ class Decisions:
 
     def left(self) -> str | None:
         """What the account has left, in words; None where there is none yet."""
-        if "://" not in self.ledger and not Path(self.ledger_place).exists():
+        if self._lacks_ledger():
             return None
         book = Ledger(self.ledger_place)
         if self.account not in {each.name for each in book.datasets()}:
@@ -239,7 +239,12 @@ class Decisions:
             lacks["people"] = ["The number of rows is private here; leave it out."]
         if self.by and self.by not in self.groupings:
             lacks["people"].append(f"Column '{self.by}' has no groups any more. Choose others.")
+        if not self.total_epsilon and self._lacks_ledger():
+            lacks["account"] = ["Say what all releases about these people together may cost."]
         return lacks
+
+    def _lacks_ledger(self) -> bool:
+        return "://" not in self.ledger and not Path(self.ledger_place).exists()
 
     def cautions(self) -> list[str]:
         """What a release will refuse or warn of."""
