@@ -69,7 +69,7 @@ def test_gray_cells_are_named_where_the_noise_hides_a_column():
 
 def test_the_line_of_eigenvalues_does_not_run_through_the_words_noise_edge():
     # It falls to the right, and ends below the edge there.
-    drawn = results.spectrum(group_numbers(0, "", demo()))
+    drawn = results.spectrum(group_numbers(demo()))
     words = re.search(r'<text x="([\d.]+)" y="([\d.]+)"([^>]*)>noise edge', drawn)
     left, up = float(words[1]), float(words[2])
     left -= WORDS if 'text-anchor="end"' in words[3] else 0
