@@ -364,6 +364,7 @@ def lost_by_the_penalty(seed):
     return max(scores) - score(), max(scores) - scores[0]
 
 
+@pytest.mark.thorough
 def test_few_rows_of_many_columns_get_no_penalty_that_noise_chose():
     """Noise is as large as correlations are here, and small penalties seem to leave no error."""
     automatic, smallest = np.mean([lost_by_the_penalty(seed) for seed in range(4)], axis=0)

@@ -201,7 +201,7 @@ class PrivateGeometry(Surveyed):
 
     def __init__(self):
         sound = surveyed(Gaussian(), 2)
-        super().__init__(sound.inner, sound.columns, sound.declared)
+        super().__init__(sound.inner, sound.columns, sound.declared, sound.keeps_intercept)
 
 
 class UnchargedSurvey(PrivateGeometry):

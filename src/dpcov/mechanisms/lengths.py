@@ -6,7 +6,7 @@ Sensitivity : That of a histogram of disjoint cells, as in the survey.
 """
 
 from dataclasses import dataclass
-from math import pi, sqrt
+from math import hypot, pi, sqrt
 
 import numpy as np
 from scipy.special import erfcx
@@ -38,6 +38,8 @@ _TAIL = sqrt(0.6)
 # Chance that many rows share a length behind the last bin that shows, how many sizes of such a
 # clump are told apart, and a logarithm of odds that is certain.
 _CLUMP, _SIZES, _SURE = 0.1, 8, 100.0
+# Deviation of what rounding does.
+_ROUNDING = 12**-0.5
 # A normal number that is positive although its mean is so many deviations below zero is small.
 _FAR = -30.0
 _MOST_LOST = 0.95
@@ -188,7 +190,8 @@ def _with_clumps(
     They are no tail, such as rows at a bound.  Their squared lengths may be all that shows, or a
     half, a fourth, ... of it.  A bin holds such a clump where that is likelier than not.
     """
-    std, behind = noise.std(disjoint=True), slice(last + 1, None)
+    # Counts are whole numbers, and little noise is rounded to none or one.
+    std, behind = hypot(noise.std(disjoint=True), _ROUNDING), slice(last + 1, None)
     whole = float((squares * rows)[: last + 1].sum())
     sizes = whole / squares[behind, None] * 0.5 ** np.arange(_SIZES)
     # Densities of what is seen, over that where a tail holds what it is taken to hold.

@@ -126,6 +126,7 @@ def write_statistical(folder, name, copies):
     return ["sav", "zsav", "dta", "xpt", "sas7bdat"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("write_all", [write_text, write_statistical])
 def test_memory_does_not_grow_with_the_rows_of_other_files(write_all, tmp_path):
     write_all(tmp_path, "small", SMALL // 100)
