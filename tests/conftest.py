@@ -2,11 +2,17 @@
 
 A busy machine fails no test: Hypothesis draws as many examples as it should, however long that
 takes, and the same ones every time.  ``pytest --hypothesis-profile=search`` draws others.
+
+Neither does bad luck: in the process of a test its name determines the noise.
+``pytest --fresh-noise`` draws other noise in every run.
 """
 
 import os
 import shutil
 import tempfile
+from contextlib import contextmanager
+from hashlib import sha256
+from itertools import count
 from pathlib import Path
 
 # Before numpy is loaded, and for the processes that run the tests: threads of one would wait for
@@ -16,6 +22,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dpcov.noise import entropy
 from tests.services.postgres import (
     durable_postgres,
     module_database,
@@ -24,6 +31,47 @@ from tests.services.postgres import (
 )
 
 __all__ = ["durable_postgres", "module_database", "postgres_database", "postgres_url"]
+
+
+_RUNNER, _SYSTEM_KEY = os.getpid(), entropy._new_key
+
+
+def pytest_addoption(parser):
+    parser.addoption("--fresh-noise", action="store_true", help="draw other noise in every run")
+
+
+@contextmanager
+def noise_of(name, config):
+    """Keys of the system's randomness follow from a name; those of forked children do not."""
+    before, number = entropy._new_key, count()
+
+    def key():
+        if os.getpid() != _RUNNER:
+            return _SYSTEM_KEY()
+        return sha256(f"{name} {next(number)}".encode()).digest()
+
+    if not config.getoption("--fresh-noise"):
+        entropy._new_key = key
+    try:
+        yield
+    finally:
+        entropy._new_key = before
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    with noise_of(item.nodeid, item.config):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """What several tests share is the same whichever of them is first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    name = f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param_index', 0)}"
+    with noise_of(name, request.config):
+        return (yield)
 
 
 @pytest.fixture

@@ -19,6 +19,11 @@ from tests.statistical.goodness import assert_continuous_law
 SOURCES = [SystemEntropy, lambda: SeededEntropy(5)]
 
 
+@pytest.fixture(autouse=True)
+def keys_of_the_system(monkeypatch):
+    monkeypatch.setattr(entropy, "_new_key", lambda: os.urandom(32))
+
+
 @pytest.mark.parametrize("make", SOURCES)
 def test_every_bit_is_fair_and_words_are_uniform(make):
     words = make().words(200_000)

@@ -48,8 +48,13 @@ class _Feature:
 class Encoder:
     """Encode blocks of rows as a complete schema says; an intercept is the first column."""
 
-    def __init__(self, schema: Schema, geometry: Geometry | None = None) -> None:
-        declared: tuple[EncodedColumn, ...] = schema.encoded_columns
+    def __init__(
+        self,
+        schema: Schema,
+        geometry: Geometry | None = None,
+        declared: tuple[EncodedColumn, ...] | None = None,
+    ) -> None:
+        declared = schema.encoded_columns if declared is None else declared
         if geometry is None:
             self.columns, self.norm_bound = declared, schema.norm_bound_or_worst_case
             worst_case = schema.worst_case_norm

@@ -4,7 +4,7 @@ Contract: memory does not depend on the number of rows, except where a mechanism
 a copy of a table's rows is kept then while it has room.  What comes out is sensitive.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Annotated, Any
 
@@ -97,7 +97,7 @@ class Gathering:
     def _task(self, encoding: Encoding, question: MomentsQuestion | HistogramQuestion) -> Task:
         if question.geometry is not None:
             assert isinstance(encoding, TableEncoding)
-            encoding = replace(encoding, geometry=question.geometry)
+            encoding = encoding.within(question.geometry)
         where: dict[str, Any] = {"threads": self.threads, "memory_limit": self.memory_limit}
         if isinstance(question, MomentsQuestion):
             return MomentsTask(encoding=encoding, **vars(question), **where)

@@ -6,6 +6,7 @@ Contract: the limit is the stated one, or follows from the machine; nothing of t
 import math
 import os
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 _GIB = 2**30
@@ -17,6 +18,7 @@ def allowed_bytes(stated: float | None) -> float:
     return machine_memory() if stated is None else stated * _GIB
 
 
+@cache
 def machine_memory() -> float:
     """Bytes that this process may take: the machine's, or fewer in a container."""
     limits = [math.inf]

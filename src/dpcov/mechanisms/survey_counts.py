@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from dpcov.data.histograms import FINE_CELLS, MISSING, UNIT, Counts, Rings, Window, fine_edges
@@ -189,9 +188,16 @@ class Seen:
 
 def strength(seen: NDArray[np.number], std: float) -> Array:
     """Counts from each cell outward, over their standard deviation: of the run that shows most."""
-    padded = np.append(seen, np.zeros(RUNS[-1] - 1))
-    sums = [sliding_window_view(padded, run)[: len(seen)].sum(axis=1) / sqrt(run) for run in RUNS]
-    return np.asarray(np.max(sums, axis=0) / std)
+    return np.asarray(np.max([_sums(seen, run) / sqrt(run) for run in RUNS], axis=0) / std)
+
+
+def _sums(seen: NDArray[np.number], run: int) -> Array:
+    """Of so many cells from each one outward."""
+    counts = seen.astype(np.float64)
+    sums = counts.copy()
+    for behind in range(1, run):
+        sums[:-behind] += counts[behind:]
+    return sums
 
 
 def reached(start: int, strengths: Array, noise: CountNoise, chance: float) -> int:
@@ -215,12 +221,13 @@ def last_ring(seen: Array, std: float, evidence: float) -> int | None:
 
     None if noise explains all.
     """
-    for ring in reversed(range(len(seen))):
-        for run in RUNS:
-            together = seen[ring : ring + run]
-            if together.sum() > evidence * sqrt(run):
-                return ring + int(np.flatnonzero(together > std).max(initial=0))
-    return None
+    shows = np.array([_sums(seen, run) > evidence * sqrt(run) for run in RUNS])
+    rings = np.flatnonzero(shows.any(axis=0))
+    if not len(rings):
+        return None
+    ring = int(rings[-1])
+    together = seen[ring : ring + RUNS[int(np.argmax(shows[:, ring]))]]
+    return ring + int(np.flatnonzero(together > std).max(initial=0))
 
 
 def unseen(tail: Array, square: Array, last: int, hidden: float, rows: float) -> float:

@@ -64,7 +64,7 @@ class SystemEntropy:
         stream: _KeyStream | None = getattr(self._threads, "stream", None)
         # A stream that a child inherited would repeat the parent's words.
         if stream is None or stream.used == _BYTES_PER_KEY or stream.process != _process():
-            stream = self._threads.stream = _KeyStream(os.urandom(32))
+            stream = self._threads.stream = _KeyStream(_new_key())
         return stream
 
     def __reduce__(self) -> tuple[type["SystemEntropy"], tuple[()]]:
@@ -161,6 +161,10 @@ class _KeyStream:
                 raise NumericError(
                     "The stream cipher failed; nothing was drawn. Reinstall `cryptography`."
                 )
+
+
+def _new_key() -> bytes:
+    return os.urandom(32)
 
 
 def _process() -> tuple[int, int]:

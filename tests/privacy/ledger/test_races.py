@@ -90,33 +90,48 @@ def test_racing_creators_open_one_account(place):
 
 
 def seconds(work):
-    """Processor time of this process: the machine may be busy with others."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
+    """Processor time of this process, the best of three: the machine may be busy with others."""
+    found = []
+    for _ in range(3):
+        start = time.process_time()
+        work()
+        found.append(time.process_time() - start)
+    return min(found)
 
 
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize(
-    ("n_entries", "distinct", "limits"),
-    [
-        (4_000, 50, (0.3, 1, 3)),
-        pytest.param(100_000, 1, (1, 8, 20), marks=pytest.mark.slow),
-        pytest.param(100_000, 100_000, (8, 8, 20), marks=pytest.mark.slow),
-    ],
-)
-def test_thousands_of_entries_stay_fast(tmp_path, n_entries, distinct, limits):
-    book = Ledger(tmp_path / "privacy.ledger")
-    book.create("patients", Budget(rho=500), RELATION)
-    # In one transaction, which is how a test gets a long history quickly.
+def add_committed(book, numbers, distinct):
+    """Entries in one transaction, which is how a test gets a long history quickly."""
     with book._store.writing() as transaction:
-        for number in range(n_entries):
+        for number in numbers:
             spend = zcdp(Fraction(1, 1000 + number % distinct * 7919))
             entry = transaction.add_entry("patients", spend, "")
             transaction.move(entry, "reserved", "drawn")
             transaction.move(entry, "drawn", "committed", fingerprint="sha256:" + "a" * 64)
-    reserve, show, verify = limits
-    assert seconds(lambda: book.reserve("patients", SPEND, RELATION)) < reserve
-    assert seconds(lambda: (book.entries("patients"), book.remaining("patients"))) < show
-    assert seconds(book.verify) < verify
-    assert len(book.entries("patients")) == n_entries + 1
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("n_entries", "distinct"),
+    [
+        (4_000, 50),
+        pytest.param(100_000, 1, marks=pytest.mark.slow),
+        pytest.param(100_000, 100_000, marks=pytest.mark.slow),
+    ],
+)
+def test_thousands_of_entries_stay_fast(tmp_path, n_entries, distinct):
+    book = Ledger(tmp_path / "privacy.ledger")
+    book.create("patients", Budget(rho=500), RELATION)
+    questions = {
+        "reserve": lambda: book.reserve("patients", SPEND, RELATION),
+        "entries": lambda: book.entries("patients"),
+        "remaining": lambda: book.remaining("patients"),
+        "verify": book.verify,
+    }
+    few = n_entries // 10
+    add_committed(book, range(few), distinct)
+    before = {name: seconds(question) for name, question in questions.items()}
+    add_committed(book, range(few, n_entries), distinct)
+    after = {name: seconds(question) for name, question in questions.items()}
+    # Ten times the entries take ten times as long; a loop within a loop would take a hundred.
+    assert all(after[name] < 25 * before[name] for name in questions), (before, after)
+    assert len(book.entries("patients")) == n_entries + 6
