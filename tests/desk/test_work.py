@@ -176,6 +176,25 @@ def test_an_overdrawn_account_is_refused_like_on_the_command_line(desk, ready):
     assert not (desk.folder / "patients.dpcov").exists()
 
 
+@pytest.mark.parametrize(("epsilon", "fits"), [("0.999", False), ("1", True)])
+def test_what_an_account_does_not_allow_is_said_before_the_release(desk, ready, epsilon, fits):
+    Ledger(str(desk.folder / "ledger.sqlite")).create(
+        "people", dpcov.Budget(epsilon=epsilon, delta="1e-6"), "replace-one"
+    )
+    for step in ("budget", "account", "release"):
+        page = desk.ask(f"{ready}/{step}")[2]
+        assert ("The account people does not allow this." in page) != fits
+        assert ("overspend" in page) != fits
+    assert ("It was not released" in released(desk, ready)) != fits
+
+
+def test_an_account_of_another_promise_is_said_before_the_release(desk, ready):
+    Ledger(str(desk.folder / "ledger.sqlite")).create(
+        "people", dpcov.Budget(epsilon="4", delta="1e-5"), "add-remove-one"
+    )
+    assert "protected with neighbors = add-remove-one" in desk.ask(f"{ready}/release")[2]
+
+
 def test_an_account_that_the_release_does_not_fit_into_is_not_opened(desk, ready):
     account = {"ledger": "small.sqlite", "dataset": "people"}
     for epsilon, delta in (("0.5", "1e-6"), ("1", "1e-8"), ("0.5", "")):

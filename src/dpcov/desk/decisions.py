@@ -6,6 +6,7 @@ Contract: holds public decisions and names; no value of a row.
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -20,12 +21,13 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
 from dpcov.data.sources import Query, Source, open_source
 from dpcov.desk.columns import declared
-from dpcov.errors import BudgetError, DpcovError, SchemaError, UsageError
+from dpcov.errors import BudgetError, DpcovError, LedgerError, SchemaError, UsageError
 from dpcov.files import ReservedFile, is_of_database
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Neighbors, check_neighbors, format_number
+from dpcov.privacy.guarantee import ApproxDP, Neighbors, check_neighbors, format_number
 from dpcov.privacy.ledger.composition import fits
 from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.meaning import LARGEST_QUIET_EPSILON, check_delta, implied_epsilon
 
 STEPS = ("columns", "people", "budget", "account", "release")
@@ -255,7 +257,26 @@ class Decisions:
             said.append(f"A release will refuse this. {error}")
         if (epsilon := implied_epsilon(promise)) > LARGEST_QUIET_EPSILON:
             said.append(f"epsilon = {format_number(epsilon)} is large.")
+        if refused := self._refused_by_account():
+            said.append(f"The account {self.account} does not allow this. {refused}")
         return said
+
+    def _refused_by_account(self) -> str:
+        """Why an account that exists does not pay for the release, if it does not."""
+        has_account = False
+        # The step of the account says what is wrong with a ledger.
+        with suppress(DpcovError):
+            has_account = self.left() is not None
+        if not has_account:
+            return ""
+        promise, per_person = self.budget.promise, self.schema.rows_per_person
+        rho = self.budget.zcdp_rho() if isinstance(promise, ApproxDP) else None
+        spend = Spend(promise=promise, mechanism="auto", rho=rho, rows_per_person=per_person)
+        try:
+            Ledger(self.ledger_place).check(self.account, spend, self.neighbors)
+        except LedgerError as error:
+            return str(error)
+        return ""
 
 
 def place_of(data: str | Query, folder: Path) -> str | Query:

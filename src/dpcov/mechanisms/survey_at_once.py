@@ -3,8 +3,9 @@
 Guarantee, proof: survey.md.  Numerics: exact.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import log, log2, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
@@ -66,6 +67,69 @@ PARTS_OF = {
 }
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class _Around:
+    """A middle, the rows within radii around it, and what shares of them tell one from another.
+
+    ``same`` is the share of the rows that share the middle's value, 0 where that does not show, and
+    ``doubt`` the deviation of its noise in rows.  ``needed`` is the share of the rows by which the
+    right radius is surely better than others.
+    """
+
+    cells: Cells
+    center: float
+    radius: float
+    rows: float
+    same: float
+    doubt: float
+    rate: Fraction
+    needed: float
+
+    @property
+    def at(self) -> float:
+        """The middle in the units of a spread."""
+        return self.center + self.cells.anchor
+
+    @property
+    def far(self) -> float:
+        """The largest distance of a value, at most."""
+        return 1.0 + abs(self.at)
+
+    @cached_property
+    def radii(self) -> Array:
+        """Distances that are told apart, (k,)."""
+        return self.radius * 2.0 ** np.arange(np.ceil(np.log2(self.far / self.radius)) + 1)
+
+    @cached_property
+    def inside(self) -> Counts:
+        """Exact **sensitive** numbers of rows within the radii, (k,)."""
+        return _inside(self.cells, self.center, self.radii)
+
+    @property
+    def unsure(self) -> float:
+        """Share of the rows that the count of one value may miss, where that shows."""
+        return self.doubt / self.rows * (self.same > 0)
+
+    @property
+    def parts(self) -> float | None:
+        """The drawn radius holds all others but one of so many; None where it cannot tell."""
+        if 1 - self.same < 2 * (self.needed + self.unsure):
+            return None
+        return min(_PARTS, (1 - self.same) / self.needed)
+
+    @property
+    def digits(self) -> int:
+        """Binary digits of the share that a radius is to hold."""
+        largest = _MOST_COST - log2((len(self.radii) + _MOST_UNLIKE) / float(self.rate))
+        return min(_MOST_UNITS, int(largest))
+
+    def beside(self, spread: Spread) -> Alone:
+        """One value, and the rows beside it."""
+        others = (1 - self.same) * self.rows
+        around = self.cells.around(self.center)
+        return Alone(spread, self.radius, self.rows, others, self.doubt, around)
+
+
 def look_at_once(
     cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy, typical: float | None = None
 ) -> Seen:
@@ -73,57 +137,80 @@ def look_at_once(
 
     ``typical`` is the usual scale of other columns, as far as it is published.
     """
-    middle, parts_of = _middle_at_once(cells, cost, problem, entropy), PARTS_OF[problem.neighbors]
-    if middle is None:
+    around = _around(cells, cost, problem, entropy)
+    if around is None or around.digits < _LEAST_UNITS:
         return Seen(None)
-    center, radius, rows = middle
-    at = center + cells.anchor
-    far = 1.0 + abs(at)
-    radii = radius * 2.0 ** np.arange(np.ceil(np.log2(far / radius)) + 1)
-    inside = cells.below[cells.nearest(center + radii)] - cells.below[cells.nearest(center - radii)]
-    # One value may hold most rows: the spread is then that of the others.
-    count = CountNoise(part_of(cost, parts_of.one_value), problem)
-    same = min(1.0, float(inside[0] + count.draw(1, entropy)[0]) / rows)
-    same *= same * rows > 2 * count.std()
-    # One person moves a cost by at most k, up or down.
-    rate = cost.epsilon * parts_of.radius / (2 * problem.rows_per_person)
-    needed, unsure = _RADII / float(rate) / rows, count.std() / rows * (same > 0)
-    # So many rows beyond the right radius, and within it beside those that share a value.
-    others = 1 - same
-    beside = radius, rows, others * rows, count.std(), cells.around(center)
-    parts = min(_PARTS, others / needed) if others >= 2 * (needed + unsure) else None
-    digits = min(_MOST_UNITS, int(_MOST_COST - log2((len(radii) + _MOST_UNLIKE) / float(rate))))
-    if digits < _LEAST_UNITS:
-        return Seen(None)
+    parts = around.parts
     if parts is None:
         # Nothing but one value shows; or nothing at all.
-        spread = Spread(at, far * sqrt(min(1.0, max(needed, unsure))))
-        return Seen(spread, Alone(spread, *beside)) if same > 0.5 else Seen(None)
-    # A value that the count missed may be shared by so many rows that many radii hold no others.
-    missed = same == 0 and 2 * count.std() / rows + needed > 1 - others / parts
-    share = round(2**digits * (1 - others / parts))
-    unlikely = _unlikely(radii, typical, missed=missed) / float(rate)
-    chosen = _radius(inside, int(cells.below[-1]), (share, digits), rate, unlikely, entropy)
-    drawn = float(radii[chosen])
+        hidden = min(1.0, max(around.needed, around.unsure))
+        spread = Spread(around.at, around.far * sqrt(hidden))
+        return Seen(spread, around.beside(spread)) if around.same > 0.5 else Seen(None)
+    drawn = _drawn_radius(around, parts, typical, entropy)
     # Normal values but for one of so many parts lie within so many deviations.
-    deviations = NormalDist().inv_cdf(1 - 0.5 / parts)
-    usual = drawn / deviations * sqrt(1 - same)
+    usual = drawn / NormalDist().inv_cdf(1 - 0.5 / parts) * sqrt(1 - around.same)
     # The radius is up to twice as far as the part needs.
-    spread = Spread(at, min(1.0, usual), 0.5)
-    if same > 0.5:
-        return Seen(spread, Alone(spread, *beside))
+    spread = Spread(around.at, min(1.0, usual), 0.5)
+    if around.same > 0.5:
+        return Seen(spread, around.beside(spread))
+    return _within(around, parts, drawn, spread)
+
+
+def _around(cells: Cells, cost: PureDP, problem: Problem, entropy: Entropy) -> _Around | None:
+    """A middle by one draw, and how many rows share its value; None where it would be far off."""
+    middle, parts_of = _middle_at_once(cells, cost, problem, entropy), PARTS_OF[problem.neighbors]
+    if middle is None:
+        return None
+    center, radius, rows = middle
+    # One value may hold most rows: the spread is then that of the others.
+    count = CountNoise(part_of(cost, parts_of.one_value), problem)
+    within = _inside(cells, center, np.array([radius]))
+    same = min(1.0, float(within[0] + count.draw(1, entropy)[0]) / rows)
+    # One person moves a cost by at most k, up or down.
+    rate = cost.epsilon * parts_of.radius / (2 * problem.rows_per_person)
+    return _Around(
+        cells=cells,
+        center=center,
+        radius=radius,
+        rows=rows,
+        same=same * (same * rows > 2 * count.std()),
+        doubt=count.std(),
+        rate=rate,
+        needed=_RADII / float(rate) / rows,
+    )
+
+
+def _inside(cells: Cells, center: float, radii: Array) -> Counts:
+    """Exact numbers of rows within these distances of a center."""
+    outer, inner = cells.nearest(center + radii), cells.nearest(center - radii)
+    return np.asarray(cells.below[outer] - cells.below[inner])
+
+
+def _drawn_radius(around: _Around, parts: float, typical: float | None, entropy: Entropy) -> float:
+    """Draw the radius that holds all rows but one of so many parts of the others."""
+    share = 1 - (1 - around.same) / parts
+    # A value that the count missed may be shared by so many rows that many radii hold no others.
+    missed = around.same == 0 and 2 * around.doubt / around.rows + around.needed > share
+    unlikely = _unlikely(around.radii, typical, missed=missed) / float(around.rate)
+    numerator, rows = round(2**around.digits * share), int(around.cells.below[-1])
+    held = numerator, around.digits
+    return float(around.radii[_radius(around.inside, rows, held, around.rate, unlikely, entropy)])
+
+
+def _within(around: _Around, parts: float, drawn: float, spread: Spread) -> Seen:
+    """What is looked at once more of a column: where it is narrow, or where its tail lies."""
+    cells, center, rows = around.cells, around.center, around.rows
+    anywhere = replace(spread, scale=min(1.0, around.far * parts**-0.5))
     if drawn <= 4 * cells.width(center):
         # Others lie within the finer cells, or anywhere.
-        spread = Spread(at, min(1.0, far * parts**-0.5))
+        spread = Spread(around.at, anywhere.scale)
         return Seen(spread, Alone(spread, drawn, rows, 0.0, rows / parts, cells.around(center)))
-    near = _together(cells) * cells.width(center)
-    if drawn <= 2 * near:
+    if drawn <= 2 * _together(cells) * cells.width(center):
         # A middle is drawn among half as many cells: most rows may share a value beside it.
-        anywhere = replace(spread, scale=min(1.0, far * parts**-0.5))
         # Or the cells are too wide to tell how narrow the column is.
         finer = cells.around(center, _NARROW, _FINER)
         return Seen(spread, Alone(anywhere, drawn, rows, 0.0, rows / parts, finer, finer=spread))
-    if needed <= _AMPLE:
+    if around.needed <= _AMPLE:
         # The radius leaves out a tail, and rings say where that lies.
         tail = Alone(spread, drawn, rows, rows / parts, 0.0, None, finer=spread, is_spread=True)
         return Seen(spread, tail)
