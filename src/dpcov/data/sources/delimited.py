@@ -28,7 +28,8 @@ _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"
 # Arrow compares whole cells, blanks included: those of columns of a few places are told.
 _BLANKS = [" " * count for count in range(9)]
 _NAN = ["".join(parts) for parts in product(("", "+", "-"), "nN", "aA", "nN")]
-_PADDED_MISSING = ["".join(parts) for parts in product(_BLANKS, (*MISSING_WORDS, *_NAN), _BLANKS)]
+_MISSING = [*MISSING_WORDS, *_NAN]
+_PADDED_MISSING = ["".join(parts) for parts in product(_BLANKS, _MISSING, _BLANKS)]
 # A thread of Arrow that frees bytes of Python once the interpreter ends aborts the process.
 atexit.register(time.sleep, 0.05)
 
@@ -53,8 +54,23 @@ class DelimitedSource(Source):
 
     def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Guess from the first block of text."""
-        guessed = self._sealed(lambda: self._parse({}, decimal)).schema
-        return dict(zip(self.columns, kinds_of(guessed).values(), strict=True))
+        if self.once:
+            return self._guessed(self._header, decimal, _PADDED_MISSING)
+        # Blanks around words are looked for where that can change a guess: it takes long.
+        found = self._guessed(self._header, decimal, _MISSING)
+        label_of = dict(zip(self.columns, self._header, strict=True))
+        if texts := [label_of[column] for column, kind in found.items() if kind == "text"]:
+            found |= self._guessed(texts, decimal, _PADDED_MISSING)
+        return found
+
+    def _guessed(
+        self, labels: Sequence[str], decimal: str, missing: Sequence[str]
+    ) -> dict[str, Kind]:
+        guessed = self._sealed(
+            lambda: self._parse({}, decimal=decimal, columns=labels, missing=missing)
+        ).schema
+        column_of = dict(zip(self._header, self.columns, strict=True))
+        return {column_of[label]: kind for label, kind in kinds_of(guessed).items()}
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         label_of = dict(zip(self.columns, self._header, strict=True))
@@ -69,7 +85,14 @@ class DelimitedSource(Source):
                     raise pa.ArrowInvalid(f"In CSV column #{self.columns.index(column)}")
             yield batch.rename_columns(list(wanted))
 
-    def _parse(self, types: Mapping[str, pa.DataType], decimal: str = ".") -> Any:
+    def _parse(
+        self,
+        types: Mapping[str, pa.DataType],
+        *,
+        decimal: str = ".",
+        columns: Sequence[str] = (),
+        missing: Sequence[str] = _PADDED_MISSING,
+    ) -> Any:
         quote = self._layout.quote
         checked = CheckedLines(
             open_text(self._opener, self._layout, self.name),
@@ -86,9 +109,9 @@ class DelimitedSource(Source):
         )
         convert = pa.csv.ConvertOptions(
             column_types=dict(types),
-            include_columns=list(types),
+            include_columns=list(columns or types),
             decimal_point=decimal,
-            null_values=_PADDED_MISSING,
+            null_values=list(missing),
             strings_can_be_null=not types,
         )
         read = pa.csv.ReadOptions(block_size=BLOCK_BYTES)
