@@ -49,6 +49,7 @@ def test_a_larger_share_of_outliers_covers_more_and_the_bounds_cover_all():
     assert shares[0][0] == pytest.approx(0.962, abs=0.01) and shares[0][1] < 0.85
 
 
+@pytest.mark.thorough
 def test_one_release_serves_ten_models_better_than_ten_perturbed_ones():
     budget = dpcov.Budget(epsilon=8, delta="1e-6")
     assert_release_wins(compare(digits(), budget=budget, models=(2, 10), repetitions=2), 0.05, 0.6)

@@ -111,6 +111,7 @@ EXPECTED = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("figure", "text", "status"), EXPECTED)
 def test_claims_hold_or_fail_with_the_reason(verdict_of, figure, text, status):
     claim, verdict = verdict_of(figure, text)

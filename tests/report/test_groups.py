@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 import dpcov
-from dpcov.published.numbers import numbers_by_group
 from dpcov.published.pooled import most_distinct
 from dpcov.report.groups import MAPS_SHOWN, side_by_side
+from dpcov.report.release_page import numbers_by_group
 from tests.report.examples import demo, grouped
 
 

@@ -53,7 +53,7 @@ class LinearMap:
         shape_fits = {len(row) for row in self.numbers} == {n_columns}
         if not shape_fits or len(self.numbers) != n_rows:
             raise SchemaError(f"A linear map of these columns is {n_rows} by {n_columns} numbers.")
-        largest = max(abs(number) for row in self.numbers for number in row)
+        largest = max(max(map(abs, row)) for row in self.numbers)
         if largest > 2 ** _bits(n_columns) or not -_MOST_POWER <= self.exponent <= _MOST_POWER:
             raise SchemaError("The numbers of a linear map are too large.")
         if not self.can_be_undone:

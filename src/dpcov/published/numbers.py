@@ -4,7 +4,7 @@ Contract: reads a release only, deterministically; what cannot be known is None,
 that says why.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -90,16 +90,9 @@ class GroupNumbers:
     problem: str = ""
 
 
-def numbers_by_group(release: BaseRelease) -> Iterator[GroupNumbers]:
-    """Numbers of all rows, then those of every group."""
-    yield group_numbers(release)
-    for place, name in enumerate(release.group_names, start=1):
-        yield group_numbers(release.group(name), place, name)
-
-
-def group_numbers(release: BaseRelease, index: int = 0, name: str = "all rows") -> GroupNumbers:
-    """Compute what a page shows of a release, or of a group of it with this place and name."""
-    made = GroupNumbers(index=index, name=name, release=release)
+def group_numbers(release: BaseRelease) -> GroupNumbers:
+    """Compute what a page shows of a release, or of a group of it."""
+    made = GroupNumbers(index=0, name="all rows", release=release)
     try:
         return replace(made, estimates=_estimates(release))
     # Noise can hide what an estimate needs; the page says so and shows the rest.

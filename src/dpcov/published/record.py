@@ -61,12 +61,12 @@ class ReleaseRecord:
         """Whether means, and so a centered covariance, can be computed."""
         return self.manifest.has_intercept
 
-    @property
+    @cached_property
     def encoded_features(self) -> tuple[EncodedColumn, ...]:
         """The encoded columns without the intercept, indicators of missing values included."""
         return tuple(column for column in self.manifest.columns if column.kind != "intercept")
 
-    @property
+    @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, without the intercept and indicators of missing values."""
         return tuple(self.encoded_features[place].name for place in self.shown)

@@ -18,7 +18,7 @@ from dpcov.published.estimate.present import MissingAs
 from dpcov.published.file import pack, unpack
 from dpcov.published.labelled import labelled
 from dpcov.published.nested import nested_facts
-from dpcov.published.numbers import WITHIN
+from dpcov.published.numbers import WITHIN, GroupNumbers, group_numbers
 from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts
 from dpcov.published.statistics import Post
 from dpcov.published.summary import LIGHTS, summarize, told_numbers
@@ -204,8 +204,14 @@ class Release(BaseRelease):
 
     @cached_property
     @on_one_thread
+    def numbers(self) -> GroupNumbers:
+        """What pages and verdicts are made of, computed once."""
+        return group_numbers(self)
+
+    @cached_property
+    @on_one_thread
     def _diagnosis(self) -> Diagnosis:
-        return diagnose(self)
+        return diagnose(self, self.numbers)
 
     def summary(self, *, details: bool = False) -> str:
         """Plain-language account of what was released, for a data-protection officer."""

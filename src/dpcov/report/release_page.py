@@ -6,6 +6,7 @@ Contract: reads a release only, and the balance of a ledger if the publisher giv
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from math import isfinite
 
@@ -16,7 +17,7 @@ from dpcov.published.design import told_of
 from dpcov.published.digits import plus_minus
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.post import POSTS
-from dpcov.published.numbers import GroupNumbers, numbers_by_group
+from dpcov.published.numbers import GroupNumbers
 from dpcov.published.release import Release
 from dpcov.published.words import (
     NUMERICS_WORDS,
@@ -87,6 +88,13 @@ def render_release(
             software=", ".join(map(" ".join, release.manifest.software.items())),
         ),
     )
+
+
+def numbers_by_group(release: Release) -> Iterator[GroupNumbers]:
+    """Numbers of all rows, then those of every group."""
+    yield release.numbers
+    for place, name in enumerate(release.group_names, start=1):
+        yield replace(release.group(name).numbers, index=place, name=name)
 
 
 def _each(groups: Sequence[GroupNumbers], content: Callable[[GroupNumbers], Html]) -> Html:
