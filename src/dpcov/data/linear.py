@@ -59,7 +59,7 @@ class LinearMap:
         if not self.can_be_undone:
             raise SchemaError("The linear map of a geometry cannot be undone.")
 
-    @property
+    @cached_property
     def can_be_undone(self) -> bool:
         """Whether the last p columns, those of features, are invertible."""
         p = len(self.numbers)
