@@ -154,6 +154,13 @@ def test_what_cannot_be_pooled_is_refused(made):
         made[1].group("nowhere", pooled=True)
 
 
+def test_of_a_pooled_group_it_is_not_known_how_far_to_shrink(made):
+    pooled = made[1].group("r03", pooled=True)
+    with pytest.raises(UsageError, match=r"groups estimated together. Use post='psd'"):
+        pooled.covariance_matrix("shrink")
+    assert np.isfinite(pooled.covariance_matrix("psd")).all()
+
+
 def test_groups_of_combined_releases_are_pooled(made):
     frame, truth, errors = made[0], truth_of_alike(), []
     for seed in range(0, 10, 2):
