@@ -4,7 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 import dpcov
-from dpcov.analysis import correlation_intervals, difference_intervals, trend_intervals
+from dpcov.analysis import (
+    correlation_intervals,
+    difference_intervals,
+    mean_intervals,
+    trend_intervals,
+    variance_intervals,
+)
 from dpcov.analysis.problems import InputError
 from dpcov.data.geometry import Geometry, Scale
 
@@ -140,6 +146,15 @@ def test_means_in_different_units_are_refused():
     # Correlations are the same in every unit.
     (line,) = difference_intervals(years, months).rows
     assert line.lower < 0 < line.upper
+
+
+def test_variances_are_said_to_be_in_squared_units():
+    """A variance of 209 squared years was said to be in years."""
+    one, other = aged(1, 1, "years"), aged(2, 1, "years")
+    assert mean_intervals(one).notes == ("Units: age in years.",)
+    assert variance_intervals(one).notes == ("Units: age in years squared.",)
+    found = difference_intervals(one, other, what="variances")
+    assert found.notes == ("Units: age in years squared.",)
 
 
 def test_what_only_some_releases_have_is_noted():

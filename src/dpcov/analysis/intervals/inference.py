@@ -231,6 +231,7 @@ def _table(
     notes += law.notes + tuple(f"Reference category: {name}." for name in references or ())
     # A table of coefficients ends its heading with the target.
     named = {what.removeprefix(_COEFFICIENTS), *(line.name for line in lines)}
-    units = [f"{x.name} in {x.unit}" for x in law.columns if x.unit and x.name in named]
+    power = " squared" if what == "variances" else ""
+    units = [f"{x.name} in {x.unit}{power}" for x in law.columns if x.unit and x.name in named]
     notes += (f"Units: {'; '.join(units)}.",) if units else ()
     return IntervalTable(what=what, level=law.level, rows=tuple(lines), notes=notes)
