@@ -6,7 +6,7 @@ import pytest
 import statsmodels.api as sm
 
 import dpcov
-from dpcov.analysis import PrivateLinearRegression, PrivateRidge
+from dpcov.analysis import PrivateLinearRegression, PrivateRidge, mean_intervals
 from dpcov.analysis.problems import UnknownNoiseError
 from tests.docs.test_blocks import SCHEMA, patients
 from tests.report.examples import UNHELPFUL_NAMES, unhelpful
@@ -109,6 +109,18 @@ def test_hostile_names_stay_text():
     told = PrivateRidge.from_release(unhelpful(), target=target).summary()
     assert "<script" not in told._repr_html_().lower()
     assert all(letter.isprintable() or letter == "\n" for letter in str(told))
+
+
+def test_a_name_makes_no_line_of_its_own_in_a_table_of_intervals():
+    """A name with a line break forged a line, and a control code reached the terminal."""
+    names = ("a\nage  50  49  51", "b\x1b[2J")
+    rows = pa.table({name: np.linspace(-1, 1, 400) for name in names})
+    columns = {name: dpcov.Numeric(lower=-1, upper=1, unit="\n") for name in names}
+    schema = dpcov.Schema(columns=columns, wildcards=False)
+    made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=1))
+    told = str(mean_intervals(made))
+    assert len(told.splitlines()) == 5
+    assert all(letter.isprintable() or letter == "\n" for letter in told)
 
 
 def test_without_a_law_of_the_noise_there_are_no_standard_errors():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.markup import CELL, card, el, listing, name_of, shorten
+from dpcov.markup import CELL, card, el, listing, name_of, shorten, visible
 from dpcov.published.columns import INTERCEPT
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.plots import NAME_LENGTH, axes_or_new
@@ -157,12 +157,15 @@ class IntervalTable:
         return axes
 
     def __str__(self) -> str:
-        width = max(map(len, self.names), default=0)
+        # Names come from a file that anybody may have written: none makes a line of its own.
+        names = [*map(visible, self.names)]
+        width = max(map(len, names), default=0)
         lines = [" " * width + "".join(f"{name:>14}" for name in COLUMNS)]
-        for row in self.rows:
-            cells = "".join(f"{getattr(row, name):>14.5g}" for name in COLUMNS)
-            lines.append(f"{row.name:<{width}}{cells}")
-        return "\n".join([f"{self.what}, {100 * self.level:g} % intervals", *lines, *self.notes])
+        for name, row in zip(names, self.rows, strict=True):
+            cells = "".join(f"{getattr(row, column):>14.5g}" for column in COLUMNS)
+            lines.append(f"{name:<{width}}{cells}")
+        heading, *notes = map(visible, (self.what, *self.notes))
+        return "\n".join([f"{heading}, {100 * self.level:g} % intervals", *lines, *notes])
 
 
 def ratio_interval(
