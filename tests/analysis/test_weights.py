@@ -214,6 +214,24 @@ def test_what_readers_see():
     assert "design effect" not in released(rows(np.random.default_rng(1), 600), plain).summary()
 
 
+def test_a_group_that_is_estimated_together_says_nothing_of_the_sum_of_its_weights():
+    """Weights seemed to be at their upper, and a column that is listed was to be listed."""
+    table = rows(np.random.default_rng(1), 6000, lognormal).assign(g=["u", "v"] * 3000)
+    declared = schema(g=dpcov.Categorical(categories=("u", "v")))
+    made = released(table, declared, rho=2, mechanism="stratified", by="g").group("u", pooled=True)
+    said = " ".join(made.summary().split())
+    assert "Rows are weighted by w, 0 to 8. Norm bound" in said
+    assert made.diagnose().remarks == ()
+
+
+def test_without_a_law_of_the_noise_a_listed_column_is_not_to_be_listed():
+    """The sum was said without a word of its noise, too."""
+    table = rows(np.random.default_rng(1), 3000, lognormal)
+    said = " ".join(released(table, schema(), mechanism="separate").summary().split())
+    assert "allow: how large the noise is, is not known." in said
+    assert "rows sum to about" in said and "list their column" not in said
+
+
 @pytest.mark.parametrize(
     "text",
     [

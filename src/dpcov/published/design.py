@@ -6,7 +6,7 @@ Contract: released numbers only.  Too large rather than too small (docs/weights.
 import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, isfinite, sqrt
+from math import ceil, isfinite, isnan, nan, sqrt
 from typing import TypeVar
 
 import msgspec
@@ -73,7 +73,7 @@ class Design:
     own: float | None
     rows_per_person: int
     weighting: Weighting | None
-    # Standard deviation of the noise on the weighted count, relative to it.
+    # Standard deviation of the noise on the weighted count, relative to it; NaN where not known.
     noise: float = 0.0
 
     @property
@@ -109,10 +109,9 @@ class Design:
             f"For sampling errors rows count as {worth}: the design effect is {effect:.3g}."
         )
         if self.weighting is not None and self.own is None:
-            told.append(
-                "It is the largest that the weights allow; list their column as numeric, from 0 to "
-                f"{upper}, for that of Kish."
-            )
+            advice = f"; list their column as numeric, from 0 to {upper}, for that of Kish."
+            why = ": how large the noise is, is not known." if isnan(self.noise) else advice
+            told.append(f"It is the largest that the weights allow{why}")
         if self.rows_per_person > 1:
             told.append(
                 f"It takes a person's rows for alike, up to {self.rows_per_person}; give "
@@ -123,7 +122,8 @@ class Design:
     def _sum_within(self) -> str:
         """Weighted count, ± what holds 95 of 100 errors of the noise."""
         found = self.sum_of_weights or 0.0
-        half = WITHIN * self.noise * found
+        if isnan(half := WITHIN * self.noise * found):
+            return f"about {found:,.0f}"
         return f"about {found:,.0f} ± {ceil(half):,}" if half > 0 else f"{found:,.0f}"
 
 
@@ -144,6 +144,10 @@ def design_of(release: BaseRelease) -> Design:
 
 def told_of(release: BaseRelease) -> tuple[str, ...]:
     """Sentences on the design; none where the noise hides it."""
+    weighting = weighting_of(release)
+    if weighting is not None and release.manifest.is_pooled:
+        # A finished matrix does not hold what the weights sum to.
+        return (f"Rows are weighted by {weighting.column}, 0 to {weighting.upper:g}.",)
     try:
         return design_of(release).sentences()
     except ReleaseError:
@@ -153,7 +157,7 @@ def told_of(release: BaseRelease) -> tuple[str, ...]:
 def remarks_on(release: BaseRelease) -> tuple[str, ...]:
     """What looks wrong about the weights, and what would help; mostly nothing."""
     weighting = weighting_of(release)
-    if weighting is None:
+    if weighting is None or release.manifest.is_pooled:
         return ()
     name, upper = weighting.column, f"{weighting.upper:g}"
     try:
@@ -180,7 +184,9 @@ def remarks_on(release: BaseRelease) -> tuple[str, ...]:
 
 def _count_noise(release: BaseRelease) -> float:
     law = noise_of(release)
-    if law is None or not law.intercept_is_noisy:
+    if law is None:
+        return nan
+    if not law.intercept_is_noisy:
         return 0.0
     return sqrt(sum(each.diagonal for each in law.alone())) / law.intercept
 
