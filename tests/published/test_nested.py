@@ -8,6 +8,7 @@ import dpcov
 from dpcov.analysis import correlation_intervals
 from dpcov.errors import UsageError
 from dpcov.published.nested import Sums, reconcile
+from dpcov.report import render_release
 
 NUMBERS = {name: dpcov.Numeric(lower=-6, upper=6) for name in "ab"}
 INSIDE = {f"r{place}": f"s{place // 3}" for place in range(6)}
@@ -131,6 +132,17 @@ def test_the_guarantee_is_that_of_both(made, tmp_path):
     again = dpcov.load(tmp_path / "r1.dpcov")
     assert np.array_equal(again.covariance_matrix(), regions["r1"].covariance_matrix())
     assert by_state.fingerprint[:12] in again.summary(details=True)
+
+
+def test_the_number_of_rows_of_a_group_is_not_said_to_be_public(made):
+    """It is protected, and the same page said both."""
+    _, by_region, by_state = made
+    regions, _ = by_region.nest(by_state, INSIDE)
+    told = " ".join(regions["r1"].summary().split())
+    assert "(the exact number is protected)" in told
+    assert "not how many rows the whole table has" in told
+    assert "number of rows of the whole table is public" in render_release(regions["r1"]).decode()
+    assert "not how many rows the table has" in " ".join(by_region.summary().split())
 
 
 def test_both_charges_are_stated(made, tmp_path):

@@ -17,7 +17,7 @@ from dpcov.published.design import told_of
 from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, Verdict
 from dpcov.published.digits import percent, plus_minus, with_error
 from dpcov.published.numbers import WITHIN
-from dpcov.published.words import NUMERICS_WORDS, own_rows, promise_in_words, rows_in_words
+from dpcov.published.words import NUMERICS_WORDS, counted, own_rows, promise_in_words, rows_in_words
 
 _SHOWN_FEATURES, _SHOWN_NAMES = 12, 6
 _NAME_WIDTH, _LABEL_WIDTH, _WIDTH = 34, 13, 104
@@ -132,7 +132,8 @@ def _guarantee(release: BaseRelease) -> str:
     say = "says" if guarantee.rows_per_person == 1 else "say"
     protected = f"what one person's {own_rows(guarantee)} {say}"
     public = guarantee.neighbors == "replace-one"
-    protected += "; not how many rows there are" if public else ", and who is in the table at all"
+    of_table = f"; not how many rows {counted(release)} has"
+    protected += of_table if public else ", and who is in the table at all"
     return _table(
         ("Guarantee", f"{guarantee.promise}, {guarantee.neighbors} neighbors"),
         ("Protects", protected),

@@ -29,12 +29,19 @@ def own_rows(guarantee: Guarantee) -> str:
     return "row" if k == 1 else f"rows (at most {k})"
 
 
-def change_in_words(guarantee: Guarantee) -> str:
+def counted(release: BaseRelease) -> str:
+    """Whose number of rows replace-one neighbors have in common: a group's is protected."""
+    return "the table" if release.manifest.n_rows is not None else "the whole table"
+
+
+def change_in_words(release: BaseRelease) -> str:
     """Say what may change without the file changing much."""
+    guarantee = release.guarantee
     own = f"one person’s {own_rows(guarantee)}"
     likely = "and this file would come out almost as likely as it did."
     if guarantee.neighbors == "replace-one":
-        done, so = f"Replace {own} by anything else", "The number of rows is public, not protected."
+        done = f"Replace {own} by anything else"
+        so = f"The number of rows of {counted(release)} is public, not protected."
     else:
         done = f"Add {own} to the table, or take them out"
         so = "So it also hides who is in the table, and how many rows there are."

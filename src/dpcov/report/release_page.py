@@ -187,7 +187,7 @@ def _guarantee(release: Release) -> Html:
         "guarantee.html",
         guarantee=made,
         manifest=release.manifest,
-        change=change_in_words(made),
+        change=change_in_words(release),
         promise=promise_in_words(made.promise),
         formulas=formulas,
         covered=NUMERICS_WORDS[made.numerics],
