@@ -68,6 +68,18 @@ def test_the_page_says_how_missing_values_count():
     marked, plain = text_of(UNUSUAL["missing values"]()), text_of(demo())
     assert left_out in marked and centered not in marked
     assert centered in plain and left_out not in plain
+    # Columns say it too; since indicators are no features, none did.
+    assert "numeric (missing values are marked)" in marked and "are marked)" not in plain
+
+
+def test_the_page_of_a_pooled_group_says_how_missing_values_count():
+    """They were said to count as the center, while the group is over the values present."""
+    rows = pa.table({"a": [*np.linspace(0, 1, 1900), *[None] * 100], "g": ["u", "v"] * 1000})
+    columns = {"a": dpcov.Numeric(lower=0, upper=1), "g": dpcov.Categorical(categories=("u", "v"))}
+    budget = dpcov.Budget(rho=5)
+    made = dpcov.release(rows, schema=dpcov.Schema(columns=columns), by="g", budget=budget)
+    page = text_of(made.group("u", pooled=True))
+    assert "left out pair by pair" in page and "counts as the center" not in page
 
 
 def test_nothing_is_said_of_noise_and_bias_that_are_not_there():
