@@ -89,6 +89,14 @@ def test_the_script_for_r_runs_as_it_is_with_the_coefficients_of_this_package(re
     np.testing.assert_allclose(numbers[6:12], without_noise, rtol=0.35)
 
 
+@pytest.mark.parametrize("program", get_args(Program))
+def test_a_script_says_what_its_standard_errors_do_not_count(release, program, tmp_path):
+    """Weights were not among it, which made errors of a survey 1.25 times too small."""
+    text = written(release, program, tmp_path).read_text()
+    assert "privacy noise: they are too small" in text
+    assert "weighted rows, and several rows of one person, say less" in text
+
+
 @needs_r
 def test_lavaan_and_psych_run_where_they_are_installed(release, tmp_path):
     packages = 'library("lavaan"); library("psych")'

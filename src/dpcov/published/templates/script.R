@@ -1,5 +1,6 @@
 # Means and covariances of a private release, and what R can do with them. Run: Rscript NAME.R
 # Standard errors and tests below do not count the privacy noise: they are too small.
+# Nor do they count that weighted rows, and several rows of one person, say less.
 # Python's dpcov.analysis has intervals that do.
 
 rows <- list()

@@ -1,5 +1,6 @@
 * Means and covariances of a private release, and what Stata can do with them. Run: do NAME
 * Standard errors and tests below do not count the privacy noise: they are too small.
+* Nor do they count that weighted rows, and several rows of one person, say less.
 * Python's dpcov.analysis has intervals that do.
 
 version 14

@@ -1,5 +1,6 @@
 # Means and covariances of a private release, and a regression. Run: julia NAME.jl
 # Standard errors below do not count the privacy noise: they are too small.
+# Nor do they count that weighted rows, and several rows of one person, say less.
 # Python's dpcov.analysis has intervals that do.
 
 using LinearAlgebra, Printf
