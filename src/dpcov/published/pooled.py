@@ -13,6 +13,7 @@ import numpy as np
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import TWO_VALUED, centers_of, half_ranges_of, of_kind
+from dpcov.published.design import design_of, weighting_of
 from dpcov.published.estimate.entry_noise import UNKNOWN_CORRELATION, inhabited
 from dpcov.published.estimate.levels import with_psd_correlations
 from dpcov.published.estimate.pooling import GroupMoments, PooledMoments, Reading, pool_moments
@@ -79,7 +80,9 @@ def pool_groups(release: BaseRelease) -> PooledGroups:
     longest = max(strata, key=lambda part: part.largest_trace, default=None)
     parts = [release.group(name) for name in release.group_names]
     facts = [_moments(part, places, release.unit, longest) for part in parts]
-    groups = GroupMoments(**{key: np.array([own[key] for own in facts]) for key in facts[0]})
+    known = {key: np.array([own[key] for own in facts]) for key in facts[0]}
+    effects = np.array([_design_effect(part, release) for part in parts])
+    groups = GroupMoments(**known, worth=known["counts"] / effects)
     back = release.frame.on(places).back
     back = np.eye(len(places)) if back is None else back
     made = pool_moments(
@@ -256,6 +259,16 @@ def _moments(
         "counts": rows,
         "count_variances": (noise / rows) ** 2,
     }
+
+
+def _design_effect(group: BaseRelease, release: BaseRelease) -> float:
+    """That of weights and of several rows of a person; of all rows where noise hides a group's."""
+    if weighting_of(group) is None:
+        return float(group.guarantee.rows_per_person)
+    try:
+        return design_of(group).effect
+    except ReleaseError:
+        return design_of(release).effect
 
 
 def _left_out(group: UnitEstimate, all_rows: UnitEstimate, longest: Part | None) -> float:

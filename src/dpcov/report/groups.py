@@ -8,6 +8,7 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.markup import Child, Html, el, join, name_of, note, table
+from dpcov.published.design import design_of
 from dpcov.published.digits import with_error
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import WITHIN, GroupNumbers
@@ -93,7 +94,8 @@ def _differences(found: PooledGroups, whole: GroupNumbers, common: Array) -> Htm
     # The levels of one column exclude each other, which is no finding.
     sources = np.array([column.source for column in whole.release.features])
     rows, columns = np.nonzero(np.triu(sources[:, None] != sources))
-    noise, n = whole.estimates.correlation_noise, max(2.0, float(found.counts.sum()))
+    noise = whole.estimates.correlation_noise
+    n = max(2.0, float(found.counts.sum()) / design_of(whole.release).effect)
     own = (1 - common**2) / np.sqrt(n)
     # The errors of all rows are those of the groups in part: as if they were others', to be safe.
     errors = np.sqrt(found.correlation_std**2 + own**2 + (0 if noise is None else noise**2))

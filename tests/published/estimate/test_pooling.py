@@ -72,6 +72,7 @@ def test_a_group_of_which_nothing_is_known_gets_what_others_have_in_common():
         variances=variances,
         counts=np.full(10, 1e6),
         count_variances=np.full(10, 1e-9),
+        worth=np.full(10, 1e6),
     )
     made = pool_moments(groups, truth, reading(np.eye(p)))
     deviations = np.sqrt(np.diagonal(made.covariances, axis1=1, axis2=2))
@@ -88,6 +89,7 @@ def test_neither_the_order_of_groups_nor_the_unit_of_columns_matters():
         "variances": rng.uniform(0.001, 0.01, size=6),
         "counts": rng.uniform(100, 1000, size=6),
         "count_variances": np.full(6, 1e-4),
+        "worth": rng.uniform(50, 1000, size=6),
     }
     order, whole = rng.permutation(6), np.eye(p) + 0.2
     made = pool_moments(GroupMoments(**facts), whole, reading(np.eye(p)))

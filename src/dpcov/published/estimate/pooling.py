@@ -89,7 +89,8 @@ class GroupMoments:
 
     ``means`` (G, p) and ``covariances`` (G, p, p) in the coordinates in which noise was added;
     ``variances`` (G,) of an entry off the diagonal; ``counts`` (G,), and ``count_variances`` (G,)
-    relative to their squares.
+    relative to their squares; ``worth`` (G,), as how many independent rows of one weight they count
+    for sampling.
     """
 
     means: Array
@@ -97,6 +98,7 @@ class GroupMoments:
     variances: Array
     counts: Array
     count_variances: Array
+    worth: Array
 
 
 class Reading(NamedTuple):
@@ -151,7 +153,7 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     Means are pooled where it is the identity, covariances as variances and correlations of
     features: groups often differ in spread and not in how features go together.
     """
-    counts, shares = groups.counts, 1 / (groups.variances + 1 / groups.counts)
+    counts, shares = groups.worth, 1 / (groups.variances + 1 / groups.worth)
     shares /= shares.sum()
     center = shares @ groups.means
     pulled, home = _pull_means(groups, whole, shares)
@@ -198,7 +200,7 @@ def _pull_means(groups: GroupMoments, whole: Array, shares: Array) -> tuple[Pull
     forth = (vectors / lengths).T
     shift = forth @ center
     size = np.sum(forth**2, axis=1) + shift**2
-    noise = groups.variances[:, None] * size + counted * shift**2 + 1 / groups.counts[:, None]
+    noise = groups.variances[:, None] * size + counted * shift**2 + 1 / groups.worth[:, None]
     apart = (groups.means - center) @ forth.T
     return pull(apart, noise, np.zeros(len(whole)), shares), vectors * lengths
 
