@@ -272,7 +272,7 @@ def test_disjoint_tables_are_put_together():
     again = [made(9, tables[0], rho="0.5", geometry=geometry())]
     with pytest.raises(UsageError, match=r"numbers of rows.*--disjoint"):
         parts[0].combine(parts[1])
-    with pytest.raises(UsageError, match="do not go together"):
+    with pytest.raises(UsageError, match="neither can be made of the other"):
         parts[0].combine(again[0]).unite(parts[1])
     with pytest.raises(UsageError, match="twice"):
         whole.unite(parts[0])

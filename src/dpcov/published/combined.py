@@ -45,8 +45,9 @@ def combined_facts(
     releases = list(releases)
     if any(release.members and release.manifest.disjoint != disjoint for release in releases):
         raise UsageError(
-            "A combination of releases of one table and one of disjoint tables do not go together. "
-            "Combine the releases themselves."
+            "Averages of releases of one table and unions of disjoint tables do not go together: "
+            "neither can be made of the other. Unite one single release of every table, or combine "
+            "single releases of one table."
         )
     members = sorted(
         (member for release in releases for member in release.members or (release,)),
