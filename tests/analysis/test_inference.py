@@ -236,11 +236,30 @@ def test_a_release_of_noise_gives_intervals_that_exclude_nothing(noisy):
     assert list(hidden.lower) == [1, 0, 0] and hidden.upper[0] == 7
 
 
+def test_infinite_coefficients_name_the_features_to_leave_out():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(5_000, 3)), columns=["x", "k", "y"])
+    rows["y"] += rows.x
+    # Most codebooks have levels that nobody has.
+    rows["region"] = "mid"
+    numbers = dict.fromkeys(["x", "k", "y"], dpcov.Numeric(lower=-8, upper=8))
+    region = dpcov.Categorical(categories=("mid", "east", "west"))
+    schema = dpcov.Schema(columns={**numbers, "region": region}, missing="never")
+    release = dpcov.release(rows, schema=schema, budget=dpcov.Budget(epsilon=1, delta="1e-6"))
+    found = coefficient_intervals(release, "y")
+    assert np.isinf(found["k"].upper)
+    (told,) = [note for note in found.notes if "hides the spread" in note]
+    assert "region=" in told and "Name the features without them." in told
+    without = coefficient_intervals(release, "y", ["x", "k"])
+    assert np.isfinite(without.upper).all() and not any("infinite" in x for x in without.notes)
+
+
 def test_collinear_features_have_no_coefficients_without_a_penalty(made):
     without = coefficient_intervals(made, "income", ["age", "sector"], fit_intercept=False)
     assert np.isfinite(without.lower).all()
     collinear = coefficient_intervals(made, "income", ["age", "constant"])
     assert np.isinf(collinear["constant"].lower)
+    assert any("hides the spread of constant" in note for note in collinear.notes)
     ridge = coefficient_intervals(made, "income", ["age", "constant"], alpha=0.1)
     assert np.isfinite(ridge.lower).all() and np.isfinite(ridge.upper).all()
     options = {"target": "income", "features": ["age", "member"], "alpha": 0.1, "post": "none"}

@@ -5,6 +5,7 @@ the noise drowns a quantity.  Derivations and measured coverage: docs/inference.
 """
 
 from collections.abc import Sequence
+from math import isfinite
 
 import numpy as np
 
@@ -34,6 +35,8 @@ Names = Sequence[str] | None
 
 # What a table of coefficients is called, before the target.
 _COEFFICIENTS = "coefficients for "
+# So many hidden features are named.
+_NAMED = 6
 
 
 @on_one_thread
@@ -208,7 +211,30 @@ def coefficient_intervals(
     coding = coding_of(columns, chosen, references)
     maps = half_range_map(release, fit_intercept)
     lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, alpha, fit_intercept)
-    return _table(f"{_COEFFICIENTS}{columns[int(goals[0])].name}", law, lines, references)
+    notes = (
+        ()
+        if all(isfinite(line.upper - line.lower) for line in lines)
+        else (_hides(release, chosen),)
+    )
+    return _table(f"{_COEFFICIENTS}{columns[int(goals[0])].name}", law, lines, references, *notes)
+
+
+def _hides(release: Release, chosen: Places) -> str:
+    """Why coefficients may be anything, and what to do."""
+    names = {release.restored_features[place].name for place in chosen}
+    hidden = [
+        each.name for each in release.diagnose().columns if each.hidden and each.name in names
+    ]
+    if not hidden:
+        return (
+            "The noise may hide a direction of the features, so that infinite intervals are all "
+            "that can be said. Name fewer features, or use a larger alpha."
+        )
+    more = ", ..." if len(hidden) > _NAMED else ""
+    return (
+        f"The noise hides the spread of {', '.join(hidden[:_NAMED])}{more}, which makes other "
+        "intervals infinite too. Name the features without them."
+    )
 
 
 def _opened(
