@@ -306,7 +306,7 @@ PLANTS = [
     Plant(ReusedStream, Budget(rho=1), 500),
     Plant(UnchargedTrace, Budget(rho=8), 1500, neighbors="add-remove-one"),
     Plant(RoundingLeak, Budget(rho=1), 2000),
-    Plant(ForgottenMatrix, Budget(rho=8), 600, neighbors="add-remove-one", candidates=1),
+    Plant(ForgottenMatrix, Budget(rho=8), 400, neighbors="add-remove-one", candidates=1),
     Plant(ExactMap, Budget(rho="0.25"), 250, neighbors="add-remove-one", candidates=1),
     Plant(ExactSecond, Budget(rho="0.25"), 400, neighbors="add-remove-one", candidates=1),
     Plant(ExactScales, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
