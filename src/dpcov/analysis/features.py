@@ -17,12 +17,16 @@ from sklearn.utils.validation import check_array, validate_data
 from dpcov.analysis.problems import InputError, require_matrix
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn, centers_of, given_names, half_ranges_of
+from dpcov.published.diagnosis import ColumnVerdict
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.numbers import complete_columns
 from dpcov.published.release import Release
 
 Columns = Sequence[EncodedColumn]
+
+# Features that a message names.
+FEATURES_NAMED = 6
 
 
 def require_release(release: Any) -> None:
@@ -85,6 +89,12 @@ def predictors(
 def _without(sources: set[str | None], columns: Columns) -> Places:
     kept = [i for i, x in enumerate(columns) if x.source not in sources and x.kind != "missing"]
     return np.array(kept, dtype=np.intp)
+
+
+def verdicts_of(release: Release, places: Places) -> list[ColumnVerdict]:
+    """What is said of the features at these places."""
+    chosen = {release.restored_features[place].name for place in places}
+    return [column for column in release.diagnose().columns if column.name in chosen]
 
 
 def source_names(columns: Columns) -> list[str]:

@@ -21,15 +21,18 @@ from dpcov.analysis.estimators.fit_rows import (
     table_of,
 )
 from dpcov.analysis.features import (
+    FEATURES_NAMED,
     Columns,
     feature_matrix,
     find_features,
     is_placeholder,
     require_release,
     source_names,
+    verdicts_of,
 )
 from dpcov.analysis.problems import InputError, NotFitted, warn_noise
 from dpcov.analysis.reading import Reading
+from dpcov.errors import few_of
 from dpcov.markup import Child, card, details, el, facts, join, name_of
 from dpcov.privacy.options import plain
 from dpcov.published.design import weights_column
@@ -41,9 +44,6 @@ from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
 from dpcov.published.statistics import Post
 from dpcov.published.words import rows_in_words
-
-# Hidden columns that a warning names.
-SHOWN = 6
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -137,14 +137,12 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
 
     def _warn_of_hidden(self, release: Release) -> None:
         places = np.concatenate([self._places, getattr(self, "_targets", self._places[:0])])
-        chosen = {release.restored_features[place].name for place in places}
-        found = [column for column in release.diagnose().columns if column.name in chosen]
+        found = verdicts_of(release, places)
         hidden = [column.name for column in found if column.hidden]
         if hidden:
-            more = ", ..." if len(hidden) > SHOWN else ""
             warn_noise(
                 f"The noise hides the spread of {len(hidden)} of {len(found)} columns: "
-                f"{', '.join(hidden[:SHOWN])}{more}; release.diagnose() says why."
+                f"{few_of(hidden, FEATURES_NAMED)}; release.diagnose() says why."
             )
 
     def _check(self, columns: Columns) -> None:

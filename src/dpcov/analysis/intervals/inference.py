@@ -10,11 +10,13 @@ from math import isfinite
 import numpy as np
 
 from dpcov.analysis.features import (
+    FEATURES_NAMED,
     coding_of,
     find_features,
     predictors,
     require_intercept,
     require_release,
+    verdicts_of,
     without_references,
 )
 from dpcov.analysis.intervals.coefficients import coefficient_lines
@@ -25,6 +27,7 @@ from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, require_count, require_number, require_one_of
 from dpcov.analysis.reading import half_range_map
+from dpcov.errors import few_of
 from dpcov.published.design import weights_column
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
@@ -35,8 +38,6 @@ Names = Sequence[str] | None
 
 # What a table of coefficients is called, before the target.
 _COEFFICIENTS = "coefficients for "
-# So many hidden features are named.
-_NAMED = 6
 
 
 @on_one_thread
@@ -211,28 +212,20 @@ def coefficient_intervals(
     coding = coding_of(columns, chosen, references)
     maps = half_range_map(release, fit_intercept)
     lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, alpha, fit_intercept)
-    notes = (
-        ()
-        if all(isfinite(line.upper - line.lower) for line in lines)
-        else (_hides(release, chosen),)
-    )
+    notes = [] if all(isfinite(x.upper - x.lower) for x in lines) else [_hides(release, chosen)]
     return _table(f"{_COEFFICIENTS}{columns[int(goals[0])].name}", law, lines, references, *notes)
 
 
 def _hides(release: Release, chosen: Places) -> str:
     """Why coefficients may be anything, and what to do."""
-    names = {release.restored_features[place].name for place in chosen}
-    hidden = [
-        each.name for each in release.diagnose().columns if each.hidden and each.name in names
-    ]
+    hidden = [each.name for each in verdicts_of(release, chosen) if each.hidden]
     if not hidden:
         return (
-            "The noise may hide a direction of the features, so that infinite intervals are all "
-            "that can be said. Name fewer features, or use a larger alpha."
+            "The noise may hide a direction of the features. Name fewer of them, or use a larger "
+            "alpha."
         )
-    more = ", ..." if len(hidden) > _NAMED else ""
     return (
-        f"The noise hides the spread of {', '.join(hidden[:_NAMED])}{more}, which makes other "
+        f"The noise hides the spread of {few_of(hidden, FEATURES_NAMED)}. This makes other "
         "intervals infinite too. Name the features without them."
     )
 

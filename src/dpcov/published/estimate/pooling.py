@@ -153,7 +153,7 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     Means are pooled where it is the identity, covariances as variances and correlations of
     features: groups often differ in spread and not in how features go together.
     """
-    counts, shares = groups.worth, 1 / (groups.variances + 1 / groups.worth)
+    worth, shares = groups.worth, 1 / (groups.variances + 1 / groups.worth)
     shares /= shares.sum()
     center = shares @ groups.means
     pulled, home = _pull_means(groups, whole, shares)
@@ -170,11 +170,11 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
         means.append(mean)
         errors.append(np.sum(unknown**2, axis=1))
         products.append(seen @ seen.T)
-        rows.append(counts[g] * pairs)
+        rows.append(worth[g] * pairs)
     sampling, size = 1 / np.array(rows), np.array(products)
     own = np.diagonal(size, axis1=1, axis2=2)
     noise = own[:, :, None] * own[:, None, :] + size**2
-    noise *= groups.variances[:, None, None] * (sampling * counts[:, None, None]) ** 2
+    noise *= groups.variances[:, None, None] * (sampling * worth[:, None, None]) ** 2
     metric = common[1][:, 1:] @ common[1][:, 1:].T
     matrices = np.array(within)
     common_of_all = _common(matrices, noise, sampling, metric)
