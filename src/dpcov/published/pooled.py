@@ -242,10 +242,11 @@ def _moments(
         raise UsageError("This release does not publish the law of its noise. Use group(name).")
     noise = sqrt(group.unit.count_variance) * whole
     rows = max(whole, _CLEAR_COUNT * noise, 1.0)
-    intercept = group.public_intercept
+    intercept, divisor = group.public_intercept, (noise / rows) ** 2
     if intercept is None:
         least = _CLEAR_COUNT * sqrt(unit.noise.diagonal)
         intercept, rows = max(float(unit.matrix[0, 0]), least, 1e-300), whole
+        divisor = unit.noise.diagonal / intercept**2
     scale, variance = whole / rows / intercept, unit.noise.off_diagonal
     # The intercept tells what part of the rows is left.
     if unit.matrix[0, 0] < intercept / 2:
@@ -257,7 +258,7 @@ def _moments(
         "covariances": matrix[1:, 1:] - np.outer(mean, mean),
         "variances": variance * scale**2,
         "counts": rows,
-        "count_variances": (noise / rows) ** 2,
+        "count_variances": divisor,
     }
 
 

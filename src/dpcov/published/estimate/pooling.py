@@ -18,7 +18,8 @@ from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, correlation_of, symmetrize
 
 _ROUNDS, _CLOSE = 50, 1e-4
-# A pulled variance is at least this part of the pooled one: correlations are divided by it.
+# A pulled variance is at least this part of the pooled one: correlations are divided by it. And the
+# variance inside of groups of that of all rows.
 _LEAST_VARIANCE = 0.05
 
 
@@ -89,8 +90,8 @@ class GroupMoments:
 
     ``means`` (G, p) and ``covariances`` (G, p, p) in the coordinates in which noise was added;
     ``variances`` (G,) of an entry off the diagonal; ``counts`` (G,), and ``count_variances`` (G,)
-    relative to their squares; ``worth`` (G,), as how many independent rows of one weight they count
-    for sampling.
+    of what means are divided by, relative to its square; ``worth`` (G,), as how many independent
+    rows of one weight they count for sampling.
     """
 
     means: Array
@@ -156,14 +157,16 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     worth, shares = groups.worth, 1 / (groups.variances + 1 / groups.worth)
     shares /= shares.sum()
     center = shares @ groups.means
-    pulled, home = _pull_means(groups, whole, shares)
+    pulled, of_rows, home = _pull_means(groups, whole, shares)
     common = reading.at(center)[1:]
     means, errors, within, products, rows = (list[Array]() for _ in range(5))
     for g, own in enumerate(center + pulled.values @ home.T):
         present, mean, seen = reading.at(own)
-        # Around a group's own mean, of which a part is not known.
         unknown = (seen[:, 1:] @ home / present[:, None]) * np.sqrt(pulled.variances[g])
-        moved = np.outer(mean - common[0], mean - common[0]) + unknown @ unknown.T
+        # Around the mean of a group's own rows, of which a part is not known.
+        apart = reading.at(center + home @ of_rows.values[g])[1] - common[0]
+        doubt = (seen[:, 1:] @ home / present[:, None]) * np.sqrt(of_rows.variances[g])
+        moved = np.outer(apart, apart) + doubt @ doubt.T
         moment = moment_of(groups.means[g], groups.covariances[g])
         pairs = reading.pairs(present)
         within.append(common[1] @ moment @ common[1].T / pairs - moved - reading.between)
@@ -189,8 +192,13 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     )
 
 
-def _pull_means(groups: GroupMoments, whole: Array, shares: Array) -> tuple[Pulled, Array]:
-    """Distances from the center where ``whole`` is the identity, and the way back, (q, q)."""
+def _pull_means(
+    groups: GroupMoments, whole: Array, shares: Array
+) -> tuple[Pulled, Pulled, Array]:
+    """Distances from the center where ``whole`` is the identity, and the way back, (q, q).
+
+    Those of the groups' means, and those of the means of their rows, which noise alone hides.
+    """
     center, counted = shares @ groups.means, groups.count_variances[:, None]
     rows = groups.counts / groups.counts.sum()
     values, vectors = np.linalg.eigh(whole)
@@ -199,10 +207,27 @@ def _pull_means(groups: GroupMoments, whole: Array, shares: Array) -> tuple[Pull
     lengths = np.sqrt(np.maximum(values, max(edge, 1e-9 * float(values[-1]))))
     forth = (vectors / lengths).T
     shift = forth @ center
-    size = np.sum(forth**2, axis=1) + shift**2
-    noise = groups.variances[:, None] * size + counted * shift**2 + 1 / groups.worth[:, None]
+    noise = groups.variances[:, None] * np.sum(forth**2, axis=1) + counted * shift**2
     apart = (groups.means - center) @ forth.T
-    return pull(apart, noise, np.zeros(len(whole)), shares), vectors * lengths
+    sampling = _within(apart, noise, rows, 1 / groups.worth) / groups.worth[:, None]
+    pulled = pull(apart, noise + sampling, np.zeros(len(whole)), shares)
+    # Of the rows' own means it is known that they vary by sampling, too.
+    kept = 1 - (1 - pulled.kept) * noise / (noise + sampling)
+    of_rows = Pulled(kept * apart, kept * noise, kept)
+    return pulled, of_rows, vectors * lengths
+
+
+def _within(apart: Array, noise: Array, rows: Array, sampling: Array) -> Array:
+    """Variances inside of groups, (q,), where those of all rows together are one.
+
+    ``apart``, (G, q), are distances of groups from their center, with ``noise`` of these variances
+    and a ``sampling`` error of the variance inside, (G,); ``rows``, (G,), are shares of the rows.
+    """
+    between = rows @ (apart**2 - noise)
+    # It is rarely taken to be far too small: a standard deviation is added.
+    doubt = np.sqrt(rows**2 @ (2 * noise**2 + 4 * noise * apart**2))
+    inside = (1 - between + doubt) / (1 - min(float(rows @ sampling), 0.5))
+    return np.asarray(np.clip(inside, _LEAST_VARIANCE, 1.0))
 
 
 def _common(within: Array, noise: Array, sampling: Array, metric: Array) -> tuple[Array, Array]:
