@@ -36,9 +36,9 @@ HINTS = {
     "year": "1900",
     "Baujahr": "1900",
     "yr_built": "1900",
-    "pctUrban": "lower = 0 and upper = 100",
-    "share_percent": "lower = 0 and upper = 100",
-    "Prozent": "lower = 0 and upper = 100",
+    "pctUrban": "0 and 100",
+    "share_percent": "0 and 100",
+    "Prozent": "0 and 100",
 }
 PLAIN = [
     *("age", "income", "covid_tests", "acid", "paid", "valid", "weight_kg", "mobile_use"),
@@ -80,7 +80,7 @@ def test_names_say_more_than_types(names, kinds, expected, words):
 def test_weights_of_surveys_are_noticed():
     for name in WEIGHTS:
         declared, _ = kind_of(name, "number")
-        assert isinstance(declared, Ignored) and "[weights]" in declared.note, name
+        assert isinstance(declared, Ignored) and "name it as the weights of the rows" in declared.note, name
 
 
 def test_public_bounds_are_proposed_as_comments_only():

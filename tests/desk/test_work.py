@@ -20,6 +20,8 @@ from tests.desk.conftest import NAMES, TYPED, opened, released, send, until_done
 
 Work = pytest.importorskip("dpcov.desk.work").Work
 
+WHO = {"neighbors": "replace-one", "rows_per_person": "1"}
+
 
 def test_nothing_is_written_before_the_release(desk, ready):
     assert sorted(path.name for path in desk.folder.iterdir()) == ["patients.csv"]
@@ -46,6 +48,22 @@ def test_a_release_writes_what_its_commands_would_write(desk, ready, tmp_path_fa
     other = dpcov.Release.load(again / "patients.dpcov")
     assert other.manifest.schema_toml == made.manifest.schema_toml
     assert other.guarantee == made.guarantee and other.manifest.n_rows == made.manifest.n_rows
+
+
+def test_weights_of_rows_are_chosen_and_taken_back(desk, ready):
+    assert send(desk, ready, "people", **WHO, weights="age", largest="150")[0] == 303
+    page = desk.ask(f"{ready}/people")[2]
+    assert '<option value="age" selected>' in page and 'value="150"' in page
+    text = unescape(desk.ask(f"{ready}/columns")[2])
+    assert '[weights]\ncolumn = "age"\nupper = 150' in text
+    # Nothing was changed, so nothing of the column is.
+    assert send(desk, ready, "people", **WHO, weights="age", largest="150")[0] == 303
+    assert unescape(desk.ask(f"{ready}/columns")[2]).count("[weights]") == 1
+    released(desk, ready)
+    made = dpcov.Release.load(desk.folder / "patients.dpcov")
+    assert "weight" in str(made.summary())
+    assert send(desk, ready, "people", **WHO)[0] == 303
+    assert "[weights]" not in desk.ask(f"{ready}/columns")[2]
 
 
 def test_a_release_that_is_stopped_before_it_is_charged_spends_nothing(desk, ready, monkeypatch):
@@ -109,6 +127,8 @@ def test_two_tables_are_open_side_by_side(desk, ready):
         ("text", "columns", {"toml": "x = ["}, "not valid TOML"),
         ("people", None, {"neighbors": "replace-one", "rows_per_person": "0"}, "whole number"),
         ("people", None, {"neighbors": "nobody", "rows_per_person": "1"}, "neighbors"),
+        ("people", None, WHO | {"weights": "age", "largest": "all"}, "positive number"),
+        ("people", None, WHO | {"weights": "ward", "largest": "8"}, "numeric or ignored"),
         ("budget", None, {"chosen": "-1", "delta": ""}, "epsilon"),
         ("rehearse", "budget", {"expected_rows": "many", "chosen": "1"}, "whole number"),
         ("account", None, {"ledger": "", "dataset": ""}, "Name the ledger"),

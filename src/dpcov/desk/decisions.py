@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf, nan
 from pathlib import Path
 from typing import Self
 
@@ -15,12 +16,12 @@ import msgspec
 
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks import read_codebook
-from dpcov.data.schema.declared import Boolean, Categorical
+from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
 from dpcov.data.sources import Query, Source, open_source
-from dpcov.desk.columns import declared
+from dpcov.desk.columns import declared, written
 from dpcov.errors import BudgetError, DpcovError, LedgerError, SchemaError, UsageError
 from dpcov.files import ReservedFile, is_of_database
 from dpcov.privacy.budget import Budget
@@ -151,19 +152,53 @@ class Decisions:
         columns = self.schema.columns.items()
         return [name for name, each in columns if isinstance(each, Boolean | Categorical)]
 
+    @property
+    def weightings(self) -> list[str]:
+        """Columns that may hold the weights of rows."""
+        columns = self.schema.columns.items()
+        return [name for name, each in columns if isinstance(each, Ignored | Numeric)]
+
     def decide_people(
-        self, neighbors: str, rows_per_person: str, rows: str, title: str, by: str
+        self,
+        neighbors: str,
+        rows_per_person: str,
+        rows: str,
+        title: str,
+        by: str,
+        weights: str,
+        largest: str,
     ) -> None:
-        """Who is protected, what is public about their number, and groups of them."""
+        """Who is protected, what is public about their number, groups, and weights of rows."""
         if by and by not in self.groupings:
             raise UsageError("Groups are those of a categorical or boolean column.")
+        weighted = self._weighted(weights, largest)
         per_person, stated = count_of(rows_per_person, "Rows per person"), None
         if rows.strip():
             stated = count_of(rows, "The number of rows")
         self.neighbors, self.rows, self.by = check_neighbors(neighbors), stated, by
         self.schema = msgspec.structs.replace(
-            self.schema, rows_per_person=per_person, title=title.strip()
+            weighted, rows_per_person=per_person, title=title.strip()
         )
+
+    def _weighted(self, column: str, largest: str) -> Schema:
+        """The schema with these weights of rows; their column is a number from 0 to the largest."""
+        now = self.schema.weights
+        if not column:
+            return msgspec.structs.replace(self.schema, weights=None)
+        if column not in self.weightings:
+            raise UsageError("Weights are those of a numeric or ignored column.")
+        if now is not None and (column, largest.strip()) == (now.column, written(now.upper)):
+            return self.schema
+        try:
+            upper = float(largest)
+        except ValueError:
+            upper = nan
+        if not 0 < upper < inf:
+            raise UsageError("The largest weight is a positive number, such as 8.")
+        about = self.schema.columns[column].description
+        columns = self.schema.columns | {column: Numeric(lower=0, upper=upper, description=about)}
+        weights = Weights(column=column, upper=upper)
+        return msgspec.structs.replace(self.schema, columns=columns, weights=weights)
 
     def decide_budget(self, epsilon: str, delta: str) -> None:
         """What the release may cost."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import PackageLoader
 
+from dpcov.data.schema.declared import Weights
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.sources import is_table
 from dpcov.data.sources.statistical import ENDINGS
@@ -40,6 +41,7 @@ _TEMPLATES.globals |= {
     "slider_of": slider_of,
     "table_of": table_of,
     "verdicts": verdicts,
+    "written": written,
 }
 
 
@@ -98,6 +100,8 @@ def show(
         columns=_columns(work, typed) if step == "columns" else (),
         kinds=[(kind, kind) for kind in STRUCTS],
         groupings=[("", "one matrix for everybody"), *((name, name) for name in work.groupings)],
+        weightings=[("", "none: every row counts the same"), *((n, n) for n in work.weightings)],
+        weights=work.schema.weights or Weights(column=""),
         stops=stops,
         asked=min(
             stops, key=lambda s: abs(s.amount - float(work.budget.epsilon or 0)), default=None

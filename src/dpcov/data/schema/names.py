@@ -20,16 +20,13 @@ _PERSONAL = "{what}, by its name: it says who a person is"
 _TEXT = "free text, by its name"
 _ZIP = "a postal code, by its name: never a number; to use it, declare categorical regions"
 _WEIGHT = (
-    "a survey weight, by its name: if so, name it in [weights]; if it is the weight of a body, "
-    'declare it "numeric"'
+    "a survey weight, by its name: if it is one, name it as the weights of the rows; if it is the "
+    "weight of a body, it is numeric"
 )
-_SEX = (
-    'for example categories = ["female", "male"], or categories = ["1", "2"] with '
-    'labels = {"1" = "male", "2" = "female"}, as the codebook says'
-)
-_DATE = "a date, by its {by}; bounds are years: for example lower = 1900 and upper = 2030"
-_YEAR = "a year, by its name: for example lower = 1900 and upper = 2030"
-_PERCENT = "a percentage, by its name: if the codebook says so, lower = 0 and upper = 100"
+_SEX = 'the categories are, for example, "female" and "male", or the codes of the codebook'
+_DATE = "a date, by its {by}; bounds are years, for example 1900 and 2030"
+_YEAR = "a year, by its name; bounds are, for example, 1900 and 2030"
+_PERCENT = "a percentage, by its name: if the codebook says so, bounds are 0 and 100"
 _TRUTH = "true or false, by its name"
 _CODE = "a code, by its name: list the codes as texts, or ignore it"
 _PLAIN = {

@@ -192,9 +192,7 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     )
 
 
-def _pull_means(
-    groups: GroupMoments, whole: Array, shares: Array
-) -> tuple[Pulled, Pulled, Array]:
+def _pull_means(groups: GroupMoments, whole: Array, shares: Array) -> tuple[Pulled, Pulled, Array]:
     """Distances from the center where ``whole`` is the identity, and the way back, (q, q).
 
     Those of the groups' means, and those of the means of their rows, which noise alone hides.
