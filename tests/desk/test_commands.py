@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcov import Categorical
+from dpcov import Categorical, Numeric
 from dpcov.errors import PrivacyWarning
 from tests.desk.conftest import TYPED, opened, send
 
@@ -95,12 +95,28 @@ def test_where_a_layout_is_said_is_told_with_its_problems(desk, layout):
     assert status == 422 and "Here it is said under" in text
 
 
-def test_labels_go_with_their_categories():
-    from dpcov.desk.columns import declared
+def test_categories_are_typed_with_their_labels():
+    from dpcov.desk.columns import declared, shown
 
     now = Categorical(categories=("1", "2"), labels={"1": "yes", "2": "no"})
-    assert declared(now, {"categories": "1"}).labels == {"1": "yes"}
-    assert declared(now, {"categories": "1\n2"}) == now
+    assert shown(now, "categories") == "1 = yes\n2 = no"
+    assert declared(now, {"categories": "1 = yes\r\n2 = no"}) == now
+    assert declared(now, {"categories": "1 = yes"}).labels == {"1": "yes"}
+    found = declared(now, {"categories": "1 = maybe = so\n3\n >=4"})
+    assert found.categories == ("1", "3", ">=4") and found.labels == {"1": "maybe = so"}
+    # From another type, and where groups have labels, which the page does not show.
+    assert declared(Numeric(), {"type": "categorical", "categories": "1 = a"}).labels == {"1": "a"}
+    grouped = Categorical(categories=("1",), groups={"x": ("2",)}, labels={"1": "a", "x": "b"})
+    assert declared(grouped, {"categories": "1"}).labels == {"x": "b"}
+
+
+def test_categories_that_hold_the_sign_themselves_stay_as_they_are():
+    from dpcov.desk.columns import declared, shown
+
+    now = Categorical(categories=("a = b", "2"), labels={"2": "no"})
+    assert shown(now, "categories") == "a = b\n2"
+    found = declared(now, {"categories": "a = b\n2\n3"})
+    assert found.categories == ("a = b", "2", "3") and found.labels == {"2": "no"}
 
 
 def test_a_column_with_groups_alone_needs_no_categories(desk):

@@ -11,6 +11,9 @@ from dpcov.data.schema.declared import Categorical, Date, Numeric
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.errors import SchemaError, UsageError
 
+# Between a category and what it is called.
+_IS = " = "
+
 
 def declared(now: Any, fields: Mapping[str, str]) -> Any:
     """A column as typed; what the page does not ask for stays as it was."""
@@ -27,22 +30,44 @@ def declared(now: Any, fields: Mapping[str, str]) -> Any:
     typed = {
         name: text
         for name, text in given.items()
-        if name in kind.__struct_fields__ and text != written(getattr(now, name, None)).strip()
+        if name in kind.__struct_fields__ and text != shown(now, name).strip()
     }
     codes = {written(code): code for code in getattr(now, "missing_codes", None) or ()}
+    labels, listed = dict[str, str](), "categories" in typed
+    if listed and _may_have_labels(now):
+        lines = [line.partition(_IS) for line in _parts(typed["categories"])]
+        labels = {level.strip(): label.strip() for level, sign, label in lines if sign}
+        typed["categories"] = "\n".join(level for level, _, _ in lines)
     made = kind(**kept | dict(_values(typed, codes)))
-    if isinstance(made, Categorical) and "categories" in typed:
-        # The page has no field for labels: those of what is no category any more go with it.
-        labels = {level: label for level, label in made.labels.items() if level in made.levels}
-        made = msgspec.structs.replace(made, labels=labels)
-    return made
+    return _relabeled(made, now, labels) if isinstance(made, Categorical) and listed else made
+
+
+def _relabeled(made: Categorical, now: Any, labels: dict[str, str]) -> Categorical:
+    # Labels of what is no category any more go with it.
+    shows = made.categories if _may_have_labels(now) else ()
+    kept = [name for name in made.levels if name in made.labels and name not in shows]
+    return msgspec.structs.replace(made, labels={name: made.labels[name] for name in kept} | labels)
+
+
+def shown(column: Any, name: str) -> str:
+    """A field of a column as the page shows it; categories with their labels, ``1 = male``."""
+    value = getattr(column, name, None)
+    if name == "categories" and value and _may_have_labels(column):
+        labels = {level: _IS + label for level, label in column.labels.items()}
+        value = tuple(level + labels.get(level, "") for level in value)
+    return written(value)
 
 
 def written(value: object) -> str:
-    """A field of a column as the page shows it; several values are one a line."""
+    """A value as the page shows it; several are one a line."""
     if isinstance(value, tuple):
         return "\n".join(map(written, value))
     return "" if value is None else str(text_of(value, ""))
+
+
+def _may_have_labels(column: Any) -> bool:
+    # Categories that hold the sign themselves are read as they are.
+    return not any(_IS in level for level in getattr(column, "categories", ()))
 
 
 def _values(

@@ -14,7 +14,7 @@ from dpcov.data.schema.declared import Weights
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.sources import is_table
 from dpcov.data.sources.statistical import ENDINGS
-from dpcov.desk.columns import is_unfilled, written
+from dpcov.desk.columns import is_unfilled, shown, written
 from dpcov.desk.commands import commands_of
 from dpcov.desk.work import Work
 from dpcov.errors import DpcovError, few_of
@@ -158,8 +158,7 @@ class _Column(NamedTuple):
         return [text for text in (*own, self.why) if text]
 
     def written(self, what: str) -> str:
-        value = getattr(self.declared, what, None)
-        return self.typed.get(f"{self.place}.{what}", written(value))
+        return self.typed.get(f"{self.place}.{what}", shown(self.declared, what))
 
 
 def _columns(work: Work, typed: Mapping[str, str]) -> Iterator[_Column]:
