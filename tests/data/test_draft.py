@@ -80,7 +80,9 @@ def test_names_say_more_than_types(names, kinds, expected, words):
 def test_weights_of_surveys_are_noticed():
     for name in WEIGHTS:
         declared, _ = kind_of(name, "number")
-        assert isinstance(declared, Ignored) and "name it as the weights of the rows" in declared.note, name
+        assert (
+            isinstance(declared, Ignored) and "name it as the weights of the rows" in declared.note
+        ), name
 
 
 def test_public_bounds_are_proposed_as_comments_only():
