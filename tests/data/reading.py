@@ -12,7 +12,7 @@ from dpcov.data.questions import MomentsQuestion
 
 def encode_whole(encoder, block):
     """All columns of a block."""
-    return whole(*encoder.encode(block), len(encoder.columns))
+    return whole(*encoder.encode(block), len(encoder.columns)).copy("K")
 
 
 def read_encoded(source, schema, block_rows):

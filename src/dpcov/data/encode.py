@@ -78,6 +78,7 @@ class Encoder:
         # What a level, an indicator or the intercept is written as.
         self._ones = np.array([column.largest for column in self.columns]) * self._unit
         self._intercept = schema.intercept
+        self._room = Room()
         self._n_values = count_values(declared)
         self._weight: Reader | None = None
         if schema.weights is not None and schema.weights.upper is not None:
@@ -106,7 +107,6 @@ class Encoder:
     def encode(
         self,
         block: Block,
-        room: Room | None = None,
         seen: Seen | None = None,
         losses: Losses | None = None,
         groups: NDArray[np.intp] | None = None,
@@ -114,12 +114,11 @@ class Encoder:
         """Encode a block as (n, c) float64, Fortran-contiguous: rows of norm at most 1.
 
         The c columns are told, too: others, indicators of values of which none is missing, are zero
-        in all rows of the block.  What is encoded in a room is overwritten by the next block there.
+        in all rows of the block.  The next block in this thread overwrites what is encoded.
         ``losses`` is told the rows that are scaled down beside their intercept, and their groups.
         """
-        room = room or Room()
-        written, columns, longest = self._written(block, room, seen)
-        encoded, places = self._mapped(written, columns, longest, room)
+        written, columns, longest = self._written(block, seen)
+        encoded, places = self._mapped(written, columns, longest)
         weights = self.weights(block)
         if weights is not None:
             # In [0, 1], so that no row gets longer; a missing or negative weight is 0.
@@ -143,24 +142,22 @@ class Encoder:
         """Numbers of the column of weights as they are read, (n,) float64; None without weights."""
         return None if self._weight is None else np.asarray(self._weight.of(block), np.float64)
 
-    def row_lengths(self, block: Block, room: Room, seen: Seen | None) -> FloatMatrix:
+    def row_lengths(self, block: Block, seen: Seen | None) -> FloatMatrix:
         """Map the mean squared feature e of full-length rows to e / (1 + e), (n,).
 
         Indicators of missing values are part of the sum, but not counted.
         """
-        encoded, _ = self._mapped(*self._written(block, room, seen), room)
+        encoded, _ = self._mapped(*self._written(block, seen))
         features = encoded[:, int(self._intercept) :]
         mean_square = column_norms(features) * (self.norm_bound**2 / max(1, self._n_values))
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
 
-    def _written(
-        self, block: Block, room: Room, seen: Seen | None
-    ) -> tuple[FloatMatrix, Places, float]:
+    def _written(self, block: Block, seen: Seen | None) -> tuple[FloatMatrix, Places, float]:
         # Rows at full length before a map, their columns, and a bound on their squared norms.
         # Column by column, as the table is stored: the product that follows takes either order.
         # Indicators lie behind the others, and are written where a value is missing.
-        encoded = room.matrix("encoded", len(block), len(self.columns))
+        encoded = self._room.matrix("encoded", len(block), len(self.columns))
         for slot in self._slots[self._levels]:
             encoded[:, slot] = 0.0
         if self._intercept:
@@ -182,13 +179,13 @@ class Encoder:
         rows, inhabited = encoded[:, : len(self._always)], self._always
         if marked:
             inhabited = np.union1d(inhabited, list(marked))
-            rows = room.matrix("rows", len(block), len(inhabited))
+            rows = self._room.matrix("rows", len(block), len(inhabited))
             for column, slot in zip(rows.T, self._slots[inhabited], strict=True):
                 column[:] = encoded[:, slot]
         return rows, inhabited, longest
 
     def _mapped(
-        self, rows: FloatMatrix, places: Places, longest: float, room: Room
+        self, rows: FloatMatrix, places: Places, longest: float
     ) -> tuple[FloatMatrix, Places]:
         # Features under the linear map beside the intercept, all divided by the norm bound.
         start, linear = int(self._intercept), self._linear
@@ -197,15 +194,15 @@ class Encoder:
         if longest > (largest := 4.0**ROW_BITS - start * self._unit**2) / 2:
             _shorten(rows[:, start:], largest)
         outputs = linear.inhabited(places)
-        mapped = room.matrix("mapped", len(rows), start + len(outputs))
+        mapped = self._room.matrix("mapped", len(rows), start + len(outputs))
         mapped[:, :start] = 1.0 / self.norm_bound
-        linear.apply_scaled(rows, places, 1.0 / self.norm_bound, mapped[:, start:], room)
+        linear.apply_scaled(rows, places, 1.0 / self.norm_bound, mapped[:, start:], self._room)
         return mapped, np.concatenate([np.arange(start), outputs + start])
 
-    def column_values(self, block: Block, room: Room, seen: Seen | None) -> Iterator[FloatMatrix]:
+    def column_values(self, block: Block, seen: Seen | None) -> Iterator[FloatMatrix]:
         """Every column's own numbers, before anything depends on another column.
 
-        What is made in a room is overwritten by the next column there.
+        The next column in this thread overwrites them.
 
         Yields
         ------
@@ -216,7 +213,7 @@ class Encoder:
         for number in self._numbers:
             declared = self._declared[number.place]
             found = number.of(block, seen)
-            scaled = room.matrix("values", len(found), 1)[:, 0]
+            scaled = self._room.matrix("values", len(found), 1)[:, 0]
             with np.errstate(over="ignore", invalid="ignore"):
                 np.subtract(found, declared.center, out=scaled, dtype=np.float64)
                 np.divide(scaled, declared.half_range, out=scaled)

@@ -11,6 +11,7 @@ from math import ceil, frexp, log2
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.data.library import NUMPY, Array, Library
 from dpcov.data.room import Room
 from dpcov.errors import NumericError, SchemaError
 
@@ -79,14 +80,12 @@ class LinearMap:
         """The (p, d) matrix that is applied."""
         return np.ldexp(self.integers, self.exponent)
 
-    def apply(self, rows: FloatMatrix, places: Places | None = None) -> FloatMatrix:
+    def apply(self, rows: Array, places: Places | None = None, on: Library = NUMPY) -> Array:
         """Map (n, d) rows of norm at most 1, or these columns of theirs, to (n, p)."""
-        places = np.arange(rows.shape[1]) if places is None else places
-        mapped, found = np.zeros((len(self.numbers), len(rows))).T, self.inhabited(places)
-        part = mapped if len(found) == len(self.numbers) else mapped[:, : len(found)].copy("F")
-        self.apply_scaled(np.multiply(rows, 2.0**ROW_BITS), places, 1.0, part, Room())
-        mapped[:, found] = part
-        return mapped
+        # Integers below 2**53 in any order of summation; the powers of two are exact.
+        numbers = self.integers if places is None else self.integers[:, places]
+        whole = on.module.trunc(rows * 2.0**ROW_BITS)
+        return (on.from_host(numbers) @ whole.T).T * 2.0 ** (self.exponent - ROW_BITS)
 
     def inhabited(self, places: Places) -> Places:
         """Which outputs may differ from zero where rows have these columns alone, ascending."""

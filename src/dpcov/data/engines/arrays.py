@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from dpcov.data.encode import encode_array, whole
 from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.library import Array, Library
-from dpcov.data.linear import ROW_BITS, LinearMap
 from dpcov.data.moments import (
     Moments,
     MomentsSpec,
@@ -46,12 +45,6 @@ def _quantize_here(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, 
     ungrouped = replace(spec, groups=1)
     values, strata = quantize_here(on.to_host(rows), ungrouped)
     return on.from_host(values), None if strata is None else on.from_host(strata)
-
-
-def map_rows(on: Library, rows: Array, linear: LinearMap) -> Array:
-    """What `LinearMap.apply` does."""
-    whole = on.module.trunc(rows * 2.0**ROW_BITS)
-    return (whole @ on.from_host(linear.integers.T)) * 2.0 ** (linear.exponent - ROW_BITS)
 
 
 class DeviceMoments:
@@ -97,7 +90,7 @@ class DeviceMoments:
         if self.task.linear is None:
             values, strata = quantize(self.on, rows, spec)
         else:
-            mapped = map_rows(self.on, rows, self.task.linear)
+            mapped = self.task.linear.apply(rows, on=self.on)
             values, strata = _quantize_here(self.on, mapped, spec)
         if groups is not None and spec.groups > 1:
             step = spec.n_strata // spec.groups

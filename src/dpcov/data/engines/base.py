@@ -28,7 +28,6 @@ from dpcov.data.losses import Losses
 from dpcov.data.memory import allowed_bytes, gib
 from dpcov.data.moments import Moments
 from dpcov.data.questions import MomentsQuestion, watching
-from dpcov.data.room import Room
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, ReadAs, open_source
@@ -90,10 +89,6 @@ class TableEncoding:
     def __getstate__(self) -> dict[str, Any]:
         return {name: each for name, each in self.__dict__.items() if name != "encoder"}
 
-    @cached_property
-    def _room(self) -> Room:
-        return Room()
-
     @property
     def n_features(self) -> int:
         """Columns of the encoded rows."""
@@ -117,7 +112,7 @@ class TableEncoding:
         ``losses`` is told the rows that are scaled down.
         """
         groups = self._beside(block, seen)
-        rows, places = self.encoder.encode(block, self._room, seen, losses, groups)
+        rows, places = self.encoder.encode(block, seen, losses, groups)
         return rows, groups, places
 
     def _beside(self, block: Block, seen: Seen | None) -> NDArray[np.intp] | None:
@@ -136,12 +131,12 @@ class TableEncoding:
         The next column overwrites them.
         """
         self._beside(block, seen)
-        return self.encoder.column_values(block, self._room, seen)
+        return self.encoder.column_values(block, seen)
 
     def row_lengths(self, block: Block, seen: Seen | None) -> NDArray[np.float64]:
         """Lengths of rows, as :meth:`~dpcov.data.encode.Encoder.row_lengths` gives them."""
         self._beside(block, seen)
-        return self.encoder.row_lengths(block, self._room, seen)
+        return self.encoder.row_lengths(block, seen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,13 +204,18 @@ class Task(ABC):
     def add(self, answer: Any, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Add rows, and their groups if the encoding does not tell them; from any thread."""
 
+    def total(self, blocks: Iterable[Block]) -> Any:
+        """The answer for these rows."""
+        answer = self.empty()
+        for block in blocks:
+            self.add(answer, block)
+        return answer
+
     def gather(self, part: Any) -> Any:
         """The answer for one part of a table: what `open_source` reads and has a length."""
-        answer = self.empty()
-        if len(part):
-            for block in open_source(part).blocks(self.block_rows, wanted=self.encoding.wanted):
-                self.add(answer, block)
-        return answer
+        if not len(part):
+            return self.empty()
+        return self.total(open_source(part).blocks(self.block_rows, wanted=self.encoding.wanted))
 
 
 @dataclass(frozen=True, kw_only=True)

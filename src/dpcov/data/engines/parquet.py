@@ -87,13 +87,10 @@ def gather_piece(names: Sequence[str], task: Task, piece: Piece) -> Gathered:
     """Moments of a piece, read block by block."""
 
     def gather() -> Any:
-        gathered = task.empty()
         wanted = task.encoding.wanted or dict.fromkeys(names, "number")
         groups = [group.id for group in piece.row_groups]
         schema = piece.physical_schema
         # `pyarrow.dataset` would unfold whole row groups.
-        for block in parquet_blocks(piece.path, schema, wanted, task.block_rows, groups):
-            task.add(gathered, block)
-        return gathered
+        return task.total(parquet_blocks(piece.path, schema, wanted, task.block_rows, groups))
 
     return attempt(gather)

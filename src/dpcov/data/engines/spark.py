@@ -154,17 +154,15 @@ def _gather_batches(
     task: Task, names: Sequence[str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     # What an executor runs on the batches of a partition.
-    def gather() -> Any:
-        gathered = task.empty()
+    def blocks() -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = [_in_utc(column) for column in batch.columns]
             named = pa.RecordBatch.from_arrays(columns, names=list(names))
             for start in range(0, len(named), task.block_rows):
-                task.add(gathered, named.slice(start, task.block_rows))
-        return gathered
+                yield named.slice(start, task.block_rows)
 
     # A value, also where a row is wrong: Spark would log an error and try again.
-    value = pickle.dumps(attempt(gather), protocol=5)
+    value = pickle.dumps(attempt(lambda: task.total(blocks())), protocol=5)
     yield pa.RecordBatch.from_pydict({"moments": pa.array([value], type=pa.binary())})
 
 
