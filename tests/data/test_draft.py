@@ -47,15 +47,10 @@ PLAIN = [
 ]
 
 
-def kind_of(name, kind):
-    otherwise = {"number": Numeric(), "text": Categorical(), "boolean": Boolean()}[kind]
-    return propose(name, kind, otherwise)
-
-
 @pytest.mark.parametrize("kind", ["number", "text"])
 @pytest.mark.parametrize("name", [*IGNORED, *FREE])
 def test_who_a_person_is_and_free_text_are_ignored(name, kind):
-    declared, _ = kind_of(name, kind)
+    declared, _ = propose(name, kind)
     if name in FREE and kind == "number":
         assert declared == Numeric()  # Spanish and German grades are called so
     else:
@@ -73,28 +68,27 @@ def test_who_a_person_is_and_free_text_are_ignored(name, kind):
 def test_names_say_more_than_types(names, kinds, expected, words):
     for name in names:
         for kind in kinds:
-            declared, why = kind_of(name, kind)
+            declared, why = propose(name, kind)
             assert declared == expected and words in why, (name, kind)
 
 
 def test_weights_of_surveys_are_noticed():
     for name in WEIGHTS:
-        declared, _ = kind_of(name, "number")
-        assert (
-            isinstance(declared, Ignored) and "name it as the weights of the rows" in declared.note
-        ), name
+        declared, _ = propose(name, "number")
+        words = "name it as the weights of the rows"
+        assert isinstance(declared, Ignored) and words in declared.note, name
 
 
 def test_public_bounds_are_proposed_as_comments_only():
     for name, words in HINTS.items():
-        declared, why = kind_of(name, "number")
+        declared, why = propose(name, "number")
         assert declared == Numeric() and words in why, name
 
 
 def test_other_names_keep_their_types():
     for name in PLAIN:
-        assert kind_of(name, "number")[0] == Numeric(), name
-        assert kind_of(name, "boolean")[0] == Boolean(), name
+        assert propose(name, "number")[0] == Numeric(), name
+        assert propose(name, "boolean")[0] == Boolean(), name
 
 
 def test_names_are_split_into_words():

@@ -8,8 +8,8 @@ import msgspec
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks.dictionaries import schema_of
 from dpcov.data.schema.codebooks.fields import BOUNDED
-from dpcov.data.schema.declared import Boolean, Categorical, Date, Declared, Ignored, Numeric
-from dpcov.data.schema.names import Proposal, grouped, propose
+from dpcov.data.schema.declared import Boolean, Date, Declared, Ignored
+from dpcov.data.schema.names import BY_KIND, Proposal, grouped, propose
 from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.toml import format_schema
 from dpcov.data.schema.wildcards import is_pattern
@@ -18,18 +18,7 @@ from dpcov.data.sources.delimited import DelimitedSource
 from dpcov.data.sources.statistical import StatisticalSource
 from dpcov.errors import UsageError
 
-_OTHER = (
-    'neither a number nor a text, or empty so far; a date has the type "date"; otherwise '
-    "derive a number in the data to use it"
-)
 _NAMELESS = "has no name, which is usual for row numbers; name it in the data to use it"
-_DECLARED: dict[str, Declared] = {
-    "number": Numeric(),
-    "boolean": Boolean(),
-    "text": Categorical(),
-    "date": Date(),
-    "other": Ignored(note=_OTHER),
-}
 
 
 @dataclass(frozen=True)
@@ -85,7 +74,7 @@ def _proposals(source: Source, known: Mapping[str, Declared], decimal: str) -> d
     kinds = source.kinds(decimal) if isinstance(source, DelimitedSource) else source.kinds()
     for name, kind in kinds.items():
         nameless = Ignored(note=_NAMELESS), ""
-        found[name] = propose(name, kind, _DECLARED[kind]) if name.strip() else nameless
+        found[name] = propose(name, kind) if name.strip() else nameless
     described = {name: _described(found[name], known[name]) for name in found if name in known}
     others = grouped({name: each for name, each in found.items() if name not in known})
     # In the order of the table, unless columns share an entry.
@@ -93,8 +82,8 @@ def _proposals(source: Source, known: Mapping[str, Declared], decimal: str) -> d
 
 
 def _by_name(name: str, declared: Declared) -> Proposal:
-    kind = next(kind for kind, each in _DECLARED.items() if isinstance(declared, type(each)))
-    return propose(name, kind, _DECLARED[kind])
+    kind = next(kind for kind, (each, _) in BY_KIND.items() if isinstance(declared, type(each)))
+    return propose(name, kind)
 
 
 def _described(guess: Proposal, declared: Declared) -> Proposal:

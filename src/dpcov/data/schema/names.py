@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
-from dpcov.data.schema.declared import Boolean, Categorical, Date, Declared, Ignored
+from dpcov.data.schema.declared import Boolean, Categorical, Date, Declared, Ignored, Numeric
 
 # What is proposed, and why; the reason is written as a comment.
 Proposal = tuple[Declared, str]
@@ -29,90 +29,102 @@ _YEAR = "a year, by its name; bounds are, for example, 1900 and 2030"
 _PERCENT = "a percentage, by its name: if the codebook says so, bounds are 0 and 100"
 _TRUTH = "true or false, by its name"
 _CODE = "a code, by its name: list the codes as texts, or ignore it"
-_PLAIN = {
-    "number": "numbers, by their type; codes of categories are categorical",
-    "text": "texts, by their type; ignore what says who a person is, and free text",
-    "boolean": "true or false, by its type",
-    "date": _DATE.format(by="type"),
+_OTHER = (
+    'neither a number nor a text, or empty so far; a date has the type "date"; otherwise '
+    "derive a number in the data to use it"
+)
+# What is proposed of a kind where the name says nothing.
+BY_KIND: dict[str, Proposal] = {
+    "number": (Numeric(), "numbers, by their type; codes of categories are categorical"),
+    "text": (
+        Categorical(),
+        "texts, by their type; ignore what says who a person is, and free text",
+    ),
+    "boolean": (Boolean(), "true or false, by its type"),
+    "date": (Date(), _DATE.format(by="type")),
+    "other": (Ignored(note=_OTHER), ""),
 }
 # Columns of like names from which they get one entry.
 _LEAST_GROUP = 3
 _GROUP = "{count} columns of like names: one entry for all that fit the pattern"
 
-_IDS = """id ids uuid guid ssn nhs nino mrn pid key kennung kennziffer identifiant identifiante
-identificador identifier matricule dni nif curp rfc iban passport reisepass"""
-_PEOPLE = """name names firstname lastname surname forename fullname username nachname vorname
-familienname nom prenom nombre nombres apellido apellidos email mail emails correo courriel phone
-telephone telefon telefono tel handy fax address adresse anschrift strasse rue calle
-direccion street domicile domicilio ip url website signature initials"""
-_FREE = """note notes comment comments description remark remarks memo freetext bemerkung
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_IDS = _words("""id ids uuid guid ssn nhs nino mrn pid key kennung kennziffer identifiant
+identifiante identificador identifier matricule dni nif curp rfc iban passport reisepass""")
+_PEOPLE = _words("""name names firstname lastname surname forename fullname username nachname
+vorname familienname nom prenom nombre nombres apellido apellidos email mail emails correo courriel
+phone telephone telefon telefono tel handy fax address adresse anschrift strasse rue calle direccion
+street domicile domicilio ip url website signature initials""")
+_FREE = _words("""note notes comment comments description remark remarks memo freetext bemerkung
 bemerkungen kommentar kommentare notiz beschreibung remarque remarques commentaire commentaires nota
-notas comentario comentarios observacion observaciones descripcion"""
-_SEXES = "sex gender geschlecht sexe genre sexo genero"
-_ZIPS = "zip zipcode postcode postalcode plz postleitzahl codepostal codigopostal cp"
-_WEIGHTS = "wt wgt wts pweight fweight aweight iweight pwgt fnlwgt weight weights gewichtung poids"
-_DATES = "date dob birthdate birthday datum geburtsdatum geburtstag naissance fecha nacimiento"
-_YEARS = "year yr jahr baujahr annee ano anio yob"
-_PERCENTS = "pct percent percentage perc prozent pourcentage porcentaje"
-_CODES = "code codes codigo kode schluessel"
-_YES_NO = "is has had was ist hat est tiene es"
+notas comentario comentarios observacion observaciones descripcion""")
+_SEXES = _words("sex gender geschlecht sexe genre sexo genero")
+_ZIPS = _words("zip zipcode postcode postalcode plz postleitzahl codepostal codigopostal cp")
+_WEIGHTS = _words("""wt wgt wts pweight fweight aweight iweight pwgt fnlwgt weight weights
+gewichtung poids""")
+_DATES = _words("""date dob birthdate birthday datum geburtsdatum geburtstag naissance fecha
+nacimiento""")
+_YEARS = _words("year yr jahr baujahr annee ano anio yob")
+_PERCENTS = _words("pct percent percentage perc prozent pourcentage porcentaje")
+_CODES = _words("code codes codigo kode schluessel")
+_YES_NO = _words("is has had was ist hat est tiene es")
 # Beside which a number or code is one of a person.
-_OWNERS = """patient person case record account card insurance member subject participant user
-customer client student employee respondent"""
-_NUMBERS = "no nr num number nummer numero"
+_OWNERS = _words("""patient person case record account card insurance member subject participant
+user customer client student employee respondent""")
+_NUMBERS = _words("no nr num number nummer numero")
 
 # What pandas, pyarrow and R call row numbers that they write among the columns.
 _ROW_NUMBERS = re.compile(r"unnamed\d+|indexlevel\d+|row(id|names?|num|number)")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
-def propose(name: str, kind: str, otherwise: Declared) -> Proposal:
-    """Propose a declaration for a column of this name and kind, or ``otherwise``."""
-    words = words_of(name)
-    joined, plain = "".join(words), _PLAIN.get(kind, "")
+def propose(name: str, kind: str) -> Proposal:
+    """Propose a declaration for a column of this name and kind."""
+    words, (usual, why) = words_of(name), BY_KIND[kind]
+    joined = "".join(words)
     every, last = {joined, *words}, {joined, *words[-1:]}
     if _ROW_NUMBERS.fullmatch(joined):
         return Ignored(note=_ROW), ""
-    if every & _set(_ZIPS) or {"code", "postal"} <= every or {"codigo", "postal"} <= every:
+    if every & _ZIPS or {"code", "postal"} <= every or {"codigo", "postal"} <= every:
         return Ignored(note=_ZIP), ""
     if _is_identifier(words, joined):
         return Ignored(note=_PERSONAL.format(what="an identifier")), ""
-    if kind != "boolean" and (every & _set(_PEOPLE) or (kind, joined[-4:]) == ("text", "name")):
+    if kind != "boolean" and (every & _PEOPLE or (kind, joined[-4:]) == ("text", "name")):
         return Ignored(note=_PERSONAL.format(what="a name or an address")), ""
     # In German and Spanish the same words are grades, which are numbers.
-    if kind in ("text", "other") and every & _set(_FREE):
+    if kind in ("text", "other") and every & _FREE:
         return Ignored(note=_TEXT), ""
-    if every & _set(_SEXES):
+    if every & _SEXES:
         return Categorical(), _SEX
     if kind in ("boolean", "date"):
-        return otherwise, plain
-    if len(words) > 1 and words[0] in _set(_YES_NO):
+        return usual, why
+    if len(words) > 1 and words[0] in _YES_NO:
         return Boolean(), _TRUTH
-    if kind == "number" and last & _set(_WEIGHTS):
+    if kind == "number" and last & _WEIGHTS:
         return Ignored(note=_WEIGHT), ""
-    if (every if kind != "number" else last) & _set(_DATES):
+    if (every if kind != "number" else last) & _DATES:
         return Date(), _DATE.format(by="name")
-    if kind == "number" and last & _set(_CODES):
+    if kind == "number" and last & _CODES:
         return Categorical(), _CODE
-    if kind == "number" and every & _set(_YEARS):
-        return otherwise, _YEAR
-    if kind == "number" and (every & _set(_PERCENTS) or "%" in name):
-        return otherwise, _PERCENT
-    return otherwise, plain
+    if kind == "number" and every & _YEARS:
+        return usual, _YEAR
+    if kind == "number" and (every & _PERCENTS or "%" in name):
+        return usual, _PERCENT
+    return usual, why
 
 
 def _is_identifier(words: list[str], joined: str) -> bool:
     first_or_last = {joined, *words[:1], *words[-1:]}
-    owned = not _set(_OWNERS).isdisjoint(words) and bool(_set(_NUMBERS) & set(words[-1:]))
+    owned = not _OWNERS.isdisjoint(words) and bool(_NUMBERS & set(words[-1:]))
     return (
         owned
-        or not first_or_last.isdisjoint(_set(_IDS))
-        or (joined.removesuffix("id") in _set(_OWNERS) and joined.endswith("id"))
+        or not first_or_last.isdisjoint(_IDS)
+        or (joined.removesuffix("id") in _OWNERS and joined.endswith("id"))
     )
-
-
-def _set(words: str) -> set[str]:
-    return set(words.split())
 
 
 def words_of(name: str) -> list[str]:

@@ -69,7 +69,21 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
     """
 
     def _repr_html_(self) -> str:
-        return schema_card(self)
+        # One line for every column, and what is still to be filled in.
+        rows = [
+            (name_of(name, CELL), type(kind).__name__.lower(), _said(kind))
+            for name, kind in self.columns.items()
+        ]
+        caption = f"{len(rows)} column{'s' * (len(rows) != 1)}: what anybody may know"
+        listed = _differing(self, "columns", "title")
+        said = [(name.replace("_", " "), value) for name, value in listed]
+        return card(
+            "Schema",
+            self.title or "untitled table",
+            listing(("Column", "Type", "Declared"), rows, caption, numeric=False),
+            facts(said) if said else None,
+            _missing(self.problems()),
+        )
 
     @property
     def norm_bound_or_worst_case(self) -> float:
@@ -167,26 +181,6 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 _PROBLEMS = 8
-
-
-def schema_card(schema: Declarations) -> str:
-    """One line for every column, and what is still to be filled in."""
-    rows = [
-        (name_of(name, CELL), type(kind).__name__.lower(), _said(kind))
-        for name, kind in schema.columns.items()
-    ]
-    count = len(rows)
-    caption = f"{count} column{'s' * (count != 1)}: what anybody may know"
-    said = [
-        (name.replace("_", " "), value) for name, value in _differing(schema, "columns", "title")
-    ]
-    return card(
-        "Schema",
-        schema.title or "untitled table",
-        listing(("Column", "Type", "Declared"), rows, caption, numeric=False),
-        facts(said) if said else None,
-        _missing(problems_of(schema)),
-    )
 
 
 def _said(kind: Declared) -> str:
