@@ -8,13 +8,11 @@ References
 https://ddialliance.org/Specification/DDI-Codebook/2.5/
 """
 
-from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from dpcov.data.schema.codebooks.fields import (
     Field,
     Holds,
-    Span,
     are_codes,
     first_of,
     labels_in_words,
@@ -45,11 +43,11 @@ def schema_of(text: str) -> Schema:
 
 
 def _field(variable: ElementTree.Element) -> Field:
-    form = next(variable.iterfind("{*}varFormat"), None)
+    form = variable.find("{*}varFormat")
     is_text = form is not None and form.get("type") == "character"
     is_date = form is not None and form.get("category") in ("date", "time")
-    invalid, levels = list(variable.iterfind("{*}invalrng")), dict[str, str]()
-    missing = [item.get("VALUE", "") for each in invalid for item in each.iterfind("{*}item")]
+    missing = [item.get("VALUE", "") for item in variable.iterfind("{*}invalrng/{*}item")]
+    levels = dict[str, str]()
     for category in variable.iterfind("{*}catgry"):
         label = next(map(_text, category.iterfind("{*}labl")), "")
         # A value that is counted and has no label is one that occurs in the rows.
@@ -61,7 +59,6 @@ def _field(variable: ElementTree.Element) -> Field:
                 levels[value] = label
     lower, upper = _bounds(variable)
     holds: Holds = "date" if is_date else "text" if is_text else "number"
-    spans = tuple(span for each in invalid for span in _spans(each))
     # Labels of single values of a continuous variable, or of the ends of a scale, do not make it
     # categorical.
     valid = {text: label for text, label in levels.items() if text not in missing}
@@ -82,19 +79,15 @@ def _field(variable: ElementTree.Element) -> Field:
         upper=upper,
         levels=levels,
         missing_codes=texts_of(missing) or None,
-        missing_spans=spans,
+        missing_spans=tuple(
+            (number_of(span.get("min")), number_of(span.get("max")))
+            for span in variable.iterfind("{*}invalrng/{*}range")
+        ),
     )
 
 
-def _spans(ranges: ElementTree.Element) -> Iterator[Span]:
-    for span in ranges.iterfind("{*}range"):
-        yield number_of(span.get("min")), number_of(span.get("max"))
-
-
 def _bounds(variable: ElementTree.Element) -> tuple[str | float | None, str | float | None]:
-    ranges = [
-        span for valid in variable.iterfind("{*}valrng") for span in valid.iterfind("{*}range")
-    ]
+    ranges = list(variable.iterfind("{*}valrng/{*}range"))
     ends = ("min", "minExclusive"), ("max", "maxExclusive")
     lowest, highest = ([first_of(span.attrib, *end) for span in ranges] for end in ends)
     if len(ranges) == 1:
