@@ -232,19 +232,15 @@ class Encoder:
         # With R the norm bound, a number x with bounds [a, b] becomes u / R, where
         # u = (x - (a + b)/2) / ((b - a)/2) is clipped to [-1, 1]; a category, the intercept and
         # an indicator of missingness become 1 / R or 0.
-        indicators: dict[str, int] = {}
+        indicators, places = dict[str, int](), dict[str, list[int]]()
         for place, column in enumerate(self._declared):
             if column.kind == "missing":
                 indicators |= dict.fromkeys(column.missing_of, place)
-        place = int(schema.intercept)
-        behind, places = schema.indicators, dict[str, Places]()
+            else:
+                places.setdefault(column.source, []).append(place)
         for name, declared in schema.features.items():
-            width = len(declared.levels) if isinstance(declared, Categorical) else 1
             kinds = self._categories if isinstance(declared, Categorical) else self._numbers
-            reader = reader_of(schema, name)
-            kinds.append(_Feature(reader, place, indicators.get(name)))
-            places[name] = np.arange(place, place + width, dtype=np.intp)
-            place += width + (name in behind)
+            kinds.append(_Feature(reader_of(schema, name), places[name][0], indicators.get(name)))
         self._together = [
             (indicators[column.source], np.concatenate([places[name] for name in column.together]))
             for column in self._declared
