@@ -337,6 +337,17 @@ def test_the_command(tmp_path):
     assert 'delimiter = ","' in text
 
 
+def test_a_layout_that_is_said_leaves_the_rest_of_the_codebooks(tmp_path):
+    table = tmp_path / "people.csv"
+    table.write_bytes("A title;;\nage;sex;größe\n1;f;2\n".encode("latin-1"))
+    asked = ["schema", "draft", table, "--codebook", written(tmp_path, PACKAGE), "--header", 2]
+    result = CliRunner().invoke(app, [str(each) for each in asked])
+    assert result.exit_code == 0, result.output
+    read = dpcov.Schema.loads(result.stdout)
+    assert read.file == dpcov.FileLayout(delimiter=";", encoding="iso-8859-1", header=2)
+    assert list(read.columns) == ["age", "sex", "größe"]
+
+
 def test_ranges_that_mean_missing_hold_for_other_files_of_the_same_rows(tmp_path):
     pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
     path = tmp_path / "s.sav"

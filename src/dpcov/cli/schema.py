@@ -61,17 +61,18 @@ def draft(
     from dpcov.data.schema.draft import describe
     from dpcov.data.sources import file_of, open_source
 
-    layout = FileLayout.of(delimiter=delimiter, encoding=encoding, header=header, part=part)
+    said = {"delimiter": delimiter, "encoding": encoding, "header": header, "part": part}
+    layout = FileLayout.of(**said)
     is_named = codebook is None or (data, sql, db, db_env) != (None,) * 4
     table = options.table_from(data, sql, db, db_env) if is_named else None
     if output is not None:
         check_output(output, file_of(table), codebook)
-    known = None if codebook is None else read_codebook(codebook, layout)
-    source = None
-    if table is not None:
-        stated = layout if known is None else layout or known.file
-        source = open_source(table, stated)
+    known = None
+    if codebook is not None:
+        known = read_codebook(codebook, layout)
+        layout = FileLayout.of(known.file, **said)
     # Names and types only: a bound read from the rows would leak them.
+    source = None if table is None else open_source(table, layout)
     made = describe(source, known, layout, decimal)
     text = made.dumps()
     if made.absent:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from dpcov.errors import DataError, SchemaError
 
@@ -62,12 +63,13 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             )
 
     @classmethod
-    def of(cls, **said: Any) -> "FileLayout | None":
-        """A layout of what a person says; None if that is nothing beyond the defaults."""
+    def of(cls, known: "FileLayout | None" = None, /, **said: Any) -> "FileLayout | None":
+        """What a person says, then what is known; None if that is nothing beyond the defaults."""
+        said = {name: value for name, value in said.items() if value is not None}
         # Neither a command line nor a page takes the character itself.
         if said.get("delimiter") == "tab":
             said["delimiter"] = "\t"
-        layout = cls(**{name: value for name, value in said.items() if value is not None})
+        layout = cls(**asdict(known or cls()) | said)
         return None if layout == cls() else layout
 
     def choose(self, names: Sequence[str], within: str, kind: str) -> str:

@@ -81,9 +81,7 @@ class Decisions:
             known = (
                 Schema.from_toml(path) if is_schema else read_codebook(path, FileLayout.of(**typed))
             )
-        # What is typed comes before what the schema or the codebook says.
-        said = msgspec.structs.asdict(known.file) if known and known.file else {}
-        found = FileLayout.of(**said | typed)
+        found = FileLayout.of(known.file if known else None, **typed)
         source = open_source(place_of(data, folder), found)
         if known is not None and is_toml(described):
             terms = {"file": found, "decimal": decimal or known.decimal}
