@@ -124,6 +124,9 @@ def test_groups_inside_groups_add_up(desk):
     assert result.exit_code == 2 and "has a group" in result.output
     inside.write_text("F\nM,M,M\n")
     assert "two columns" in desk.run(*chosen, "--overwrite", "--group", "F").output
+    inside.write_text("region,state\nF,M\nM,M\nF,F\n")
+    result = desk.run(*chosen, "--overwrite", "--group", "F")
+    assert result.exit_code == 2 and "says twice what holds 'F'" in result.output
     for unreadable in (b"\xff,F\nF,F\n", b"region,state\n" + b"F" * 200_000):
         inside.write_bytes(unreadable)
         result = desk.run(*chosen, "--overwrite", "--group", "F")

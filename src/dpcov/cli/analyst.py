@@ -127,7 +127,10 @@ def nest(
         raise UsageError(f"{inside} is no CSV file in UTF-8. Save it as one.") from None
     if any(len(row) != 2 for row in rows):
         raise UsageError(f"{inside} needs two columns below a header: a group, and what holds it.")
-    regions, states = options.load(release).nest(options.load(parents), dict(rows))
+    holders = dict(rows)
+    if twice := [name for name, holder in rows if holders[name] != holder]:
+        raise UsageError(f"{inside} says twice what holds {twice[0]!r}. Leave one line of it.")
+    regions, states = options.load(release).nest(options.load(parents), holders)
     made = regions.get(group) or states.get(group)
     if made is None:
         raise UsageError(
