@@ -414,6 +414,19 @@ def test_csvw_says_that_there_are_no_quotation_marks_or_no_line_of_names(tmp_pat
     assert read_codebook(written(tmp_path, table)).file == dpcov.FileLayout(header=2)
 
 
+def test_a_first_row_is_not_shown_as_names_beside_a_codebook_with_others(tmp_path):
+    table = tmp_path / "people.csv"
+    table.write_text("Zebra,female\nJones,male\n")
+    fields = [{"name": "town", "type": "string"}, {"name": "sex", "type": "string"}]
+    resource = {"schema": {"fields": fields}, "dialect": {"header": False}}
+    asked = ["schema", "draft", str(table), "--codebook", str(written(tmp_path, resource))]
+    result = CliRunner().invoke(app, asked)
+    assert (
+        result.exit_code == 3 and "none of the columns of the codebook: town, sex" in result.output
+    )
+    assert "Zebra" not in result.output
+
+
 def test_a_codebook_alone_is_drafted_by_names_as_beside_its_table(tmp_path):
     fields = [{"name": name, "type": "integer", "title": "T"} for name in ("id", "size")]
     known = read_codebook(written(tmp_path, {"fields": fields}))

@@ -75,15 +75,14 @@ class Decisions:
         are written as text; ``layout`` the fields of a `FileLayout`.
         """
         typed = {key: value for key, value in layout.items() if value}
-        path, known = within(folder, described), None
-        if described:
-            is_schema = is_toml(described)
-            known = (
-                Schema.from_toml(path) if is_schema else read_codebook(path, FileLayout.of(**typed))
-            )
+        path, is_schema, known = within(folder, described), is_toml(described), None
+        if is_schema:
+            known = Schema.from_toml(path)
+        elif described:
+            known = read_codebook(path, FileLayout.of(**typed))
         found = FileLayout.of(known.file if known else None, **typed)
         source = open_source(place_of(data, folder), found)
-        if known is not None and is_toml(described):
+        if known is not None and is_schema:
             terms = {"file": found, "decimal": decimal or known.decimal}
             schema, why = msgspec.structs.replace(known, **terms), dict[str, str]()
         else:

@@ -16,8 +16,12 @@ from dpcov.data.schema.wildcards import is_pattern
 from dpcov.data.sources import Source
 from dpcov.data.sources.delimited import DelimitedSource
 from dpcov.data.sources.statistical import StatisticalSource
-from dpcov.errors import UsageError
+from dpcov.errors import SchemaError, UsageError, few_of
 
+_STRANGE = (
+    "The table has none of the columns of the codebook: {absent}. Give the codebook of this table. "
+    "The file needs a line of column names, and capitals count in them."
+)
 _NAMELESS = "has no name, which is usual for row numbers; name it in the data to use it"
 
 
@@ -51,6 +55,10 @@ def describe(
         codebook = schema_of(source.dictionary, of_itself=True)
     known = {} if codebook is None else codebook.columns
     names = tuple(known) if source is None else source.columns
+    absent = tuple(name for name in known if name not in names)
+    # Where the line of names was forgotten, they are values.
+    if known and len(absent) == len(known):
+        raise SchemaError(_STRANGE.format(absent=few_of(absent, 10)))
     described = Schema(columns={}) if codebook is None else codebook
     if decimal not in (None, ".", ","):
         raise UsageError('The decimal mark is "." or ",".')
@@ -66,7 +74,7 @@ def describe(
         described, columns=columns, wildcards=wildcards, file=layout or described.file
     )
     comments = {name: why for name, (_, why) in proposals.items()}
-    return Draft(schema, comments, tuple(name for name in known if name not in names))
+    return Draft(schema, comments, absent)
 
 
 def _proposals(source: Source, known: Mapping[str, Declared], decimal: str) -> dict[str, Proposal]:
