@@ -28,8 +28,6 @@ from dpcov.data.sources.kept import KeptSource
 from dpcov.errors import UsageError
 from dpcov.privacy.options import Between, Count, make_plain
 
-__all__ = ["Gathering", "TellRows"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Gathering:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.cells import text_column
-from dpcov.data.engines.base import BallEncoding
+from dpcov.data.engines.base import BallEncoding, TellRows
 from dpcov.data.engines.local import GroupedRows
-from dpcov.data.gather import Gathering, TellRows
+from dpcov.data.gather import Gathering
 from dpcov.data.groups import Grouping
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.gather import Gathering, TellRows
+from dpcov.data.engines.base import TellRows
+from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import file_of
@@ -26,8 +27,6 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.published.release import Release
-
-__all__ = ["checkpoint", "release", "survey"]
 
 
 def release(

@@ -16,8 +16,6 @@ from dpcov.data.schema.toml import read_text
 from dpcov.data.sources.statistical import ENDINGS, StatisticalSource
 from dpcov.errors import SchemaError
 
-__all__ = ["read_codebook"]
-
 
 def read_codebook(path: Path, layout: FileLayout | None = None) -> Schema:
     """Read a codebook as a draft; what it does not say is left to be filled in.
