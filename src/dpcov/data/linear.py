@@ -82,10 +82,10 @@ class LinearMap:
 
     def apply(self, rows: Array, places: Places | None = None, on: Library = NUMPY) -> Array:
         """Map (n, d) rows of norm at most 1, or these columns of theirs, to (n, p)."""
-        # Integers below 2**53 in any order of summation; the powers of two are exact.
-        numbers = self.integers if places is None else self.integers[:, places]
-        whole = on.module.trunc(rows * 2.0**ROW_BITS)
-        return (on.from_host(numbers) @ whole.T).T * 2.0 ** (self.exponent - ROW_BITS)
+        # Integers below 2**53 in any order of summation, times a power of two, which is exact.
+        numbers = np.ldexp(self.integers, self.exponent - ROW_BITS)
+        numbers = numbers if places is None else numbers[:, places]
+        return (on.from_host(numbers) @ on.module.trunc(rows * 2.0**ROW_BITS).T).T
 
     def inhabited(self, places: Places) -> Places:
         """Which outputs may differ from zero where rows have these columns alone, ascending."""
