@@ -46,8 +46,19 @@ def test_named_tests_exist(page):
             assert f"def {function}(" in target.read_text(encoding="utf-8"), f"{path}::{function}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tests_that_a_command_names_exist(page):
+    blocks = re.findall(r"```.*?```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for word in re.findall(r"(?<=\s)tests/[^\s>:]+", "\n".join(blocks)):
+        start, _, rest = word.partition("{")
+        among, _, end = rest.partition("}")
+        for choice in among.split(","):
+            assert list(ROOT.glob(start + choice + end)), word
+
+
 def test_the_check_sees_a_broken_link(tmp_path):
     broken = "[gone](absent.md), [no heading](#absent) and `tests/absent.py::test_nothing`"
+    broken += "\n```sh\npython -m pytest tests/absent.py\n```"
     (tmp_path / "page.md").write_text(broken)
     with pytest.raises(AssertionError):
         test_relative_links_lead_somewhere(tmp_path / "page.md")
@@ -55,6 +66,8 @@ def test_the_check_sees_a_broken_link(tmp_path):
         test_links_lead_to_headings_that_exist(tmp_path / "page.md")
     with pytest.raises(AssertionError):
         test_named_tests_exist(tmp_path / "page.md")
+    with pytest.raises(AssertionError):
+        test_tests_that_a_command_names_exist(tmp_path / "page.md")
 
 
 def test_the_cases_of_other_libraries_are_where_the_page_says():
