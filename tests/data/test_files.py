@@ -115,7 +115,7 @@ def test_formats_of_dates_and_missing_values_are_the_dictionarys():
     assert read.column("age").to_pylist()[:5] == [34.0, 51.0, -9.0, 28.0, None]
 
 
-# The six files that a steward really has, each drafted and released by one command.
+# The six files that a custodian really has, each drafted and released by one command.
 AWKWARD = {
     "semicolons-latin1.csv": ("--delimiter", ";", "--encoding", "latin-1"),
     "utf16-tabs.txt": ("--delimiter", "tab", "--encoding", "utf-16"),

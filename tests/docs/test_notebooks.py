@@ -53,7 +53,7 @@ def test_a_notebook_runs_from_top_to_bottom(path, tmp_path, monkeypatch, capsys)
             pyplot.figure(number).savefig(tmp_path / f"{figures}.png")
             figures += 1
         pyplot.close("all")
-    assert figures >= {"steward": 1, "analyst": 5, "researcher": 2}[path.stem]
+    assert figures >= {"custodian": 1, "analyst": 5, "researcher": 2}[path.stem]
     assert sum(text.startswith("<div>") for text in found) >= 1
     assert not any("<script" in text for text in found)
 
@@ -70,7 +70,7 @@ def test_a_notebook_is_kept_without_outputs_and_begins_with_a_title(path):
 
 
 def test_there_is_a_notebook_for_each_of_the_three_and_links_go_somewhere():
-    assert [path.stem for path in NOTEBOOKS] == ["analyst", "researcher", "steward"]
+    assert [path.stem for path in NOTEBOOKS] == ["analyst", "custodian", "researcher"]
     for path in NOTEBOOKS:
         text = "".join("".join(cell["source"]) for cell in cells(path, "markdown"))
         for target in re.findall(r"\]\(([^)#]+)\)", text):

@@ -1,4 +1,4 @@
-"""Made-up tables of five kinds, and mistakes that their stewards may make."""
+"""Made-up tables of five kinds, and mistakes that their custodians may make."""
 
 from dataclasses import dataclass
 from typing import Any

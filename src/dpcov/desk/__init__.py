@@ -1,1 +1,1 @@
-"""A page on the steward's own machine that goes the whole way from a table to a released file."""
+"""A page on the custodian's own machine that goes the whole way from a table to a released file."""
