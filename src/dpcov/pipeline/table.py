@@ -84,7 +84,7 @@ def release(
         Insist on a delta of one over the number of rows or more, or above 1e-3 where that number
         is private.
     ledger : Ledger or path, optional
-        Where to charge the budget; needs ``dataset``.
+        Where to charge the budget; needs ``dataset``.  Without one nobody adds up the releases.
     output : path, optional
         Also write the release file, whole or not at all.
     entropy : Entropy, optional
@@ -109,7 +109,8 @@ def release(
     Raises
     ------
     SchemaError, DataError, BudgetError, LedgerError, ReleaseError
-        Before any budget is spent, except when the ledger itself or the final write fails.
+        Before any budget is spent, except when the ledger itself or the final write fails, or a
+        table that is read several times changes meanwhile.
 
     Examples
     --------
