@@ -173,6 +173,13 @@ def test_public_rows_are_rehearsed_instead():
     assert "public rows" in " ".join(plan.assumptions(plan.at(BUDGET)))
 
 
+def test_a_plan_says_that_a_norm_bound_keeps_the_scales_of_the_bounds():
+    unit = dpcov.Numeric(lower=0, upper=1)
+    bounded = dpcov.Schema(columns={"x": unit, "y": unit}, norm_bound=1.5)
+    plan = Rehearsal(schema=bounded, n_rows=20_000)
+    assert "the schema has a norm_bound" in " ".join(plan.assumptions(plan.at(BUDGET)))
+
+
 def test_plans_are_reproducible_and_more_rows_are_better():
     counts = (5_000, 20_000, 10**6, 10**6)
     found = [rehearsal(n_rows=n).at(BUDGET).diagnosis.typical for n in counts]

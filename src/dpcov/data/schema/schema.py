@@ -48,7 +48,7 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
         The largest number of rows one person can have in the table.
     norm_bound : float, optional
         A public bound on the l2 norm of an encoded row, below the worst case; longer rows are
-        scaled down.
+        scaled down.  A release then keeps the geometry of the bounds.
     file : FileLayout, optional
         How files with the table are laid out, where that does not follow from their ending.
 

@@ -171,7 +171,7 @@ class Rehearsal:
             "Scales are found for a part of the budget, so any spread shows ('any')."
             if planned.scales_are_found
             else "Scales are those of the bounds: rows are too few to find others, all columns "
-            "have levels, or you said so."
+            "have levels, the schema has a norm_bound, or you said so."
         )
         return [
             told,
