@@ -24,7 +24,7 @@ def create(
     rows_per_person: Annotated[int | None, option("ledger rows-per-person")] = None,
     composition: Annotated[str | None, option("ledger composition")] = None,
 ) -> None:
-    """Open an account: a named dataset with the total budget of all its releases, for ever."""
+    """Open an account: a named dataset with the total budget of all its releases, forever."""
     from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.ledger.ledger import Ledger
 
