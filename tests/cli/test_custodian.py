@@ -91,6 +91,8 @@ def test_the_demo_writes_its_files_and_says_what_they_are(desk, monkeypatch):
     empty.mkdir()
     monkeypatch.chdir(empty)
     told = desk.done("demo")
+    # What somebody copies for a table of their own keeps an account.
+    assert "dpcov ledger create" in told and "--no-ledger" not in told
     files = ["demo-covariance-noise.csv", "demo-covariance.csv", "demo.dpcov"]
     assert sorted(path.name for path in empty.iterdir()) == files
     for words in (*files, "dpcov doctor", "dpcov export", "schema draft"):
