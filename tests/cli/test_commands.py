@@ -77,6 +77,9 @@ def test_releases_are_combined_and_one_twice_is_refused(desk):
     desk.release()
     assert "of 2 releases" in desk.done("combine", first, desk.output, "-o", both)
     assert "Made of" in desk.done("show", both)
+    united = desk.folder / "united.dpcov"
+    told = desk.done("combine --disjoint", first, desk.output, "-o", united)
+    assert "whoever is in one of these tables" in told
     result = desk.run("combine", both, first, "-o", desk.folder / "c.dpcov")
     assert result.exit_code == 2 and "twice" in result.output
     assert not (desk.folder / "c.dpcov").exists()

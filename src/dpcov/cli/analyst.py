@@ -101,6 +101,8 @@ def combine(
     made = first.unite(*others) if disjoint else first.combine(*others)
     made.save(output, overwrite=overwrite)
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, of {len(made.members)} releases.")
+    if disjoint:
+        typer.echo("  It keeps this for whoever is in one of these tables, not in several.")
     for note in made.statistics.notes:
         typer.echo(f"  {note}")
 

@@ -317,7 +317,8 @@ class _Doctor:
         return _Said(
             "lost",
             f"{hidden}: the bounds are too wide for this noise.",
-            "Narrow the bounds; with more rows or budget a release finds scales by itself.",
+            "Narrow the bounds.  With more rows or budget a release finds scales by itself, unless "
+            "the schema has a norm_bound.",
         )
 
     def _number(self, place: int, means: Array) -> _Said | None:
