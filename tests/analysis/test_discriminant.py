@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 
@@ -175,7 +177,49 @@ def test_one_label_never_changes_how_others_are_read(blobs):
 
 def test_a_label_that_is_no_number_is_refused_where_numbers_are_listed(blobs):
     X, y = blobs
-    for last in ("north", None, 10**30, float("inf")):
+    for last in ("north", 10**30, float("inf")):
         model = PrivateLDA(budget=dpcov.Budget(rho=1), bounds=(-1, 1), classes=[0, 1, 2], seed=1)
         with pytest.raises(DpcovError, match="not of the type of the listed classes"):
             model.fit(X, [*y[:-1].tolist(), last])
+
+
+BIG = [10**16, 2 * 10**16 + 2]
+TYPED = {
+    "polars": lambda cells: pl.Series(cells, dtype=pl.Int64),
+    "arrow": lambda cells: pa.chunked_array([pa.array(cells, pa.int64())]),
+    "pandas": lambda cells: pd.Series(cells, dtype="Int64"),
+    "pandas frame": lambda cells: pd.DataFrame({"y": pd.Series(cells, dtype="Int64")}),
+    "list": list,
+}
+
+
+def rows_by_class(y, classes):
+    """Rows of every class."""
+    terms = {"budget": dpcov.Budget(rho=1000), "bounds": (-1, 1), "seed": 1}
+    made = PrivateLDA(classes=classes, **terms).fit(np.zeros((len(y), 1)), y).release_
+    return [round(made.group(str(label)).n_rows) for label in np.unique(classes)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("classes", [BIG, [str(label) for label in BIG]])
+@pytest.mark.parametrize("typed", TYPED)
+def test_a_missing_label_does_not_change_how_others_are_read(typed, classes):
+    # Libraries turn all whole numbers into floats where one is missing.
+    y = [BIG[0]] * 40 + [BIG[1]] * 60
+    assert rows_by_class(TYPED[typed](y), classes) == [40, 60]
+    assert rows_by_class(TYPED[typed]([*y[:-1], None]), classes) == [40, 59]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("y", "classes", "right"),
+    [
+        (np.ma.array([0, 1] * 50, mask=[0, 0, 1, 1] * 25), [0, 1], [25, 25]),
+        (np.ma.array(["a", "b"] * 50, mask=[0, 0, 1, 1] * 25), ["a", "b"], [25, 25]),
+        (pl.Series([True, False, None, True] * 25), [True, False], [25, 50]),
+        (["True", "False", "False", "False"] * 25, [True, False], [75, 25]),
+        (np.array([0.0, 1.0, 1.7, np.nan] * 25), [0, 1], [25, 25]),
+    ],
+)
+def test_what_is_no_listed_label_counts_as_none(y, classes, right):
+    assert rows_by_class(y, classes) == right

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from dpcov.analysis.estimators.base import ReleaseEstimator
-from dpcov.analysis.estimators.fit_rows import Roles, array_of, table_of
+from dpcov.analysis.estimators.fit_rows import Roles, array_of, labels_of, table_of
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import ReleaseError
@@ -53,16 +53,13 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         # Whose labels are public may be typed together.
         column = _one_column(y if isinstance(self.classes, str) else array_of(y))
         labels = self._listed(column)
-        # Labels of the rows must read the same as the listed ones when both are text.
-        if len(labels) and labels.dtype.kind not in "OUS":
-            try:
-                column = column.astype(labels.dtype)
-            except (TypeError, ValueError, OverflowError):
-                problem = "The labels in y are not of the type of the listed classes."
-                raise InputError(problem) from None
+        if isinstance(self.classes, str):
+            texts = column.astype(str).tolist()
+        else:
+            texts = labels_of(y, column, labels.dtype if len(labels) else np.dtype(str))
         facts = {"labels": labels} if len(labels) else {}
         roles = Roles(by="y", classes=tuple(map(str, labels)))
-        return table_of(X, column, as_text=True), roles, facts
+        return table_of(X, np.array(texts, dtype=object), as_text=True), roles, facts
 
     def _listed(self, y: NDArray[Any]) -> NDArray[Any]:
         # None where the schema declares them.

@@ -3,7 +3,7 @@
 It hands the rows to :func:`dpcov.release`, keeps nothing of them, and no message contains a cell.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 
 from dpcov.analysis.features import opened
 from dpcov.analysis.problems import InputError, SpentError, require_matrix
-from dpcov.errors import DpcovError
+from dpcov.errors import DataError, DpcovError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
 from dpcov.published.release import Release
@@ -134,7 +134,10 @@ def make_release(terms: Terms, table: nw.DataFrame[Any], roles: Roles, schema: "
 def table_of(
     X: Any, y: Any = None, names: Sequence[str] = ("y",), *, as_text: bool = False
 ) -> nw.DataFrame[Any]:
-    """Return the columns of X (``x0``, ... for an array) and y, called ``names``, as a table."""
+    """Return the columns of X (``x0``, ... for an array) and y, called ``names``, as a table.
+
+    ``as_text`` says that y holds texts, and None where one is missing.
+    """
     given = opened(X)
     frame: nw.DataFrame[Any] = given if isinstance(given, nw.DataFrame) else _frame_of(given)
     if not len(frame):
@@ -144,12 +147,13 @@ def table_of(
     targets = columns_of(y)
     if len(targets) != len(frame):
         raise InputError("X and y have different numbers of rows.")
-    targets = targets.astype(str) if as_text else _numbers(targets)
+    targets = targets if as_text else _numbers(targets)
+    kind = nw.String if as_text else nw.Float64
     for name, column in zip(names, targets.T, strict=True):
         if name in map(str, frame.columns):
             raise InputError(f"X has a column {name} already. Leave y out and say target=...")
         cells = column.tolist() if as_text else np.ascontiguousarray(column)
-        frame = frame.with_columns(nw.new_series(name, cells, backend=frame.implementation))
+        frame = frame.with_columns(nw.new_series(name, cells, kind, backend=frame.implementation))
     return frame
 
 
@@ -177,6 +181,46 @@ def array_of(given: Any) -> NDArray[Any]:
         return np.array(given, dtype=object)
     except ValueError:
         raise InputError("The list is ragged: its rows have different lengths.") from None
+
+
+def labels_of(y: Any, column: NDArray[Any], listed: np.dtype[Any]) -> list[str | None]:
+    """Return each label of y by itself as listed ones are written, None where it is none of them.
+
+    ``column`` is the array of y, and ``listed`` the type of the listed labels.
+    """
+    try:
+        return [_label(cell, listed) for cell in _cells(y, column)]
+    except (TypeError, ValueError, OverflowError, DataError):
+        raise InputError("The labels in y are not of the type of the listed classes.") from None
+
+
+def _cells(y: Any, column: NDArray[Any]) -> Iterable[Any]:
+    if isinstance(y, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(y).ravel()
+        return [None if is_hidden else cell for cell, is_hidden in zip(column, hidden, strict=True)]
+    if column.dtype != np.float64 or isinstance(y, np.ndarray):
+        return column
+    # Libraries make double precision of all whole numbers where one is missing.
+    given = nw.from_native(y, allow_series=True, pass_through=True)
+    given = given[:, 0] if isinstance(given, nw.DataFrame) else given
+    listing = ("to_list", "to_pylist", "tolist")
+    return next((getattr(given, name)() for name in listing if hasattr(given, name)), column)
+
+
+def _label(cell: Any, listed: np.dtype[Any]) -> str | None:
+    # Imported here, so that reading a release loads nothing that handles rows.
+    from dpcov.data.cells import plain_cell, truth_value_of
+
+    if cell is np.ma.masked or plain_cell(cell) is None:
+        return None
+    if listed.kind in "OUS":
+        return str(cell)
+    if listed.kind == "b":
+        number = truth_value_of(cell, "y")
+        return str(number == 1) if number in (0, 1) else None
+    label = np.array([cell], dtype=object).astype(listed)[0]
+    # A fraction is no whole number, and a number that is rounded is not the listed one.
+    return str(label) if isinstance(cell, str) or label == cell else None
 
 
 def _numbers(X: Any) -> NDArray[np.float64]:
