@@ -131,6 +131,14 @@ def test_the_first_release_fixes_the_rule(ledger):
     refuses("cannot count", lambda: ledger.reserve("mixed", zcdp("0.0001"), RELATION))
 
 
+@pytest.mark.parametrize("alike", ["cafe\u0301 guests", "caf\u00e9  guests ", "ca\ufb01"])
+def test_names_that_look_the_same_are_one_account(ledger, alike):
+    for name in ("caf\u00e9 guests", "cafi"):
+        ledger.create(name, Budget(rho=1), RELATION)
+    refuses("looks the same", lambda: ledger.create(alike, Budget(rho=1), RELATION))
+    ledger.create("Cafe guests", Budget(rho=1), RELATION)
+
+
 def test_texts_have_a_thousand_characters_at_most(ledger):
     longest, longer = "x" * LONGEST_TEXT, "x" * (LONGEST_TEXT + 1)
     for name in ("", "  ", "two\nlines", longer):

@@ -7,6 +7,7 @@ whatever happens afterwards.  An entry holds public numbers and the custodian's 
 """
 
 import re
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -128,6 +129,11 @@ class Ledger:
         with self._store.writing() as transaction:
             if transaction.dataset(dataset) is not None:
                 raise LedgerError("This dataset already has an account, whose total is fixed.")
+            if _as_seen(dataset) in {_as_seen(each.name) for each in transaction.datasets()}:
+                raise LedgerError(
+                    "This dataset has an account whose name looks the same, with other characters "
+                    "or blanks; `dpcov ledger list` shows it. Use its name, or an unlike one."
+                )
             transaction.add_dataset(record)
 
     def is_file(self, path: str | Path) -> bool:
@@ -229,6 +235,11 @@ def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
     if account is None:
         raise LedgerError("The ledger has no account of this name; see `dpcov ledger list`.")
     return account
+
+
+def _as_seen(name: str) -> str:
+    # Letters with an accent have two forms in Unicode, which nobody can tell apart.
+    return " ".join(unicodedata.normalize("NFKC", name).split())
 
 
 def _check_text(what: str, text: str) -> None:
