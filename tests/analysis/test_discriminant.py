@@ -8,7 +8,7 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 
 import dpcov
-from dpcov.analysis import NoiseWarning, PrivateLDA, PrivateQDA
+from dpcov.analysis import NoiseWarning, PrivateLDA, PrivateQDA, PrivateRidge
 from dpcov.errors import DpcovError
 from tests.analysis.conftest import released as made_release
 
@@ -223,3 +223,26 @@ def test_a_missing_label_does_not_change_how_others_are_read(typed, classes):
 )
 def test_what_is_no_listed_label_counts_as_none(y, classes, right):
     assert rows_by_class(y, classes) == right
+
+
+SECRET = "7 secret"
+BAD = {
+    "labels": lambda: rows_by_class([SECRET, 0, 1], [0, 1]),
+    "fractions": lambda: rows_by_class(np.array([SECRET, "0", "1"]), [0.5, 1.5]),
+    "truth values": lambda: rows_by_class([SECRET, 0, 1], [True, False]),
+    "ragged labels": lambda: rows_by_class([[SECRET], [1, 2], 0], [0, 1]),
+    "targets": lambda: PrivateRidge(**RIDGE).fit(np.zeros((2, 1)), [SECRET, 1]),
+    "ragged targets": lambda: PrivateRidge(**RIDGE).fit(np.zeros((2, 1)), [[SECRET], [1, 2]]),
+    "features": lambda: PrivateRidge(**RIDGE).fit([[SECRET], [1]], [0, 1]),
+}
+RIDGE = {"budget": dpcov.Budget(rho=1), "bounds": (0, 1), "target_bounds": (0, 1)}
+
+
+@pytest.mark.parametrize("fit", BAD)
+def test_no_error_holds_a_cell_in_its_context(fit):
+    with pytest.raises(DpcovError) as caught:
+        BAD[fit]()
+    error = caught.value
+    while error is not None:
+        assert SECRET not in str(error)
+        error = error.__cause__ or error.__context__

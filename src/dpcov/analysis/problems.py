@@ -4,6 +4,7 @@ Messages hold names, shapes and public numbers only, never a value of a row.
 """
 
 import warnings
+from contextlib import suppress
 from typing import Any, get_args
 
 import numpy as np
@@ -70,11 +71,13 @@ def require_matrix(X: Any, ragged: str, advice: str = "") -> Array:
     """
     if issparse(X):
         raise InputError("Sparse data are not taken here. Give an array, X.toarray().")
-    try:
+    numbers: Array | None = None
+    with suppress(TypeError, ValueError, OverflowError):
         array = np.asanyarray(X)
         numbers = array if np.iscomplexobj(array) else array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(ragged) from None
+    # Raised after the handler has ended, whose error would stay in its context.
+    if numbers is None:
+        raise InputError(ragged)
     # What a mask hides is missing, not the number behind the mask.
     numbers = np.asarray(np.ma.filled(numbers, np.nan))
     if np.iscomplexobj(numbers):

@@ -4,6 +4,7 @@ Class means, covariances and numbers of rows come from the groups; no class is l
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -48,7 +49,7 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         if y is None:
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None.")
-        if np.iscomplexobj(np.asarray(y)):
+        if np.iscomplexobj(array_of(y)):
             raise InputError("Complex data not supported; classes are texts or whole numbers.")
         # Whose labels are public may be typed together.
         column = _one_column(y if isinstance(self.classes, str) else array_of(y))
@@ -232,11 +233,10 @@ class PrivateQDA(Discriminant):
 
 
 def _one_column(y: Any) -> NDArray[Any]:
-    try:
+    with suppress(ValueError):
         return np.asarray(column_or_1d(y, warn=True))
-    except ValueError:
-        # The original message may quote labels.
-        raise InputError("y should be a 1d array of classes.") from None
+    # The original message, which may quote labels, would stay in the context of the handler.
+    raise InputError("y should be a 1d array of classes.")
 
 
 def _shares(parts: list[tuple[float, Reading]]) -> Array:

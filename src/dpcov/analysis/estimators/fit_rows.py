@@ -4,7 +4,7 @@ It hands the rows to :func:`dpcov.release`, keeps nothing of them, and no messag
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -188,10 +188,10 @@ def labels_of(y: Any, column: NDArray[Any], listed: np.dtype[Any]) -> list[str |
 
     ``column`` is the array of y, and ``listed`` the type of the listed labels.
     """
-    try:
+    with suppress(TypeError, ValueError, OverflowError, DataError):
         return [_label(cell, listed) for cell in _cells(y, column)]
-    except (TypeError, ValueError, OverflowError, DataError):
-        raise InputError("The labels in y are not of the type of the listed classes.") from None
+    # Raised after the handler has ended, whose error would stay in its context.
+    raise InputError("The labels in y are not of the type of the listed classes.")
 
 
 def _cells(y: Any, column: NDArray[Any]) -> Iterable[Any]:

@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 
 from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.base import ReleaseEstimator
-from dpcov.analysis.estimators.fit_rows import Bounds, Roles, columns_of, table_of
+from dpcov.analysis.estimators.fit_rows import Bounds, Roles, array_of, columns_of, table_of
 from dpcov.analysis.estimators.regression_summary import (
     NOTES,
     PENALIZED,
@@ -102,7 +102,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             names = ("y",)
         else:
             names = tuple(f"y{i}" for i in range(columns.shape[1]))
-        facts = {} if y is None else {"targets": names, "flat": np.asarray(y).ndim == 1}
+        facts = {} if y is None else {"targets": names, "flat": array_of(y).ndim == 1}
         roles = Roles(targets=names, target_bounds=self.target_bounds)
         return table_of(X, columns, names), roles, facts
 
