@@ -97,6 +97,13 @@ def test_groups_of_single_precision_are_as_they_are_written(made):
     assert release.group("0.1").n_rows == pytest.approx(50, abs=2)
 
 
+def test_groups_may_be_a_column_of_an_arrow_table():
+    groups = pa.table({"site": [*SITES, None] * 50})["site"]
+    terms = {"categories": SITES, "budget": dpcov.Budget(rho=1e3)}
+    release = beside(np.ones((150, 1)), groups, entropy=dpcov.SeededEntropy(1), **terms)
+    assert release.group("south").n_rows == pytest.approx(50, abs=2)
+
+
 def test_unlisted_and_missing_values_share_the_last_group():
     codes = Grouping("site", SITES).codes_of(pa.array(["south", None, "north", "moon", ""]))
     assert codes.tolist() == [1, 2, 0, 2, 2]

@@ -184,7 +184,9 @@ def _group_codes(
         raise UsageError(
             "Groups that are dates are days; give groups.astype('datetime64[D]'), or texts."
         )
-    cells = groups.tolist() if hasattr(groups, "tolist") else groups
+    # A column of an Arrow table lists its cells by another name.
+    listing = (getattr(groups, name) for name in ("tolist", "to_pylist") if hasattr(groups, name))
+    cells = next(listing, lambda: groups)()
     # Python's own numbers would forget a single precision.
     held = np.asarray(groups if hasattr(groups, "__array__") else ())
     if held.dtype in (np.float16, np.float32):
