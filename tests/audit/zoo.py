@@ -229,9 +229,9 @@ class ExactMap(PrivateGeometry):
 
     name = "planted-exact-map"
 
-    def _whitened(self, ask, calibration, problem, *rest):
-        exact = self.inner.calibrate(problem, Budget(rho=1000))
-        return super()._whitened(ask, exact, problem, *rest)
+    def _whitened(self, drawing, calibration, *rest):
+        exact = self.inner.calibrate(drawing.problem, Budget(rho=1000))
+        return super()._whitened(drawing, exact, *rest)
 
 
 class ExactSecond(PrivateGeometry):
@@ -257,8 +257,8 @@ class ExactScales(PrivateGeometry):
         exact = replace(calibration, survey=ZCDP(rho=EXACT * calibration.survey.rho))
         return super().draw(ask, exact, problem, entropy)
 
-    def _lengths(self, ask, geometry, cost, *others):
-        return super()._lengths(ask, geometry, part_of(cost, Fraction(1, EXACT)), *others)
+    def _lengths(self, drawing, geometry, cost, *others):
+        return super()._lengths(drawing, geometry, part_of(cost, Fraction(1, EXACT)), *others)
 
 
 class ExactLengths(PrivateGeometry):
@@ -266,8 +266,8 @@ class ExactLengths(PrivateGeometry):
 
     name = "planted-exact-lengths"
 
-    def _lengths(self, ask, geometry, cost, *others):
-        return super()._lengths(ask, geometry, part_of(cost, Fraction(EXACT)), *others)
+    def _lengths(self, drawing, geometry, cost, *others):
+        return super()._lengths(drawing, geometry, part_of(cost, Fraction(EXACT)), *others)
 
 
 class ExactLosses(PrivateGeometry):

@@ -25,7 +25,7 @@ from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.budget_split import LENGTHS, SurveyedCalibration
 from dpcov.mechanisms.lengths import Shortening
 from dpcov.mechanisms.losses import loss_noise, spread_out
-from dpcov.mechanisms.surveyed import ANY_BOUND, Surveyed
+from dpcov.mechanisms.surveyed import ANY_BOUND, Drawing, Surveyed
 from dpcov.mechanisms.whitening import with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -95,15 +95,14 @@ class InGeometry(Surveyed):
         )
 
     def find(
-        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
+        self, drawing: Drawing, calibration: SurveyedCalibration
     ) -> tuple[Geometry, Shortening, Calibration, list[str]]:
         """The geometry with its norm bound, or one that fits, and what this takes of the rows."""
         assert calibration.survey is not None
         losses, bound, linear = calibration.losses, self.known.norm_bound, self.known.linear
         energy = None if bound is None else (bound**2 - 1) / self._n_features
         found = self._lengths(
-            *(ask, self._unbounded, calibration.survey, calibration.inner),
-            *(problem, entropy, losses, energy),
+            drawing, self._unbounded, calibration.survey, calibration.inner, losses, energy
         )
         if linear is not None:
             # Mapped features were divided by the unit, losses are of encoded ones.

@@ -12,7 +12,7 @@ from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.budget_split import LENGTHS, SurveyedCalibration, one_gaussian
 from dpcov.mechanisms.survey import all_levels, check_cost, pays
 from dpcov.mechanisms.survey_counts import Spread
-from dpcov.mechanisms.surveyed import Surveyed
+from dpcov.mechanisms.surveyed import Drawing, Surveyed
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import sqrt_down
@@ -60,7 +60,7 @@ class SurveyAlone(Surveyed):
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
     ) -> Geometry:
         """Survey, and draw no matrix."""
-        return self.find(ask, calibration, problem, entropy)[0]
+        return self.find(Drawing(ask, problem, entropy), calibration)[0]
 
     def _centered(self, geometry: Geometry, found: dict[str, list[Spread]]) -> Geometry:
         # A file of centers and scales is for people, too.

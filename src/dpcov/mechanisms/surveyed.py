@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -61,6 +61,14 @@ _PER_WEIGHTED = 1 / 8
 # An indicator of missing values has this unit: a smaller one would make rows longer, and a larger
 # one would leave more noise on how many values are missing (measured in docs/missing.md).
 _INDICATOR = 0.7
+
+
+class Drawing(NamedTuple):
+    """Whom a draw asks, the public facts of the table, and its randomness."""
+
+    ask: Ask
+    problem: Problem
+    entropy: Entropy
 
 
 class Surveyed(Mechanism[SurveyedCalibration]):
@@ -164,7 +172,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         """Survey, then ask and draw in the geometry that it gives."""
         if calibration.survey is None:
             return self.unsurveyed(ask, calibration, problem, entropy)
-        geometry, lengths, rest, notes = self.find(ask, calibration, problem, entropy)
+        drawing = Drawing(ask, problem, entropy)
+        geometry, lengths, rest, notes = self.find(drawing, calibration)
         columns, losses = geometry.apply(self.declared), None
         cost = self.losses_cost(calibration, geometry)
         if cost is not None:
@@ -200,41 +209,29 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         return made
 
     def find(
-        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
+        self, drawing: Drawing, calibration: SurveyedCalibration
     ) -> tuple[Geometry, Shortening, Calibration, list[str]]:
         """The geometry of a survey, its lengths of rows, what is left, and how it was found."""
         assert calibration.survey is not None
-        costs = part_of(calibration.survey, 1 - LENGTHS), part_of(calibration.survey, LENGTHS)
-        spreads = survey(ask, self.columns, costs[0], problem, entropy)
+        ask, problem, entropy = drawing
+        of_columns = part_of(calibration.survey, 1 - LENGTHS)
+        of_lengths = part_of(calibration.survey, LENGTHS)
+        spreads = survey(ask, self.columns, of_columns, problem, entropy)
         if self.declared[0].kind != "intercept":
             spreads = list(map(_about_bounds, self.columns, spreads))
         by_name = {column.name: each for column, each in zip(self.columns, spreads, strict=True)}
-        found = self._scales(by_name)
         notes = [f"centers and scales of the columns were found with {calibration.survey}"]
-        full, first_look = self._centered(Geometry(columns=found), by_name), Fraction(0)
+        full = self._centered(Geometry(columns=self._scales(by_name)), by_name)
         rest = calibration.inner
         if calibration.first is not None:
-            energies = []
-            for column, of_levels in zip(self.columns, spreads, strict=True):
-                # Yes or no is one feature around its mean, and so are levels.
-                around = column.categories > 0 and full.linear is not None
-                energies += (
-                    [1.0]
-                    if column.boolean
-                    else [each.energy * (1 - around * each.center) for each in of_levels]
-                )
-            if sum(energy > 0 for energy in energies) >= _SEEN * len(energies):
-                # How long most rows are follows; of longer ones the map need not know all.
-                usual = Shortening(_FIRST_LENGTH * sum(energies) / self._n_features, 0.0)
-            else:
-                first_look = FIRST_LOOK
-                look = part_of(costs[1], first_look)
-                usual = self._lengths(ask, full, look, calibration.first, problem, entropy, None)
-            full, rest, how = self._mapped(ask, calibration, problem, entropy, full, usual)
+            usual = self._usual_lengths(spreads, is_centered=full.linear is not None)
+            if usual is None:
+                look, of_lengths = (part_of(of_lengths, x) for x in (FIRST_LOOK, 1 - FIRST_LOOK))
+                usual = self._lengths(drawing, full, look, calibration.first, None)
+            full, rest, how = self._mapped(drawing, calibration, full, usual)
             notes.append(f"a linear map that takes correlations out {how}")
-        look = part_of(costs[1], 1 - first_look)
         losses = calibration.losses
-        lengths = self._lengths(ask, full, look, rest, problem, entropy, losses)
+        lengths = self._lengths(drawing, full, of_lengths, rest, losses)
         # In squared units of what is encoded, whatever the map does to it.
         factor = 1 / self._unit**2
         if full.linear is not None:
@@ -242,12 +239,28 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         lengths = replace(lengths, limit=lengths.limit * factor)
         return self._shortened(full, lengths).in_units(self._unit), lengths, rest, notes
 
+    def _usual_lengths(
+        self, spreads: Sequence[Sequence[Spread]], *, is_centered: bool
+    ) -> Shortening | None:
+        """How long most rows are, by what the survey saw; None where it saw too few columns."""
+        energies: list[float] = []
+        for column, of_levels in zip(self.columns, spreads, strict=True):
+            # Yes or no is one feature around its mean, and so are levels.
+            around = column.categories > 0 and is_centered
+            energies += (
+                [1.0]
+                if column.boolean
+                else [each.energy * (1 - around * each.center) for each in of_levels]
+            )
+        if sum(energy > 0 for energy in energies) < _SEEN * len(energies):
+            return None
+        # Of longer rows the map need not know all.
+        return Shortening(_FIRST_LENGTH * sum(energies) / self._n_features, 0.0)
+
     def _mapped(
         self,
-        ask: Ask,
+        drawing: Drawing,
         calibration: SurveyedCalibration,
-        problem: Problem,
-        entropy: Entropy,
         geometry: Geometry,
         usual: Shortening,
     ) -> tuple[Geometry, Calibration, str]:
@@ -255,7 +268,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         first, again, rest = calibration.first, calibration.again, calibration.inner
         assert first is not None
         how = f"found with {first.promise}"
-        made = self._whitened(ask, first, problem, entropy, geometry, usual)
+        made = self._whitened(drawing, first, geometry, usual)
         if made is None:
             return geometry, rest, f"could not be {how}"
         # No row is scaled down before lengths are measured.
@@ -264,22 +277,21 @@ class Surveyed(Mechanism[SurveyedCalibration]):
             if again is None or not made.goes_on:
                 break
             rest, how = left, f"{how}, then {again.promise}"
-            more = self._whitened(ask, again, problem, entropy, geometry, usual, made.spreads)
+            more = self._whitened(drawing, again, geometry, usual, made.spreads)
             made = more or made._replace(goes_on=False)
             geometry = msgspec.structs.replace(geometry, linear=made.linear)
         return geometry, rest, f"was {how}"
 
     def _lengths(
         self,
-        ask: Ask,
+        drawing: Drawing,
         geometry: Geometry,
         cost: Cost,
         rest: Calibration,
-        problem: Problem,
-        entropy: Entropy,
         losses: Cost | None,
         energy: float | None = None,
     ) -> Shortening:
+        ask, problem, entropy = drawing
         loss_std = 0.0 if losses is None else CountNoise(losses, problem).std(disjoint=True)
         stakes = Stakes(
             entry_std=entry_std(rest, problem),
@@ -297,15 +309,14 @@ class Surveyed(Mechanism[SurveyedCalibration]):
 
     def _whitened(
         self,
-        ask: Ask,
+        drawing: Drawing,
         calibration: Calibration,
-        problem: Problem,
-        entropy: Entropy,
         geometry: Geometry,
         usual: Shortening,
         spreads: Array | None = None,
     ) -> Whitening | None:
         """The map that a matrix of all groups together points to; of the earlier map's spreads."""
+        ask, problem, entropy = drawing
         together, drawn_by = replace(problem, n_groups=1), first_mechanism(calibration.promise)
         shortened = self._shortened(geometry, usual)
         first = drawn_by.draw(ask.under(shortened), calibration, together, entropy)
