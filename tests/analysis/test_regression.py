@@ -304,7 +304,7 @@ def test_made_up_noise_has_the_law_of_the_release(frame, geometry):
     places = np.triu_indices(len(back), 1)
     places = tuple(each[places[0] > 0] for each in places)
     variance = np.mean(plain[(slice(None), *places)] ** 2)
-    assert variance == pytest.approx(law.off_diagonal, rel=0.35)
+    assert variance == pytest.approx(law.entries.off_diagonal, rel=0.35)
 
 
 def test_more_features_than_rows_are_penalized():

@@ -70,8 +70,7 @@ def whitening_map(
         return None
     mean, covariance = seen
     noise = MomentNoise(
-        diagonal=unit.noise.diagonal * bound**4.0,
-        off_diagonal=unit.noise.off_diagonal * bound**4.0,
+        entries=unit.noise.times(bound**4.0),
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
     )
     features = columns[start:]
@@ -83,7 +82,7 @@ def whitening_map(
         # An indicator of which noise hides whether any value is missing keeps its zeros: rows get
         # no longer by it, and what is zero in all rows takes no time.
         kinds = np.array([feature.kind for feature in features])
-        hidden = (np.abs(mean) <= _HIDDEN * sqrt(noise.off_diagonal)) & (kinds == "missing")
+        hidden = (np.abs(mean) <= _HIDDEN * sqrt(noise.entries.off_diagonal)) & (kinds == "missing")
         kept = hidden if mapped_by is None else hidden | (kinds == "category")
         middles = np.where(kept, 0.0, mean)
         matrix = np.column_stack([-chosen.matrix @ (middles - before[:, 0]), matrix])
@@ -165,7 +164,7 @@ def _chosen(
     covariance = covariance[np.ix_(places, places)]
     # What the noise may hide counts as spread.
     variances = np.diagonal(covariance)
-    least = max(sqrt(noise.diagonal), _LEAST * float(variances.max()), np.finfo(float).tiny)
+    least = max(sqrt(noise.entries.diagonal), _LEAST * float(variances.max()), np.finfo(float).tiny)
     if given is None:
         units[places] = np.sqrt(np.maximum(variances, least))
     spreads = units[places]

@@ -188,7 +188,7 @@ def _count_noise(release: BaseRelease) -> float:
         return nan
     if not law.intercept_is_noisy:
         return 0.0
-    return sqrt(sum(each.diagonal for each in law.alone())) / law.intercept
+    return sqrt(sum(each.entries.diagonal for each in law.alone())) / law.intercept
 
 
 def _own(release: BaseRelease, weighting: Weighting) -> float | None:

@@ -17,6 +17,7 @@ from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of, o
 from dpcov.published.combined_unit import weights_of
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
+    LostParts,
     MomentNoise,
     hidden_variance,
     mean_noise,
@@ -388,7 +389,7 @@ def noise_of(
     if release.row_factors is not None:
         law = law.mapped(np.diag(1 / release.row_factors.of_rows))
     if release.statistics.lost:
-        law = replace(law, lost_parts=release.lost_parts, n_rows=release.unit.n_rows)
+        law = replace(law, lost=LostParts(release.lost_parts, release.unit.n_rows))
     if presence is None:
         return law
     if release.knows_means and release.pairwise is not None:

@@ -8,6 +8,7 @@ import dpcov
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
     NUCLEAR_EDGE,
+    LostParts,
     MomentNoise,
     correlation_noise,
     deviation_noise,
@@ -62,9 +63,11 @@ def noisy_estimates(count, intercept_is_noisy, trace_is_merged=False, features=P
 def law(intercept_is_noisy, trace_is_merged=False, factor=1.0):
     variance = (factor * STD) ** 2
     return MomentNoise(
-        diagonal=variance * (1 - trace_is_merged / 5),
-        off_diagonal=variance / 2,
-        between_diagonals=-trace_is_merged * variance / 5,
+        entries=EntryNoise(
+            diagonal=variance * (1 - trace_is_merged / 5),
+            off_diagonal=variance / 2,
+            between_diagonals=-trace_is_merged * variance / 5,
+        ),
         intercept=INTERCEPT,
         intercept_is_noisy=intercept_is_noisy,
     )
@@ -101,7 +104,7 @@ def test_the_closed_form_holds_where_rows_were_mapped(intercept_is_noisy):
 
 def test_correlations_count_what_their_own_columns_lost():
     lost = np.array([0.0, 0.0, 0.5])
-    counted = replace(law(False), bias=1.0, lost_parts=lost, n_rows=5_000.0)
+    counted = replace(law(False), bias=1.0, lost=LostParts(lost, 5_000.0))
     found = correlation_noise(MEANS, COVARIANCE, counted)
     alone = correlation_noise(MEANS, COVARIANCE, law(False))
     taken = error_at(correlation_of(COVARIANCE), *np.ix_(lost, lost), 5_000)
@@ -112,11 +115,13 @@ def test_correlations_count_what_their_own_columns_lost():
     # Of some features, and of combinations, of which it is not known what they lost.
     some = correlation_noise(MEANS[1:], COVARIANCE[1:, 1:], counted.on(np.array([1, 2])))
     assert some[0, 1] == pytest.approx(found[1, 2])
-    assert counted.mapped(np.eye(3)).lost_parts is None
+    assert counted.mapped(np.eye(3)).lost is None
     # Where values are missing, of as many rows as both columns are in.
     thinned = replace(counted, shares=np.full((3, 3), 0.1))
     few = error_at(correlation_of(COVARIANCE), *np.ix_(lost, lost), 500)
-    without = correlation_noise(MEANS, COVARIANCE, replace(thinned, lost_parts=0 * lost))
+    without = correlation_noise(
+        MEANS, COVARIANCE, replace(thinned, lost=LostParts(0 * lost, 5_000.0))
+    )
     more = correlation_noise(MEANS, COVARIANCE, thinned)
     assert more[0, 2] == pytest.approx(np.hypot(without[0, 2], few[0, 2]))
 
@@ -213,7 +218,7 @@ def largest_eigenvalue(scales, shifts, draws=4):
     return np.mean([np.linalg.eigvalsh(each)[-1] for each in noises])
 
 
-UNIT = MomentNoise(diagonal=2.0, off_diagonal=1.0)
+UNIT = MomentNoise(entries=EntryNoise(2.0, 1.0))
 RANGES = {
     "one": np.ones(250),
     "many": np.random.default_rng(1).uniform(1, 3, 250),
@@ -231,7 +236,7 @@ def test_the_largest_eigenvalue_of_noise_is_where_it_is_said_to_be(ranges, mean_
     assert stated == pytest.approx(largest_eigenvalue(scales, shifts), rel=0.08)
     if not mean_square:
         assert bulk_edge(UNIT, scales) == stated
-        assert bulk_edge(MomentNoise(diagonal=0.0, off_diagonal=0.0), scales) == 0.0
+        assert bulk_edge(MomentNoise(entries=EntryNoise(0.0, 0.0)), scales) == 0.0
         for few in HEAVY:
             assert 1 < bulk_edge(UNIT, few) / largest_eigenvalue(few, np.zeros(300)) < 3
 

@@ -22,6 +22,7 @@ from dpcov.published.estimate.levels import (
     within_counts,
 )
 from dpcov.published.estimate.row_factors import row_factors
+from dpcov.published.estimate.unit import EntryNoise
 
 RNG = np.random.default_rng(0)
 
@@ -74,7 +75,7 @@ STD = 0.02
 
 
 def law_of(std=STD):
-    return MomentNoise(diagonal=2 * std**2, off_diagonal=std**2)
+    return MomentNoise(entries=EntryNoise(2 * std**2, std**2))
 
 
 def table_of(n=50_000):

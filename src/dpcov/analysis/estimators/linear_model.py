@@ -380,7 +380,7 @@ class PrivateRidge(LinearModel):
         assert noise is not None
         u = np.array([p.error_directions(p.path(self.alphas_)) for p in problems])
         found = [
-            2 * law.off_diagonal * np.sum((u if own is None else u @ own) ** 2, axis=2) ** 2
+            2 * law.entries.off_diagonal * np.sum((u if own is None else u @ own) ** 2, axis=2) ** 2
             for law, own in zip(noise.alone(), maps, strict=True)
         ]
         return np.asarray(np.sqrt(sum(found)))

@@ -149,7 +149,7 @@ def _noises(release: Release, noise: MomentNoise) -> tuple[Noise, ...]:
     d, is_public = len(release.manifest.columns), _intercept_is_public(release)
     return tuple(
         Noise(
-            off_diagonal=each.off_diagonal + each.bias,
+            off_diagonal=each.entries.off_diagonal + each.bias,
             diagonal=_diagonal(each, d, is_public),
             back=back,
         )
@@ -211,8 +211,8 @@ def _of_all_rows(release: Release, raw: MomentLaw) -> MomentLaw:
 def _diagonal(noise: MomentNoise, d: int, intercept_is_known: bool) -> Array:
     # D is 2v for isotropic Gaussian noise; a noisy trace that was merged into it, or another law,
     # gives any two diagonal entries the same covariance.
-    own = (noise.diagonal + 2 * noise.bias - noise.between_diagonals) * np.eye(d)
-    diagonal = noise.between_diagonals + own
+    between = noise.entries.between_diagonals
+    diagonal = between + (noise.entries.diagonal + 2 * noise.bias - between) * np.eye(d)
     if intercept_is_known:
         diagonal[0, :] = diagonal[:, 0] = 0.0
         diagonal[0, 0] = noise.count_variance

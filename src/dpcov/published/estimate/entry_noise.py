@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from math import log, sqrt
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from dpcov.published.columns import count_values
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import Presence, PresentMoments
 from dpcov.published.estimate.scaled_down import correlation_error, error_at
-from dpcov.published.estimate.unit import Part, Source, UnitEstimate
+from dpcov.published.estimate.unit import EntryNoise, Part, Source, UnitEstimate
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.manifest import Manifest
@@ -54,14 +54,18 @@ def clear_of_pairs(p: int, laplace_part: float) -> float:
     return noise_quantile(FALSE_PAIRS / max(2, p * (p - 1)), laplace_part)
 
 
+class LostParts(NamedTuple):
+    """What scaling rows down took of the variances of features, (p,), and of how many rows."""
+
+    parts: Array
+    n_rows: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class MomentNoise:
     """Law of the noise on a second moment in encoded units, and the intercept's place in it."""
 
-    # Variances of entries, and the covariance of any two diagonal ones; others are uncorrelated.
-    diagonal: float
-    off_diagonal: float
-    between_diagonals: float = 0.0
+    entries: EntryNoise
     # What means and covariances are divided by: 1 where it is public or absent.
     intercept: float = 1.0
     intercept_is_noisy: bool = False
@@ -69,10 +73,8 @@ class MomentNoise:
     count_variance: float = 0.0
     # Mean square of what scaling long rows down did to an entry, no noise: for means, covariances.
     bias: float = 0.0
-    # Where correlations count what it did to each of them in its place: what it took of features,
-    # (p,), of so many rows.
-    lost_parts: Array | None = None
-    n_rows: float = 1.0
+    # Where correlations count what it did to each of them in its place.
+    lost: LostParts | None = None
     # How heavy the tails are, from 0, normal, to 1, those of a Laplace law.
     laplace_part: float = 0.0
     has_intercept: bool = True
@@ -90,15 +92,15 @@ class MomentNoise:
         """The same for the features at ``places``, (q,), alone."""
         shares = None if self.shares is None else self.shares[np.ix_(places, places)]
         features = None if self.features is None else self.features[places]
-        lost = None if self.lost_parts is None else self.lost_parts[places]
+        lost = self.lost and self.lost._replace(parts=self.lost.parts[places])
         others = tuple(other.on(places) for other in self.others)
-        return replace(self, features=features, shares=shares, lost_parts=lost, others=others)
+        return replace(self, features=features, shares=shares, lost=lost, others=others)
 
     def mapped(self, map_: Array) -> "MomentNoise":
         """The same for linear combinations of the features, (q, p), of values that are present."""
         features = np.eye(map_.shape[1] + 1)[1:] if self.features is None else self.features
         others = tuple(other.mapped(map_) for other in self.others)
-        return replace(self, features=map_ @ features, lost_parts=None, others=others)
+        return replace(self, features=map_ @ features, lost=None, others=others)
 
     def alone(self) -> Iterator["MomentNoise"]:
         """Every independent noise."""
@@ -138,17 +140,12 @@ class MomentNoise:
 
     def of_form(self, square: Array, trace: Array, at_intercept: Array) -> Array:
         """Variance of <F, W> for symmetric F of this squared norm, trace and entry (0, 0)."""
-        v, between = self.off_diagonal + self.bias, self.between_diagonals
+        v, between = self.entries.off_diagonal + self.bias, self.entries.between_diagonals
         if self.intercept_is_noisy:
             return np.asarray(2 * v * square + between * trace**2)
         known = at_intercept**2
         through_count = known * self.count_variance
         return 2 * v * (square - known) + between * (trace - at_intercept) ** 2 + through_count
-
-    @property
-    def excess(self) -> float:
-        """What a diagonal entry's variance has more than isotropic noise."""
-        return self.diagonal - self.between_diagonals - 2 * self.off_diagonal
 
 
 def of_all(size: Callable[..., Array]) -> Callable[..., Array]:
@@ -177,7 +174,7 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
     scale, has_intercept = manifest.norm_bound**2, manifest.has_intercept
     is_noisy = has_intercept and not manifest.intercept_is_public
     made = MomentNoise(
-        **unit.noise.times(scale**2)._asdict(),
+        entries=unit.noise.times(scale**2),
         intercept=float(unit.matrix[0, 0]) * scale if is_noisy else 1.0,
         intercept_is_noisy=is_noisy,
         count_variance=0.0 if is_noisy else unit.count_variance,
@@ -191,9 +188,7 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
         return made
     first, *others = (
         replace(
-            made,
-            **source.noise.times(scale**2)._asdict(),
-            features=source.back[int(has_intercept) :],
+            made, entries=source.noise.times(scale**2), features=source.back[int(has_intercept) :]
         )
         for source in unit.sources
     )
@@ -269,7 +264,7 @@ def mean_noise(means: Array, noise: MomentNoise) -> Array:
     products, first = noise.along(means)
     squares = (np.diagonal(products) + first**2) / 2
     variance = noise.of_form(squares, first, first)
-    variance += noise.excess * means**2 * noise.intercept_is_noisy
+    variance += noise.entries.excess * means**2 * noise.intercept_is_noisy
     return np.asarray(np.sqrt(variance) / noise.intercept * noise.thinning[0])
 
 
@@ -306,8 +301,8 @@ def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Arr
     own, at_first = np.diagonal(products), np.outer(first, first)
     square = (np.outer(own, own) + products**2) / 2 - at_first**2 + (at_first - covariance) ** 2
     variance = noise.of_form(square, products - covariance, at_first - covariance)
-    variance += noise.excess * (at_first - covariance) ** 2 * noise.intercept_is_noisy
-    deviation = np.sqrt(variance + noise.excess * np.eye(len(own))) / noise.intercept
+    variance += noise.entries.excess * (at_first - covariance) ** 2 * noise.intercept_is_noisy
+    deviation = np.sqrt(variance + noise.entries.excess * np.eye(len(own))) / noise.intercept
     return np.asarray(deviation * noise.thinning[1])
 
 
@@ -316,13 +311,13 @@ def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Ar
 
     With what scaling long rows down did to them; at most that of which nothing is known.
     """
-    if noise.lost_parts is None:
+    if noise.lost is None:
         found = _correlation_noise(means, covariance, noise)
     else:
         alone = _correlation_noise(means, covariance, replace(noise, bias=0.0))
-        first, second = np.ix_(noise.lost_parts, noise.lost_parts)
+        first, second = np.ix_(noise.lost.parts, noise.lost.parts)
         present = 1.0 if noise.shares is None else noise.shares
-        taken = error_at(correlation_of(covariance), first, second, noise.n_rows * present)
+        taken = error_at(correlation_of(covariance), first, second, noise.lost.n_rows * present)
         found = np.hypot(alone, taken * (1 - np.eye(len(alone))))
     return np.minimum(found, UNKNOWN_CORRELATION)
 
@@ -345,7 +340,7 @@ def _correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> A
     # Two features and the intercept have diagonal entries of their own.
     halves = (r / 2 * precision[:, None]) ** 2
     own_entries = halves + halves.T + at_first**2 * noise.intercept_is_noisy
-    deviation: Array = np.sqrt(np.maximum(variance + noise.excess * own_entries, 0.0))
+    deviation: Array = np.sqrt(np.maximum(variance + noise.entries.excess * own_entries, 0.0))
     deviation = deviation / noise.intercept * noise.thinning[1]
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
     return deviation

@@ -213,7 +213,7 @@ def without_hidden(
 
     In a positive semidefinite matrix they would move those of all other features.
     """
-    noise = correlation_noise(mean, covariance, replace(law, lost_parts=None, bias=0.0))
+    noise = correlation_noise(mean, covariance, replace(law, lost=None, bias=0.0))
     known = (noise <= 1 / DEVIATIONS) | ~(rarely[:, None] | rarely)
     return np.where(known | np.eye(len(known), dtype=bool), covariance, 0.0)
 

@@ -27,12 +27,12 @@ def largest_noise_eigenvalue(noise: MomentNoise, scales: Array, shifts: Array) -
 def _largest_eigenvalue(scales: Array, shifts: Array, noise: MomentNoise) -> Array:
     squares = _profile(noise, scales)
     largest = float(np.max(squares, initial=0.0))
-    if noise.off_diagonal == 0.0 or largest == 0.0:
+    if noise.entries.off_diagonal == 0.0 or largest == 0.0:
         return np.zeros(())
 
     # The least value over r > max s_j² of r √(v Σ s_j²/(r - s_j²)), or that at the means' own t.
     def ends_at(r: float) -> float:
-        return float(r * np.sqrt(noise.off_diagonal * np.sum(squares / (r - squares))))
+        return float(r * np.sqrt(noise.entries.off_diagonal * np.sum(squares / (r - squares))))
 
     gap = minimize_scalar(
         lambda log_gap: ends_at(largest * (1 + np.exp(log_gap))),
@@ -53,7 +53,7 @@ def clear_of_noise(noise: MomentNoise, scales: Array, shifts: Array) -> float:
 @of_all
 def _largest_std(scales: Array, shifts: Array, noise: MomentNoise) -> Array:
     square = _largest_square(noise, scales, shifts)
-    return np.asarray(np.sqrt(noise.diagonal) * square / noise.intercept)
+    return np.asarray(np.sqrt(noise.entries.diagonal) * square / noise.intercept)
 
 
 def _profile(noise: MomentNoise, scales: Array) -> Array:

@@ -82,6 +82,11 @@ class EntryNoise(NamedTuple):
         """That of noise times the root of a factor."""
         return EntryNoise(*(factor * each for each in self))
 
+    @property
+    def excess(self) -> float:
+        """What a diagonal entry's variance has more than isotropic noise."""
+        return self.diagonal - self.between_diagonals - 2 * self.off_diagonal
+
 
 class Source(NamedTuple):
     """Noise N that was added in coordinates of its own: the second moment has back N back'.
