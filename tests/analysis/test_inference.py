@@ -23,7 +23,7 @@ from dpcov.analysis import (
     variance_intervals,
 )
 from dpcov.analysis.intervals.coefficients import project_quadric
-from dpcov.analysis.intervals.eigenvalues import INFLATION, _spreads, spectrum_of
+from dpcov.analysis.intervals.eigenvalues import INFLATION, _spread, spectrum_of
 from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.shapes import OUTLIERS, ColumnShape, column_shape, pair_covariance
 from dpcov.analysis.intervals.table import Interval, ratio_interval
@@ -474,11 +474,8 @@ def test_noise_that_is_not_gaussian_gets_the_longer_reach():
 
 
 def test_a_skewed_law_has_the_longer_reach_on_its_long_side_and_the_usual_one_on_the_other():
-    draws = np.random.default_rng(2).standard_exponential((1, 50_000))
-    usual, upper, lower = (
-        float(_spreads(draws, 0.0, None if side is None else np.array([side]))[0])
-        for side in (None, 1.0, -1.0)
-    )
+    draws = np.random.default_rng(2).standard_exponential(50_000)
+    usual, upper, lower = (_spread(draws, 0.0, side) for side in (None, 1.0, -1.0))
     assert usual == pytest.approx(INFLATION, rel=0.02) and lower == usual
     # E[max(x - 1, 0)²] = 2 / e.
     assert upper == pytest.approx(INFLATION * np.sqrt(4 / np.e), rel=0.02)

@@ -96,7 +96,7 @@ class Spectrum:
         if self.worst is not None:
             largest = float(np.abs(self.system[1][:, k]) @ self.worst[0]) ** 2
             extra = max(0.0, float(base[k]) * (largest - float(base[k]))) * self.worst[1]
-        spread = float(_spreads(self.simulated(base)[None, :, k], extra)[0])
+        spread = _spread(self.simulated(base)[:, k], extra)
         lower, upper = (self._end(k, side, z, spread, extra) for side in (-1, 1))
         privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
         estimate, sampling = float(self.meant(base)[k]), sqrt(max(0.0, spread**2 - privacy**2))
@@ -142,10 +142,10 @@ class Spectrum:
         # The spectrum with another k-th eigenvalue, still decreasing.
         values = np.r_[np.maximum(base[:k], value), value, np.minimum(base[k + 1 :], value)]
         # Simulations share their random numbers, so that scores are smooth.
-        found = self.simulated(values)[None, :, k]
-        distance = observed - found.mean(axis=1)
-        score = distance / np.maximum(_spreads(found, extra, np.sign(distance)), 1e-300)
-        return _Candidate(value, float(self.meant(values)[k]), -side * float(score[0]))
+        found = self.simulated(values)[:, k]
+        distance = float(observed - found.mean())
+        score = distance / max(_spread(found, extra, np.sign(distance)), 1e-300)
+        return _Candidate(value, float(self.meant(values)[k]), -side * score)
 
 
 class _Candidate(NamedTuple):
@@ -157,14 +157,14 @@ class _Candidate(NamedTuple):
     beyond: float
 
 
-def _spreads(found: Array, extra: float, sides: Array | None = None) -> Array:
-    """Standard deviations of simulations (m, draws), shape (m,)."""
-    variances = found.var(axis=1, ddof=1)
-    if sides is not None:
+def _spread(found: Array, extra: float, side: float | None = None) -> float:
+    """Standard deviation of simulations, (draws,)."""
+    variance = float(found.var(ddof=1))
+    if side is not None:
         # Near the noise edge the law is skewed: the side asked for has its own, if that is larger.
-        away = np.maximum(sides[:, None] * (found - found.mean(axis=1, keepdims=True)), 0.0)
-        variances = np.maximum(variances, 2 * np.mean(away**2, axis=1))
-    return np.asarray(np.sqrt(INFLATION**2 * variances + extra))
+        away = np.maximum(side * (found - found.mean()), 0.0)
+        variance = max(variance, 2 * float(np.mean(away**2)))
+    return sqrt(INFLATION**2 * variance + extra)
 
 
 def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
