@@ -85,10 +85,8 @@ class InGeometry(Surveyed):
     ) -> NoisyStatistics:
         """Draw in the geometry as it is; what it took elsewhere is taken for what it takes here."""
         known = self.known
-        made: NoisyStatistics = self.inner.draw(
-            ask.under(known), calibration.inner, problem, entropy
-        )
-        made = made if known.linear is None else with_map(made, known.linear)
+        made = self.inner.draw(ask.under(known), calibration.inner, problem, entropy)
+        made = with_map(made, known.linear)
         bound = known.bound(self._columns)
         return msgspec.structs.replace(
             made, columns=self._columns, norm_bound=bound, lost=known.lost

@@ -179,8 +179,7 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         if cost is not None:
             losses = loss_question(geometry, self.declared, cost, lengths.limit)
         asked = ask.under(geometry, losses)
-        made = self.inner.draw(asked, rest, problem, entropy)
-        made = made if geometry.linear is None else with_map(made, geometry.linear)
+        made = with_map(self.inner.draw(asked, rest, problem, entropy), geometry.linear)
         if cost is not None:
             # The inner mechanism has asked this, and its first answer is kept.
             exact = asked(self.inner.question(problem)).losses

@@ -36,8 +36,10 @@ _CLEAR, _CLEAR_LATER = 0.5, 0.7
 _HIDDEN = 4.0
 
 
-def with_map(statistics: NoisyStatistics, linear: LinearMap) -> NoisyStatistics:
-    """The statistics of rows that were mapped, with the map."""
+def with_map(statistics: NoisyStatistics, linear: LinearMap | None) -> NoisyStatistics:
+    """The statistics with the map of their rows, if these were mapped."""
+    if linear is None:
+        return statistics
     numbers = np.array(linear.numbers, dtype=np.int64)
     arrays = {**statistics.arrays, "linear": numbers}
     return msgspec.structs.replace(statistics, arrays=arrays, linear_exponent=linear.exponent)

@@ -253,8 +253,7 @@ class ReleaseMaker(Maker[Release]):
         facts = _facts(terms, drawn.n_rows, drawn.spent)
         if statistics.columns is not None and statistics.norm_bound is not None:
             facts["columns"], facts["norm_bound"] = statistics.columns, statistics.norm_bound
-        if terms.linear is not None:
-            statistics = with_map(statistics, terms.linear)
+        statistics = with_map(statistics, terms.linear)
         if terms.lost:
             statistics = msgspec.structs.replace(statistics, lost=terms.lost)
         # Whether the mechanism left every row as long as it was, as far as its statistics tell.

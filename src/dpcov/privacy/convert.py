@@ -134,10 +134,10 @@ def round_down(value: Decimal, digits: int = _RESULT_DIGITS) -> Fraction:
     return Fraction(Context(prec=digits, rounding=ROUND_FLOOR).plus(value))
 
 
-def shorten_down(value: Fraction, digits: int = 6) -> Fraction:
-    """Return the next smaller number with few digits."""
+def shorten_down(value: Fraction) -> Fraction:
+    """Return the next smaller number with six digits."""
     with localcontext(Context(prec=_DIGITS, rounding=ROUND_FLOOR)):
-        return round_down(to_decimal(value), digits)
+        return round_down(to_decimal(value), 6)
 
 
 def _log_inverse(delta: Fraction) -> Decimal:

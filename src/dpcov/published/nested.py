@@ -16,7 +16,7 @@ from dpcov.published.base import BaseRelease
 from dpcov.published.combined import check_unit, joint_guarantee
 from dpcov.published.combined_unit import same_coordinates
 from dpcov.published.file import Arrays, member_records
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import Array, symmetrize
 from dpcov.published.manifest import Manifest, guarantee_record
 from dpcov.published.statistics import NoiseLaw
 
@@ -155,7 +155,7 @@ def _facts(group: BaseRelease, sums: Sums, members: Sequence[BaseRelease]) -> Fa
     )
     moment = sums.moment / n
     arrays: Arrays = {
-        "second_moment": (moment + moment.T) / 2,
+        "second_moment": symmetrize(moment),
         "row_count": np.array([int(n)], dtype=np.int64),
     }
     arrays |= {k: statistics.arrays[k] for k in {"linear", "losses"} & set(statistics.arrays)}

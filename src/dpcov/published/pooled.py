@@ -22,7 +22,7 @@ from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
 from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.file import Arrays, member_records
-from dpcov.published.linalg.symmetric import Array, Places, correlation_of
+from dpcov.published.linalg.symmetric import Array, Places, correlation_of, symmetrize
 from dpcov.published.manifest import POOLED, Manifest
 from dpcov.published.statistics import NoisyStatistics
 
@@ -292,7 +292,7 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
     centers, units = _encoded(release)
     mean, bound = (made.means[place] - centers) / units, release.manifest.norm_bound
     moment = moment_of(mean, made.covariances[place] / np.outer(units, units))
-    arrays: Arrays = {"second_moment": (moment + moment.T) / 2 / bound**2}
+    arrays: Arrays = {"second_moment": symmetrize(moment) / bound**2}
     if isfinite(group.n_rows):
         arrays["row_count"] = np.array([round(group.n_rows)], dtype=np.int64)
     note = f"{POOLED} {release.fingerprint[:12]}"
