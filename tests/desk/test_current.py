@@ -8,7 +8,8 @@ import pytest
 
 import dpcov
 from dpcov import Ledger
-from dpcov.errors import DataError
+from dpcov.errors import DataError, ReleaseError
+from dpcov.pipeline import publish
 from tests.desk.conftest import TYPED, opened, released, send, until_done, version_of
 
 module = pytest.importorskip("dpcov.desk.work")
@@ -200,6 +201,33 @@ def test_a_report_that_was_moved_away_says_so(desk, ready):
     (desk.folder / "patients.html").unlink()
     status, _, text = desk.ask(f"{ready}/files/report")
     assert status == 404 and "patients.html is not in its folder" in text
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, MemoryError])
+def test_an_unforeseen_error_after_the_charge_says_that_the_budget_is_spent(
+    desk, ready, monkeypatch, kind
+):
+    def fail(*given):
+        raise kind("zebra4711")
+
+    monkeypatch.setattr(publish.ReleaseMaker, "make", fail)
+    page = released(desk, ready)
+    assert "The budget IS spent: entry 1 of dataset people" in page
+    assert "zebra4711" not in page
+    assert ("Not enough memory" in page) == (kind is MemoryError)
+
+
+@pytest.mark.parametrize("error", [ReleaseError("The disk is full."), RuntimeError("zebra4711")])
+def test_a_release_whose_report_fails_is_shown_as_released(desk, ready, monkeypatch, error):
+    def fail(*given, **more):
+        raise error
+
+    monkeypatch.setattr("dpcov.desk.work.render_release", fail)
+    page = released(desk, ready)
+    assert "It was not released" not in page and "zebra4711" not in page
+    assert "The report was not written." in page and "do not release again" in page
+    assert dpcov.Release.load(desk.folder / "patients.dpcov").fingerprint in page
+    assert "files/release" in page and "files/report" not in page
 
 
 @pytest.mark.parametrize("deed", ["text", "check", "rehearse", "begin", "stop"])

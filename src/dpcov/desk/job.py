@@ -84,7 +84,15 @@ class Job:
         try:
             self._tell(0)
             self.made = self.run(self._tell)
-        except DpcovError as error:
-            self.problem = "\n".join([str(error), *getattr(error, "__notes__", ())])
         except Exception as error:
-            self.problem = f"Internal error ({place_of(error)}). Please report these words."
+            # The notes say whether the budget is spent.
+            self.problem = "\n".join([in_words(error), *getattr(error, "__notes__", ())])
+
+
+def in_words(error: Exception) -> str:
+    """What went wrong; the text of an unforeseen error may quote a row."""
+    if isinstance(error, DpcovError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "Not enough memory. Use fewer columns or a larger machine."
+    return f"Internal error ({place_of(error)}). Please report these words."

@@ -16,7 +16,7 @@ import msgspec
 from dpcov.data.fit import fit
 from dpcov.data.sources import file_of
 from dpcov.desk.decisions import Decisions, check_names, place_of, within
-from dpcov.desk.job import Job, Tell, counting
+from dpcov.desk.job import Job, Tell, counting, in_words
 from dpcov.errors import MovedError, UsageError
 from dpcov.files import ReservedFile, is_of_database
 from dpcov.pipeline.plan.page import sweep
@@ -42,6 +42,8 @@ class Work(Decisions):
     step: str = ""
     # The schema as an attempt wrote it.
     saved: bytes = b""
+    # Why a release has no report.
+    unwritten: str = ""
 
     def check(self) -> None:
         """Find out how the rows fit the schema."""
@@ -91,7 +93,7 @@ class Work(Decisions):
             Ledger(self.ledger_place).create(self.account, self.total(), self.neighbors)
         self.schema.save(files["schema"])
         self.saved = files["schema"].read_bytes()
-        decided = replace(self, moved={})
+        decided = replace(self, moved={}, unwritten="")
         self._start("release", "Releasing", lambda tell: decided._release(tell, overwrite), decided)
 
     def _release(self, tell: Tell, overwrite: bool) -> Release:
@@ -114,8 +116,16 @@ class Work(Decisions):
                     progress=counting(tell) if is_public else lambda rows: tell(0, None),
                 )
             made = Release.load(self.files["release"])
-            page.write(render_release(made, file_name=self.files["release"].name))
+            self.unwritten = self._write_report(made, page)
         return made
+
+    def _write_report(self, made: Release, page: ReservedFile) -> str:
+        """Why there is no report, if so: what was paid for is released all the same."""
+        try:
+            page.write(render_release(made, file_name=self.files["release"].name))
+        except Exception as error:
+            return in_words(error)
+        return ""
 
     def _is_own(self, path: Path) -> bool:
         # What an attempt left behind may be written again; what was paid for may not.
