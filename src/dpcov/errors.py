@@ -67,7 +67,10 @@ class MovedError(ReleaseError):
 
 
 class NumericError(DpcovError):
-    """A computation failed (overflow, NaN, no convergence); nothing was released."""
+    """A computation failed (overflow, NaN, no convergence).
+
+    A release that was being made is none; a note of the error says whether its budget is spent.
+    """
 
     exit_code = 8
 

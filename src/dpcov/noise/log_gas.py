@@ -28,7 +28,10 @@ LARGEST_BLOCK = 128
 SMALLEST_STAGED, STAGE_RATIO = 64, 6
 # An intensity above its proven bound by more than this is a numerical failure, not rounding.
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1e-6, 1e-8
-INACCURATE = "The noise law lost its accuracy; nothing was released. Use law='wishart'."
+INACCURATE = (
+    "The noise law lost its accuracy; nothing was released. Give a delta, or use the mechanism "
+    "nuclear with noise='wishart'."
+)
 # Nodes per panel.
 ORDER = 16
 # Panel length in mean distances between zeros: 16 nodes then integrate products to rounding.
