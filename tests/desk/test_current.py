@@ -203,6 +203,16 @@ def test_a_report_that_was_moved_away_says_so(desk, ready):
     assert status == 404 and "patients.html is not in its folder" in text
 
 
+def test_what_a_release_will_refuse_opens_no_account(desk, ready):
+    assert send(desk, ready, "people", **WHO | {"by": "ward"})[0] == 303
+    assert send(desk, ready, "budget", chosen="1", delta="")[0] == 303
+    for step in ("budget", "account", "release"):
+        assert "A release will refuse this. Groups need a delta." in desk.ask(f"{ready}/{step}")[2]
+    status, _, page = send(desk, ready, "begin", "release")
+    assert status == 422 and "Groups need a delta." in page
+    assert sorted(path.name for path in desk.folder.iterdir()) == ["patients.csv"]
+
+
 @pytest.mark.parametrize("kind", [RuntimeError, MemoryError])
 def test_an_unforeseen_error_after_the_charge_says_that_the_budget_is_spent(
     desk, ready, monkeypatch, kind

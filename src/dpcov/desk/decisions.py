@@ -25,7 +25,7 @@ from dpcov.desk.columns import declared, written
 from dpcov.errors import BudgetError, DpcovError, LedgerError, SchemaError, UsageError
 from dpcov.files import ReservedFile, is_of_database
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ApproxDP, Neighbors, check_neighbors, format_number
+from dpcov.privacy.guarantee import ApproxDP, Neighbors, PureDP, check_neighbors, format_number
 from dpcov.privacy.ledger.composition import fits
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.ledger.spend import Spend
@@ -282,15 +282,24 @@ class Decisions:
 
     def cautions(self) -> list[str]:
         """What a release will refuse or warn of."""
-        promise, said = self.budget.promise, list[str]()
-        try:
-            check_delta(promise, self.neighbors, self.rows or self.expected_rows or None)
-        except BudgetError as error:
-            said.append(f"A release will refuse this. {error}")
+        promise = self.budget.promise
+        known = self.refusals(self.rows or self.expected_rows or None)
+        said = [f"A release will refuse this. {each}" for each in known]
         if (epsilon := implied_epsilon(promise)) > LARGEST_QUIET_EPSILON:
             said.append(f"epsilon = {format_number(epsilon)} is large.")
         if refused := self._refused_by_account():
             said.append(f"The account {self.account} does not allow this. {refused}")
+        return said
+
+    def refusals(self, n_rows: int | None) -> list[str]:
+        """Why no release of so many rows may cost this, whatever the account allows."""
+        promise, said = self.budget.promise, list[str]()
+        if self.by and isinstance(promise, PureDP):
+            said.append("Groups need a delta. Give one under Budget, or choose no groups.")
+        try:
+            check_delta(promise, self.neighbors, n_rows)
+        except BudgetError as error:
+            said.append(str(error))
         return said
 
     def _refused_by_account(self) -> str:

@@ -76,7 +76,9 @@ class Work(Decisions):
     def begin(self, overwrite: bool = False) -> None:
         """Write the schema, open the account where it is new, release, and write the report."""
         self._require_idle()
-        if lacks := [lack for lacks in self.missing().values() for lack in lacks]:
+        lacks = [lack for lacks in self.missing().values() for lack in lacks]
+        # Before an account is opened, whose total is fixed then.
+        if lacks := lacks or self.refusals(self.rows):
             raise UsageError("\n".join(lacks))
         files, read = self.files, self.source()
         check_names(self.schema, read)

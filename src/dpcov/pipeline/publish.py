@@ -216,7 +216,7 @@ def _public_rows(stated: Problem, exact: Moments) -> int | None:
     if stated.n_rows is not None and stated.n_rows != exact.n_rows:
         raise DataError(
             "The data do not hold the number of rows that was stated as public (replace-one). "
-            "Correct --rows, or use add-remove-one neighbors if the number is private."
+            "Correct that number (--rows), or use add-remove-one neighbors if it is private."
         )
     return exact.n_rows
 
