@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,6 +80,12 @@ def test_the_checklist_ticks_only_what_the_file_knows(ledger):
     assert not re.search(r"(?<![\d.])300(?![\d.])", private)
     seeded = checklist(made(entropy=dpcov.SeededEntropy(1)))
     assert "- [ ] **Is the randomness fit for privacy?**" in seeded
+
+
+def test_the_checklist_names_a_proof_that_is_there():
+    said = checklist(made(Budget(epsilon=1), mechanism="stratified-nuclear"))
+    [proof] = re.findall(r"proof: (\S+\.md)", said)
+    assert Path(dpcov.__file__).parents[2].joinpath(proof).is_file()
 
 
 @pytest.mark.parametrize(

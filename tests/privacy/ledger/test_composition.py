@@ -75,6 +75,7 @@ def test_a_release_that_a_rule_cannot_count_is_refused(composition, total, spend
         fits(composition or choose_composition(total, spend), total, spend)
     counted = {"basic": "ε, or in ε and δ.", "gaussian": "with a δ or in ρ.", "zcdp": "in ρ or ε"}
     assert counted.get(composition, "budgets in ε alone.") in str(caught.value)
+    assert "Choose such a release" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ _RULES: dict[Composition, tuple[str, str]] = {
     "zcdp": (f"What adds up, ρ, {_SQUARES}", "budgets in ρ or ε, and with a δ if met through ρ"),
     "gaussian": (
         f"What adds up, 1/noise², {_SQUARES}",
-        "real-valued Gaussian noise, for budgets with a δ or in ρ",
+        "Gaussian noise, for budgets with a δ or in ρ",
     ),
 }
 
@@ -134,7 +134,7 @@ def _unsupported(composition: Composition, spend: Spend) -> LedgerError:
     return LedgerError(
         f"This dataset's releases are added up by the rule '{composition}', which cannot count a "
         f"{spend.promise} release of the mechanism {spend.mechanism}. "
-        f"It counts {_RULES[composition][1]}."
+        f"It counts {_RULES[composition][1]}. Choose such a release: the rule of an account stays."
     )
 
 
