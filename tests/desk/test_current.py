@@ -153,7 +153,11 @@ def test_reading_and_rehearsing_take_what_is_typed(desk, ready):
     ("rows", "budget", "said"),
     [
         ("3000000", {"chosen": "1", "delta": "1e-6"}, "A release will refuse this. delta = 1e-6"),
-        ("2000", {"chosen": "5", "delta": "1e-6"}, "epsilon = 5 is large"),
+        (
+            "2000",
+            {"chosen": "5", "delta": "1e-6"},
+            "epsilon = 5 is large and protects hardly anybody. Choose a smaller one",
+        ),
     ],
 )
 def test_what_a_release_would_refuse_or_warn_of_is_on_the_page(desk, ready, rows, budget, said):
@@ -201,6 +205,10 @@ def test_a_report_that_was_moved_away_says_so(desk, ready):
     (desk.folder / "patients.html").unlink()
     status, _, text = desk.ask(f"{ready}/files/report")
     assert status == 404 and "patients.html is not in its folder" in text
+
+
+def test_the_script_is_said_to_cost_privacy_again(desk, ready):
+    assert "Whoever runs it releases again, which costs privacy again." in released(desk, ready)
 
 
 def test_what_a_release_will_refuse_opens_no_account(desk, ready):

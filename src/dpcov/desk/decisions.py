@@ -286,7 +286,8 @@ class Decisions:
         known = self.refusals(self.rows or self.expected_rows or None)
         said = [f"A release will refuse this. {each}" for each in known]
         if (epsilon := implied_epsilon(promise)) > LARGEST_QUIET_EPSILON:
-            said.append(f"epsilon = {format_number(epsilon)} is large.")
+            large = f"epsilon = {format_number(epsilon)} is large and protects hardly anybody."
+            said.append(f"{large} Choose a smaller one, or write down why it has to be so large.")
         if refused := self._refused_by_account():
             said.append(f"The account {self.account} does not allow this. {refused}")
         return said
