@@ -185,6 +185,28 @@ def test_a_rare_level_is_named():
     assert found["ward=eyes"].verdict == "good"
 
 
+def test_what_scaling_took_of_a_column_with_a_long_tail_is_said_and_no_logarithm_has_one():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(50, 10, (8000, 5)), columns=list("abcde"))
+    rows["income"] = rng.lognormal(8, 1.6, 8000)
+    kinds = dict.fromkeys("abcde", dpcov.Numeric(lower=0, upper=100))
+    for transform in (None, "log1p"):
+        income = dpcov.Numeric(lower=0, upper=10**6, transform=transform)
+        made = dpcov.release(
+            rows,
+            schema=dpcov.Schema(columns={**kinds, "income": income}, missing="never"),
+            budget=dpcov.Budget(epsilon=2, delta="1e-6"),
+            entropy=dpcov.SeededEntropy(0),
+        )
+        *others, last = made.diagnose().columns
+        assert all(not column.cause for column in others) and last.verdict == "good"
+        if transform is None:
+            assert re.match(r"Scaling down took [4-9]\d % of its variance", last.cause)
+            assert "log1p" in last.advice
+        else:
+            assert not last.cause
+
+
 def test_a_level_that_noise_hides_is_not_called_rare():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"smoker": rng.random(2000) < 0.3})

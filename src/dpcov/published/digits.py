@@ -24,6 +24,11 @@ def percent(share: float) -> str:
     return f"{100 * share:{'.2g' if abs(share) < 0.995 else '.0f'}} %"
 
 
+def two_digits(value: float) -> str:
+    """Two digits, or the whole number where that has more: ``0.047``, ``1,204``."""
+    return f"{value:.2g}" if abs(value) < 99.5 else f"{value:,.0f}"
+
+
 def with_error(value: float, within: float) -> tuple[str, str]:
     """Write a number to the last digit that counts, and half the width of its interval."""
     if not (isfinite(value) and isfinite(within) and within > 0):
