@@ -158,6 +158,7 @@ def test_reading_and_rehearsing_take_what_is_typed(desk, ready):
             {"chosen": "5", "delta": "1e-6"},
             "epsilon = 5 is large and protects hardly anybody. Choose a smaller one",
         ),
+        ("2000", {"chosen": "1", "delta": ""}, "A new account adds up ε and δ from now on"),
     ],
 )
 def test_what_a_release_would_refuse_or_warn_of_is_on_the_page(desk, ready, rows, budget, said):

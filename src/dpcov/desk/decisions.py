@@ -288,6 +288,11 @@ class Decisions:
         if (epsilon := implied_epsilon(promise)) > LARGEST_QUIET_EPSILON:
             large = f"epsilon = {format_number(epsilon)} is large and protects hardly anybody."
             said.append(f"{large} Choose a smaller one, or write down why it has to be so large.")
+        if self.total_delta and isinstance(promise, PureDP):
+            said.append(
+                "A new account adds up ε and δ from now on where its first release has no delta. "
+                "Give one under Budget if later releases will have one: then they cost less."
+            )
         if refused := self._refused_by_account():
             said.append(f"The account {self.account} does not allow this. {refused}")
         return said
