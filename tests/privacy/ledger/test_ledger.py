@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import partial
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -131,9 +132,9 @@ def test_the_first_release_fixes_the_rule(ledger):
     refuses("cannot count", lambda: ledger.reserve("mixed", zcdp("0.0001"), RELATION))
 
 
-@pytest.mark.parametrize("alike", ["cafe\u0301 guests", "caf\u00e9  guests ", "ca\ufb01"])
+@pytest.mark.parametrize("alike", [normalize("NFD", "café guests"), "café  guests ", "ca\ufb01"])
 def test_names_that_look_the_same_are_one_account(ledger, alike):
-    for name in ("caf\u00e9 guests", "cafi"):
+    for name in ("café guests", "cafi"):
         ledger.create(name, Budget(rho=1), RELATION)
     refuses("looks the same", lambda: ledger.create(alike, Budget(rho=1), RELATION))
     ledger.create("Cafe guests", Budget(rho=1), RELATION)
