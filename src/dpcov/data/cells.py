@@ -136,6 +136,14 @@ def transformed(numbers: NDArray[np.float64], function: str | None) -> NDArray[n
     return numbers
 
 
+def cells_of(column: Any) -> Iterable[Any]:
+    """Return the cells of a column of any library; what lists none is returned as it is."""
+    names = (name for name in ("to_list", "to_pylist", "tolist") if hasattr(column, name))
+    name = next(names, None)
+    found: Iterable[Any] = column if name is None else getattr(column, name)()
+    return found
+
+
 def plain_cell(cell: Any) -> Any:
     """Return a cell as an object of Python's own types, None if it is missing."""
     if type(cell) is int or type(cell) is str:

@@ -290,8 +290,9 @@ class Decisions:
             said.append(f"{large} Choose a smaller one, or write down why it has to be so large.")
         if self.total_delta and isinstance(promise, PureDP):
             said.append(
-                "A new account adds up ε and δ from now on where its first release has no delta. "
-                "Give one under Budget if later releases will have one: then they cost less."
+                "A new account adds up ε and δ from now on if its first release has no delta. "
+                "Releases with a delta cost more there. Will later ones have a delta? Then give "
+                "this one a delta under Budget."
             )
         if refused := self._refused_by_account():
             said.append(f"The account {self.account} does not allow this. {refused}")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.cells import text_column
+from dpcov.data.cells import cells_of, text_column
 from dpcov.data.engines.base import BallEncoding, TellRows
 from dpcov.data.engines.local import GroupedRows
 from dpcov.data.gather import Gathering
@@ -184,9 +184,7 @@ def _group_codes(
         raise UsageError(
             "Groups that are dates are days; give groups.astype('datetime64[D]'), or texts."
         )
-    # A column of an Arrow table lists its cells by another name.
-    listing = (getattr(groups, name) for name in ("tolist", "to_pylist") if hasattr(groups, name))
-    cells = next(listing, lambda: groups)()
+    cells = cells_of(groups)
     # Python's own numbers would forget a single precision.
     held = np.asarray(groups if hasattr(groups, "__array__") else ())
     if held.dtype in (np.float16, np.float32):

@@ -173,7 +173,7 @@ _TOGETHER = _Said(
     "It is of a group that was estimated together with others, whose noise has no known law.",
     "The errors are in release.pooled of the release that it is of.",
 )
-_LOGARITHM = 'Where it has a long tail, as incomes do, transform = "log1p" keeps more of it.'
+_LOG = 'Where it has a long tail, as incomes do, transform = "log1p" keeps more of it.'
 _MERGE = "Merge it with another level."
 _UNIT = (
     "Compare the unit of the data with that of the bounds; if they agree, the bounds are far too "
@@ -331,7 +331,7 @@ class _Doctor:
         least = max(LONG_TAIL, MORE_THAN_OTHERS * self.release.statistics.lost)
         if said.verdict != "good" or lost < least or column.name != column.source:
             return said
-        return _Said("good", f"Scaling down took {percent(lost)} of its variance.", _LOGARITHM)
+        return _Said("good", f"Scaling down took about {percent(lost)} of its variance.", _LOG)
 
     def _number(self, place: int, means: Array) -> _Said | None:
         """What looks wrong about a number."""

@@ -195,6 +195,9 @@ def labels_of(y: Any, column: NDArray[Any], listed: np.dtype[Any]) -> list[str |
 
 
 def _cells(y: Any, column: NDArray[Any]) -> Iterable[Any]:
+    # Imported here, so that reading a release loads nothing that handles rows.
+    from dpcov.data.cells import cells_of
+
     if isinstance(y, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(y).ravel()
         return [None if is_hidden else cell for cell, is_hidden in zip(column, hidden, strict=True)]
@@ -202,9 +205,7 @@ def _cells(y: Any, column: NDArray[Any]) -> Iterable[Any]:
         return column
     # Libraries make double precision of all whole numbers where one is missing.
     given = nw.from_native(y, allow_series=True, pass_through=True)
-    given = given[:, 0] if isinstance(given, nw.DataFrame) else given
-    listing = ("to_list", "to_pylist", "tolist")
-    return next((getattr(given, name)() for name in listing if hasattr(given, name)), column)
+    return cells_of(given[:, 0] if isinstance(given, nw.DataFrame) else given)
 
 
 def _label(cell: Any, listed: np.dtype[Any]) -> str | None:

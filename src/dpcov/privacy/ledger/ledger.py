@@ -132,7 +132,7 @@ class Ledger:
             if _as_seen(dataset) in {_as_seen(each.name) for each in transaction.datasets()}:
                 raise LedgerError(
                     "This dataset has an account whose name looks the same, with other characters "
-                    "or blanks; `dpcov ledger list` shows it. Use its name, or an unlike one."
+                    "or blanks; `dpcov ledger list` shows it. Use that name, or a different one."
                 )
             transaction.add_dataset(record)
 
