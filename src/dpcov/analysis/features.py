@@ -28,6 +28,8 @@ Columns = Sequence[EncodedColumn]
 # Features that a message names.
 FEATURES_NAMED = 6
 
+WITHOUT_ONE = "Name the features without one of each pair."
+
 
 def require_release(release: Any) -> None:
     """Refuse what is no release."""

@@ -25,7 +25,7 @@ from dpcov.published.estimate.entry_noise import (
     total_noise,
 )
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, group_numbers
+from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, group_numbers, hardly_together
 
 Verdict = Literal["suspicious", "lost", "weak", "good", "unknown"]
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
@@ -185,8 +185,10 @@ def diagnose(release: BaseRelease, numbers: GroupNumbers | None = None) -> Diagn
     """Judge every column of a release; ``numbers`` are its own where they are known."""
     numbers = numbers or group_numbers(release)
     found, remarks = _diagnosed(release, numbers), remarks_on(release)
-    if any(column.usable for column in found.columns):
-        remarks = (*remarks, *_as_long_as_the_bound(release))
+    usable = release.shown[[column.usable for column in found.columns]]
+    if len(usable):
+        together = hardly_together(release, usable)
+        remarks = (*remarks, *_as_long_as_the_bound(release), *[together] * bool(together))
     return replace(found, remarks=remarks, knows_means=release.has_intercept)
 
 

@@ -23,6 +23,7 @@ from dpcov.published.estimate.entry_noise import (
     mean_noise,
     moment_noise,
     read_with,
+    with_least_shares,
 )
 from dpcov.published.estimate.levels import improved, with_psd_correlations, without_hidden
 from dpcov.published.estimate.noise_edge import bulk_edge
@@ -119,7 +120,7 @@ class EncodedRelease(ReleaseRecord):
         noise = mean_noise(self.means_of_rows, self.noise_law)
         uncertain = noise * half_ranges_of(self.encoded_features) > _UNKNOWN_SHARE
         hidden = (self.means_of_rows < DEVIATIONS * noise) | uncertain
-        return found.without(np.flatnonzero(hidden))
+        return with_least_shares(found.without(np.flatnonzero(hidden)), self.noise_law)
 
     @property
     def knows_means(self) -> bool:

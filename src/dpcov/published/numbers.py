@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpcov.errors import ReleaseError, UsageError
+from dpcov.errors import ReleaseError, UsageError, few_of
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn, half_ranges_of, of_kind
 from dpcov.published.encoded import noise_of
@@ -28,12 +28,14 @@ from dpcov.published.estimate.entry_noise import (
 )
 from dpcov.published.estimate.noise_edge import clear_of_noise, largest_noise_eigenvalue
 from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
-from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues
+from dpcov.published.linalg.symmetric import Array, Places, correlation_of, eigenvalues
 
 # Standard deviations of the noise in which 95 of 100 errors lie.
 WITHIN = 1.96
 # Share of rows from which levels are taken to be exhaustive, and hence collinear.
 NEARLY_ALL = 0.9
+# Pairs of features that a sentence names.
+PAIRS_NAMED = 3
 
 
 class Spectrum(NamedTuple):
@@ -216,3 +218,22 @@ def spectrum(noisy: Array, estimate: Array, *, noise: MomentNoise | None, means:
     law = noise, np.ones(len(means)), means
     n_above = int(np.sum(after > clear_of_noise(*law)))
     return Spectrum(values, after, edge=largest_noise_eigenvalue(*law), n_above=n_above)
+
+
+def hardly_together(release: BaseRelease, places: Places) -> str:
+    """Which of the features at these places hardly any row has both of; empty if there are none.
+
+    The noise hides how those go together.
+    """
+    found = release.pairwise
+    if found is None:
+        return ""
+    names = [release.restored_features[place].name for place in places]
+    pairs = np.argwhere(np.triu(found.shares[np.ix_(places, places)] == 0))
+    if not len(pairs):
+        return ""
+    named = [f"{names[first]!r} with {names[second]!r}" for first, second in pairs]
+    return (
+        "Too few rows have values of both features to say how they go together: "
+        f"{few_of(named, PAIRS_NAMED)}."
+    )

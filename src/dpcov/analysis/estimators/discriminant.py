@@ -203,7 +203,8 @@ class PrivateLDA(Discriminant):
             shares = 1.0 if present is None else present.shares[np.ix_(*[self._places] * 2)]
             weights += n_rows * shares
             total += n_rows * shares * self._unbiased(reading).encoded_covariance
-        return total / weights
+        # Of pairs that no class has enough rows of the total is zero.
+        return np.asarray(total / np.where(weights > 0, weights, 1.0))
 
     def _scores(self, X: Any) -> Array:
         return np.asarray(self._features_of(X) @ self.coef_.T + self.intercept_)

@@ -18,12 +18,16 @@ from dpcov.published.linalg.symmetric import Array, Places
 
 
 class Regression(NamedTuple):
-    """A regression in encoded units: F (q, d), g (d,) and the diagonal of alpha P (q,)."""
+    """A regression in encoded units: F (q, d), g (d,) and the diagonal of alpha P (q,).
+
+    ``known``: whether all products of its columns are.
+    """
 
     law: MomentLaw
     regressors: Array
     target: Array
     penalty: Array
+    known: bool
 
     def line(self, name: str, functional: Array, offset: float, factor: float) -> Interval:
         """Interval for offset + functional'b; ``factor`` multiplies the sampling variance."""
@@ -31,7 +35,7 @@ class Regression(NamedTuple):
         A, y = F @ law.moment @ F.T + np.diag(self.penalty), F @ law.moment @ g
         try:
             c, b = np.linalg.solve(A, np.column_stack([functional, y])).T
-            determined = np.isfinite(c).all() and np.isfinite(b).all() and c.any()
+            determined = self.known and np.isfinite(c).all() and np.isfinite(b).all() and c.any()
         except np.linalg.LinAlgError:
             determined = False
         # Collinear features do not determine the coefficient.
@@ -126,8 +130,10 @@ def coefficient_lines(
     if fit_intercept:
         regressors = np.vstack([np.eye(1, len(law.moment)), regressors])
     penalty = np.array([0.0] * fit_intercept + [alpha] * len(directions))
-    of_fit = law.restored.of_losses(np.append(places, target) + 1)
-    fit = Regression(of_fit, regressors, maps[target], penalty)
+    used = np.append(places, target) + int(law.has_intercept)
+    known = not law.hardly_together(used)
+    of_fit = law.restored.of_losses(used).of_pairs(used)
+    fit = Regression(of_fit, regressors, maps[target], penalty, known)
     lines = []
     if fit_intercept:
         centers = centers_of(chosen) / half_ranges_of(chosen)

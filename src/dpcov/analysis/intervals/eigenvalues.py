@@ -190,7 +190,7 @@ def spectrum_of(
     rows[:, 0] = -law.means[chosen]
     rows[range(len(chosen)), chosen] = 1.0
     rows *= scale[:, None] / sqrt(law.count)
-    law = law.of_losses(chosen)
+    law = law.of_losses(chosen).of_pairs(chosen)
     # A common factor changes no correlation.
     drawn = law.around_means.draw_noise(draws, rng, in_all=not normalized)
     noise = rows @ drawn @ rows.T

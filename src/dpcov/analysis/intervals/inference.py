@@ -11,6 +11,7 @@ import numpy as np
 
 from dpcov.analysis.features import (
     FEATURES_NAMED,
+    WITHOUT_ONE,
     coding_of,
     find_features,
     predictors,
@@ -27,11 +28,12 @@ from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, require_count, require_number, require_one_of
 from dpcov.analysis.reading import half_range_map
-from dpcov.errors import few_of
+from dpcov.errors import ReleaseError, few_of
 from dpcov.published.design import weights_column
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Places
+from dpcov.published.numbers import hardly_together
 from dpcov.published.release import Release
 
 Names = Sequence[str] | None
@@ -117,8 +119,9 @@ def correlation_intervals(
         raise InputError("A correlation is one of two features. Name two or more.")
     if not partial:
         return _table("correlations", law, correlation_lines(law, places))
-    lines = correlation_lines(law, places, partial=True)
-    return _table("partial correlations", law, lines, references)
+    lines, rare = correlation_lines(law, places, partial=True), hardly_together(release, places)
+    notes = (f"{rare} {WITHOUT_ONE}",) if rare else ()
+    return _table("partial correlations", law, lines, references, *notes)
 
 
 @on_one_thread
@@ -150,6 +153,8 @@ def eigenvalue_intervals(
     n_eigenvalues = require_count("n_eigenvalues", n_eigenvalues, 1)
     if n_eigenvalues > len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
+    if rare := hardly_together(release, places):
+        raise ReleaseError(f"{rare} {WITHOUT_ONE}")
     normalized = scaling == "correlation"
     law = law.restored if normalized else law
     what, scale = f"eigenvalues ({scaling} units)", scale_of(law, places, scaling)
@@ -212,12 +217,15 @@ def coefficient_intervals(
     coding = coding_of(columns, chosen, references)
     maps = half_range_map(release, fit_intercept)
     lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, alpha, fit_intercept)
-    notes = [] if all(isfinite(x.upper - x.lower) for x in lines) else [_hides(release, chosen)]
+    are_finite = all(isfinite(x.upper - x.lower) for x in lines)
+    notes = () if are_finite else (_hides(release, chosen, goals),)
     return _table(f"{_COEFFICIENTS}{columns[int(goals[0])].name}", law, lines, references, *notes)
 
 
-def _hides(release: Release, chosen: Places) -> str:
+def _hides(release: Release, chosen: Places, goals: Places) -> str:
     """Why coefficients may be anything, and what to do."""
+    if rare := hardly_together(release, np.append(chosen, goals)):
+        return f"{rare} {WITHOUT_ONE}"
     hidden = [each.name for each in verdicts_of(release, chosen) if each.hidden]
     if not hidden:
         return (

@@ -7,11 +7,12 @@ Fourth moments are those of `shapes`.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, sqrt
+from math import sqrt
 from typing import Literal, Self
 
 import numpy as np
 
+from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.intervals.shapes import ColumnShape, column_shape
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import TWO_VALUED, EncodedColumn
@@ -22,111 +23,6 @@ from dpcov.published.linalg.symmetric import Array, Places, eigh
 # What stands in for fourth moments: a law that fits a column's mean, variance and public bounds,
 # never with lighter tails than the normal law; or the worst law within the bounds.
 Tails = Literal["moments", "bounded"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Noise:
-    """Independent noise W = B N B' on the moments."""
-
-    # Variance v of entries of N off the diagonal, which are independent.
-    off_diagonal: float
-    # Covariance D of those on the diagonal, (d, d), uncorrelated with the other entries.
-    diagonal: Array
-    # The map B, (d, d), where rows were mapped before noise was added.
-    back: Array | None = None
-
-    @property
-    def map_(self) -> Array:
-        """By which noise gets into the moments, (d, d)."""
-        return np.eye(len(self.diagonal)) if self.back is None else self.back
-
-    def mapped(self, matrices: Array) -> Array:
-        """What matrices (..., d, d) like N make of the moments."""
-        return matrices if self.back is None else np.asarray(self.back @ matrices @ self.back.T)
-
-    def form(self, a: Array, taken: Array | None) -> Array:
-        """Matrix K with Var(a'Wu) = u'Ku for every u.
-
-        ``taken``, (d, d), is in N with a factor of variance 1, too.
-        """
-        a = a if self.back is None else self.back.T @ a
-        squares = np.outer(a, a)
-        spread = self.off_diagonal * (float(a @ a) * np.eye(len(a)) + squares - 2 * np.diag(a**2))
-        found = spread + self.diagonal * squares
-        if taken is not None:
-            found = found + np.outer(taken @ a, taken @ a)
-        return self.mapped(found)
-
-    def covariance(self, forms: Array, places: Places | None, taken: Array | None) -> Array:
-        """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
-        where = slice(None) if places is None else places
-        if self.back is None:
-            D = self.diagonal[where][:, where]
-            taken = None if taken is None else taken[where][:, where]
-            products = np.einsum("kij,lij->kl", forms, forms)
-            diagonals = forms.diagonal(axis1=1, axis2=2)
-        else:
-            # Of rows' F rows, products of which need no such matrix.
-            rows = self.back[where]
-            D, taken = self.diagonal, None if taken is None else rows @ taken @ rows.T
-            mixed = forms @ (rows @ rows.T)
-            products = np.einsum("kij,lji->kl", mixed, mixed)
-            diagonals = np.sum((forms @ rows) * rows, axis=1)
-        off = products - diagonals @ diagonals.T
-        noise = 2 * self.off_diagonal * off + diagonals @ D @ diagonals.T
-        along = 0.0 if taken is None else np.einsum("kij,ij->k", forms, taken)
-        return np.asarray(noise + np.outer(along, along))
-
-    def draw(self, draws: int, rng: np.random.Generator) -> Array:
-        """Gaussian N of this covariance, (draws, d, d)."""
-        d = len(self.diagonal)
-        normals = rng.standard_normal((draws, d, d))
-        noise = sqrt(self.off_diagonal) * np.triu(normals, 1)
-        noise = noise + noise.transpose(0, 2, 1)
-        values, vectors = np.linalg.eigh(self.diagonal)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
-        return noise
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ScaledDown:
-    """What scaling rows down took of the moments, and what rows are like since."""
-
-    # Part of all squared lengths, 0 if no row was scaled down; and what v counts for it, beside
-    # the noise.
-    lost: float = 0.0
-    bias: float = 0.0
-    # What else it may have taken beyond a common factor, (d, d); None: as much as of normal rows.
-    unsure: Array | None = None
-    # Length of the encoded features of a row, or of the mapped ones, that none exceeds.
-    longest: float = inf
-    # What a row loses at most of its squared values, as far as sums of losses count it.
-    most_lost: float = 0.0
-    # Lowest and largest encoded values that rows have since, (d, 2).
-    ends: Array
-    # What is taken from means, and what they are divided by then, because rows are shorter, (2, d);
-    # None: nothing.
-    shorter: Array | None = None
-    # Deviations of the variances' units, over those units, where the release says what was taken of
-    # every column, (d,); None: it does not.
-    stretch_stds: Array | None = None
-    # Parts that columns lost of their variances, (d,).
-    lost_parts: Array
-    # Mean variances before, over those here, (d,).
-    whole: Array
-    # Errors of what means were given back, over deviations, (d,).
-    moved_stds: Array
-
-    @property
-    def factor_std(self) -> float:
-        """Deviation of a common factor of all that was scaled down, relative to one."""
-        part = self.lost / (1 - self.lost)
-        if self.stretch_stds is not None:
-            # Columns have it back, as far as is known.
-            known = self.stretch_stds[self.stretch_stds > 0]
-            part = float(np.sqrt(np.mean(known**2))) if len(known) else part
-        return part
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -303,6 +199,29 @@ class MomentLaw:
             found[1:, 1:] = self.shares
             found[0, 1:] = found[1:, 0] = np.diagonal(self.shares)
         return np.asarray(found[np.ix_(places, places)])
+
+    def hardly_together(self, places: Places) -> bool:
+        """Whether hardly any row has both of two of these columns, as far as noise tells."""
+        return not self.present(places).all()
+
+    def rarity(self, places: Places) -> Array:
+        """Noise on products of columns, (q, q), over that of columns present by chance, if larger.
+
+        The law is that of values divided by the shares of their columns; a product is over the rows
+        that have both.
+        """
+        present = self.present(places)
+        own = np.diagonal(present)
+        return np.maximum(1.0, np.outer(own, own) / present)
+
+    def of_pairs(self, places: Places) -> Self:
+        """The law with noise that covers all pairs of these columns, however few rows have both."""
+        if self.shares is None or self.hardly_together(places):
+            return self
+        larger = np.ones(len(self.moment))
+        larger[places] = np.sqrt(self.rarity(places).max(axis=1))
+        noises = (replace(each, back=larger[:, None] * each.map_) for each in self.noises)
+        return replace(self, noises=tuple(noises))
 
     def thinned(self, a: Array) -> Array:
         """Matrix K: u'Ku is n times the variance of a'Mu by sampling, for a'Mu about zero.

@@ -118,11 +118,14 @@ class _Pair(NamedTuple):
     rows_used: float = 1.0
     # Variances and covariances of a, c and b, relative to those in all rows, (3, 3).
     thinning: Array | None = None
+    # Noise on c, relative to that of columns that are present by chance.
+    rarity: float = 1.0
 
 
 def correlation_lines(law: MomentLaw, places: Places, *, partial: bool = False) -> list[Interval]:
     """One line for every pair, in the order of the upper triangle."""
     if partial:
+        law = law.of_pairs(places + 1)
         return [_correlation_line(law, pair) for pair in _partial_pairs(law, places)]
     law = law.restored
     return [_correlation_line(law, pair) for pair in _pairs(law, places)]
@@ -136,8 +139,11 @@ def _pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
         covariance = law.covariance[np.ix_([i, j], [i, j])]
         both = (shapes[i], shapes[j]), (reaches[i], reaches[j])
         where = np.array([0, i, j], dtype=np.intp)
-        thinning = _thinning(law.present(where[1:]))
-        yield _Pair((i, j), where, rows, covariance, *both, thinning=thinning)
+        if law.hardly_together(where[1:]):
+            yield _Pair((i, j), where, rows, np.zeros((2, 2)), *both)
+            continue
+        thinning, rarity = _thinning(law.present(where[1:])), float(law.rarity(where[1:])[0, 1])
+        yield _Pair((i, j), where, rows, covariance, *both, thinning=thinning, rarity=rarity)
 
 
 def _thinning(shares: Array) -> Array:
@@ -159,14 +165,14 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
     # Residuals of two columns after regression on the others.
     chosen, q = [0, *map(int, places + 1)], len(places) + 1
     moment = law.moment[np.ix_(chosen, chosen)] / law.count
-    used = 1 - (q - 2) * law.sampling_factor
+    used, hidden = 1 - (q - 2) * law.sampling_factor, law.hardly_together(places + 1)
     for a, b in itertools.combinations(range(1, q), 2):
         others = [place for place in range(q) if place not in (a, b)]
         rows, covariance = np.zeros((2, q)), np.zeros((2, 2))
         rows[0, a] = rows[1, b] = 1.0
         inner = moment[np.ix_(others, others)]
         # A regression that drowned leaves no variance, so the interval is [-1, 1].
-        if _stands_out(law, inner, others) and used > 0.5:
+        if not hidden and _stands_out(law, inner, others) and used > 0.5:
             rows[:, others] = -np.linalg.solve(inner, moment[np.ix_(others, [a, b])]).T
             covariance = rows @ moment @ rows.T
         columns = chosen[a], chosen[b]
@@ -222,7 +228,7 @@ def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
     # Of two columns themselves it is known how much of their correlation scaling rows down takes.
     of_columns = len(pair.places) == 3
     noise = (law.unbiased if of_columns else law).around_means.privacy_covariance(
-        forms, pair.places
+        forms * np.array([1.0, pair.rarity, 1.0])[:, None, None], pair.places
     )
     privacy = triple(slopes @ noise @ slopes.T / law.count**2)
     if of_columns:

@@ -13,7 +13,8 @@ from typing import Self
 import numpy as np
 
 from dpcov.analysis.features import require_release
-from dpcov.analysis.intervals.law import MomentLaw, Noise, ScaledDown, Tails
+from dpcov.analysis.intervals.law import MomentLaw, Tails
+from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise
@@ -53,6 +54,10 @@ class FilledLaw(MomentLaw):
     def of_losses(self, chosen: Places) -> Self:
         """As in a law of moments that are read as they are."""
         return replace(super().of_losses(chosen), raw=self.raw.of_losses(chosen))
+
+    def rarity(self, places: Places) -> Array:
+        """Ones: simulated noise is divided by the rows that have both columns."""
+        return np.ones((len(places), len(places)))
 
     @cached_property
     def around_means(self) -> Self:

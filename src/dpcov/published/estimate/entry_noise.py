@@ -36,6 +36,9 @@ UNKNOWN_CORRELATION = 1.0
 # Standard deviations of its trace from which a stratum is taken to hold rows.
 CLEAR_TRACE = 3.0
 
+# Those of its noise that the share of rows with both of two features must have.
+KNOWN_SHARE = 5.0
+
 # Edge of nuclear-norm noise (Ullman's law), relative to Gaussian noise of the same variance.
 NUCLEAR_EDGE = sqrt(1.5)
 
@@ -135,8 +138,9 @@ class MomentNoise:
         """What the noise on means, (p,), and on pairs, (p, p), has beyond that of `along`."""
         if self.shares is None:
             return 1.0, 1.0
-        own = np.sqrt(np.diagonal(self.shares))
-        return 1 / own, np.outer(own, own) / self.shares
+        own, rare = np.sqrt(np.diagonal(self.shares)), np.full(self.shares.shape, np.inf)
+        # Of features that hardly any row has both of nothing is known.
+        return 1 / own, np.divide(np.outer(own, own), self.shares, out=rare, where=self.shares > 0)
 
     def of_form(self, square: Array, trace: Array, at_intercept: Array) -> Array:
         """Variance of <F, W> for symmetric F of this squared norm, trace and entry (0, 0)."""
@@ -255,6 +259,29 @@ def hidden_variance(means: Array, noise: MomentNoise | None) -> Array:
     if noise is None:
         return np.zeros(len(means))
     return np.asarray(DEVIATIONS * variance_noise(means, np.zeros(len(means)), noise))
+
+
+@of_all
+def share_noise(presence: Presence, noise: MomentNoise) -> Array:
+    """Standard deviation of the noise on shares of the rows that have both of two features, (p, p).
+
+    ``noise`` is that of all rows.
+    """
+    rows = presence.rows
+    if noise.features is not None:
+        rows = rows @ np.vstack([np.eye(1, noise.features.shape[1]), noise.features])
+    products = rows @ rows.T
+    own, first = np.diagonal(products), rows[:, 0]
+    square = (np.outer(own, own) + products**2) / 2
+    variance = noise.of_form(square, products, np.outer(first, first))
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / noise.intercept)
+
+
+def with_least_shares(presence: Presence, noise: MomentNoise) -> Presence:
+    """The same, with the shares of rows with both of two features that noise lets be known."""
+    return replace(
+        presence, least=np.maximum(KNOWN_SHARE * share_noise(presence, noise), presence.least)
+    )
 
 
 @of_all

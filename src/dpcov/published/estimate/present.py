@@ -90,8 +90,9 @@ def moment_of(mean: Array, covariance: Array) -> Array:
 class PresentMoments(NamedTuple):
     """Of p features, pair by pair, in encoded units.
 
-    ``shares`` (p, p) of rows in which both are present; ``means`` (p, p) of the feature of the row
-    over those rows, over all its own ones on the diagonal; ``covariance`` (p, p).
+    ``shares`` (p, p) of rows in which both are present, 0 where too few are; ``means`` (p, p) of
+    the feature of the row over those rows, over all its own ones on the diagonal; ``covariance``
+    (p, p), 0 where too few rows have both.
     """
 
     shares: Array
@@ -113,12 +114,14 @@ class Presence:
     """Which indicator says that a feature is missing: its place, (p,), -1 where none does.
 
     ``units`` (p,) is what an indicator is multiplied by to be one: its half range; ``marks`` (m,)
-    are the places of all indicators.
+    are the places of all indicators.  ``least`` (p, p) are the shares of the rows that must have
+    both of two features for their covariance to be known.
     """
 
     indicators: Places
     units: Array
     marks: Places
+    least: Array | float = LEAST_SHARE
 
     @classmethod
     def of(cls, columns: Sequence[EncodedColumn]) -> Self | None:
@@ -171,11 +174,14 @@ class Presence:
         shares = rows @ moment @ rows.T
         own = np.clip(np.diagonal(shares), LEAST_SHARE, 1.0)
         # What two shares leave for both.
-        least = np.maximum(own[:, None] + own - 1.0, LEAST_SHARE)
-        shares = np.clip(shares, least, np.minimum(own[:, None], own))
+        shares = np.clip(shares, own[:, None] + own - 1.0, np.minimum(own[:, None], own))
         np.fill_diagonal(shares, own)
-        means = moment[1:] @ rows.T / shares
-        return PresentMoments(shares, means, moment[1:, 1:] / shares - means * means.T)
+        known = (shares >= self.least) | np.eye(len(own), dtype=bool)
+        over = np.where(known, shares, 1.0)
+        means, covariance = moment[1:] @ rows.T / over, moment[1:, 1:] / over
+        means = np.where(known, means, np.diagonal(means)[:, None])
+        covariance = np.where(known, covariance - means * means.T, 0.0)
+        return PresentMoments(np.where(known, shares, 0.0), means, covariance)
 
     def complete(self, found: PresentMoments, hidden: Array | float = 0.0) -> Places:
         """Features of more variance than is ``hidden`` that nearly all rows have; no indicators."""
