@@ -8,6 +8,9 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -18,6 +21,9 @@ from dpcov.errors import MovedError, ReleaseError, UsageError
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 # What SQLite keeps beside a database, and deletes.
 _BESIDE = ("-journal", "-wal", "-shm")
+# Folders in use, and how often removing one is tried while a library still writes into it.
+_IN_USE: set[str] = set()
+_TRIES = 20
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
@@ -97,6 +103,26 @@ def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> 
     """Write a whole file at once, or nothing."""
     with ReservedFile(path, len(content), overwrite=overwrite) as file:
         file.write(content)
+
+
+@contextlib.contextmanager
+def folder_for_rows() -> Iterator[str]:
+    """A private folder in ``TMPDIR``, removed at the end, also by :func:`remove_folders`."""
+    with tempfile.TemporaryDirectory(prefix="dpcov-") as folder:
+        _IN_USE.add(folder)
+        try:
+            yield folder
+        finally:
+            _IN_USE.discard(folder)
+
+
+def remove_folders() -> None:
+    """Remove the folders in use: a process that ends now does not wait for the threads in them."""
+    for folder in tuple(_IN_USE):
+        for _ in range(_TRIES):
+            shutil.rmtree(folder, ignore_errors=True)
+            if not os.path.lexists(folder):
+                break
 
 
 def is_same_file(one: str | Path, other: str | Path) -> bool:

@@ -20,20 +20,28 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize(("sent", "megabytes"), [(signal.SIGINT, 0), (signal.SIGTERM, 4)])
-def test_an_interrupt_while_rows_are_read_spends_nothing(desk, sent, megabytes):
-    # A test runner in the background may have made its processes deaf to Ctrl-C.
+def begin(desk, *table, **more):
+    """Start a release in a process of its own."""
+    # A test runner in the background may have made its processes deaf to signals.
     hear = "import signal as s; s.signal(s.SIGINT, s.default_int_handler); "
+    hear += "s.signal(s.SIGHUP, s.SIG_DFL); "
     command = [sys.executable, "-c", hear + "from dpcov.cli.main import run; run()"]
-    command += ["release", "-", "--rho", "1", *map(str, (*desk.fixed, *desk.paid))]
+    command += ["release", *table, "--rho", "1", *map(str, (*desk.fixed, *desk.paid))]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(command, **pipes) as process:
+    return subprocess.Popen(command, **pipes, **more)
+
+
+@pytest.mark.parametrize(
+    ("sent", "megabytes"), [(signal.SIGINT, 0), (signal.SIGTERM, 4), (signal.SIGHUP, 0)]
+)
+def test_an_interrupt_while_rows_are_read_spends_nothing(desk, sent, megabytes):
+    with begin(desk, "-") as process:
         process.stdin.write(b"name,age,sex,ill\n")
         # More than all buffers hold: writing returns only once the rows are being gathered.
         process.stdin.write(b"zebra4711,31337.25,F,true\n" * (megabytes * 40_000))
         process.stdin.flush()
         end = time.monotonic() + 100
-        while not any(name.endswith(".part") for name in desk.names()):
+        while not any(map(is_part, desk.names())):
             assert time.monotonic() < end, "the run never started"
             time.sleep(0.02)
         process.send_signal(sent)
@@ -45,6 +53,32 @@ def test_an_interrupt_while_rows_are_read_spends_nothing(desk, sent, megabytes):
     assert b"No budget was spent" in told
     assert b"4711" not in told
     assert desk.untouched()
+
+
+def test_an_interrupt_leaves_no_folder_in_which_a_database_keeps_rows(desk, tmp_path_factory):
+    pytest.importorskip("duckdb", reason="needs dpcov[sql]")
+    spills = tmp_path_factory.mktemp("spills")
+    # A sum that outlives the test.
+    query = "SELECT 'x' AS name, sum(hash(range) % 7) AS age, 'F' AS sex, true AS ill "
+    query += "FROM range(1000000000000)"
+    table = ("--sql", query, "--db", "duckdb://", "--geometry", "schema")
+    with begin(desk, *table, env={**os.environ, "TMPDIR": str(spills)}) as process:
+        end = time.monotonic() + 100
+        while not (any(spills.iterdir()) and any(map(is_part, desk.names()))):
+            assert time.monotonic() < end, "the run never started"
+            time.sleep(0.02)
+        # By now it is summing up.
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        process.wait(100)
+    assert process.returncode == 130
+    assert not list(spills.iterdir())
+    assert desk.untouched()
+
+
+def is_part(name):
+    """Whether a name is that of a file that is not finished."""
+    return name.endswith(".part")
 
 
 def test_an_error_ends_the_run_while_more_input_is_awaited(desk):

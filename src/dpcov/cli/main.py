@@ -4,6 +4,7 @@ Contract: an error is one screen that says what to do.  It never shows a traceba
 or a value that came from a row.  Heavy imports happen inside the commands, so ``--help`` is quick.
 """
 
+import contextlib
 import errno
 import io
 import os
@@ -19,7 +20,7 @@ from typer.core import TyperGroup
 from dpcov.cli import analyst, audit, demo, desk, ledger, moments, plan, release, schema
 from dpcov.cli.options import example, option
 from dpcov.errors import DpcovError, PrivacyWarning, place_of
-from dpcov.files import reason_of
+from dpcov.files import reason_of, remove_folders
 
 # As in sysexits.h, and 128 + SIGINT.
 INTERNAL_ERROR, INTERRUPTED = 70, 130
@@ -70,9 +71,11 @@ def _fail(message: str, code: int, error: BaseException) -> NoReturn:
 
 
 def _tell(message: str, error: BaseException) -> None:
-    # Say what went wrong, and the pipeline's notes on what was spent and written.
-    for line in (f"Error: {message}", *getattr(error, "__notes__", ())):
-        typer.echo(line, err=True)
+    # Say what went wrong, and the pipeline's notes on what was spent and written; a terminal that
+    # closed takes no words.
+    with contextlib.suppress(OSError):
+        for line in (f"Error: {message}", *getattr(error, "__notes__", ())):
+            typer.echo(line, err=True)
 
 
 def _internal(error: Exception) -> str:
@@ -123,8 +126,7 @@ def main(version: Annotated[bool, _VERSION] = False) -> None:
 
 def run() -> None:
     """Entry point of the ``dpcov`` script."""
-    # Schedulers stop a job with SIGTERM; like Ctrl-C it must not leave a half-written file behind.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _interrupt_on("SIGTERM", "SIGHUP")
     try:
         app()
     except SystemExit as stop:
@@ -139,8 +141,19 @@ def run() -> None:
         _leave(INTERNAL_ERROR)
 
 
+def _interrupt_on(*names: str) -> None:
+    # Schedulers stop a job with SIGTERM, a terminal that closes with SIGHUP; like Ctrl-C neither
+    # may leave a half-written file behind.  What a job was told to ignore (nohup) is left alone.
+    for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
 def _leave(code: int) -> NoReturn:
-    # The interpreter's own end aborts while a reader thread still waits for standard input.
-    sys.stdout.flush()
-    sys.stderr.flush()
+    # The interpreter's own end aborts while a reader thread still waits for standard input.  No
+    # thread removes its folder any more, and rows may be in it.
+    remove_folders()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(code)

@@ -7,7 +7,6 @@ The order in which a database returns rows does not matter: moments are sums of 
 
 import contextlib
 import sqlite3
-import tempfile
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from dpcov.data.sources.base import (
 from dpcov.data.sources.guesses import refuse_guesses
 from dpcov.errors import DataError, UsageError
 from dpcov.extras import load_extra
+from dpcov.files import folder_for_rows
 
 _BATCH_BYTES = 4 << 20
 # January 1 of 4713 BC, the first day of PostgreSQL, from 1970.
@@ -170,7 +170,7 @@ class DuckDb(DatabaseSource):
         duckdb = load_extra("duckdb", "Reading from DuckDB", "sql")
         in_memory = self._place == ":memory:"
         settings = {"autoinstall_known_extensions": "false", "preserve_insertion_order": "false"}
-        with tempfile.TemporaryDirectory(prefix="dpcov-") as spill:
+        with folder_for_rows() as spill:
             opened = duckdb.connect(
                 self._place, read_only=not in_memory, config={**settings, "temp_directory": spill}
             )
