@@ -21,6 +21,8 @@ from dpcov.errors import MovedError, ReleaseError, UsageError
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 # What SQLite keeps beside a database, and deletes.
 _BESIDE = ("-journal", "-wal", "-shm")
+# Who may read a file: everybody what is public, its owner alone what is not.
+_PUBLIC, PRIVATE = 0o644, 0o600
 # Folders in use, and how often removing one is tried while a library still writes into it.
 _IN_USE: set[str] = set()
 _TRIES = 20
@@ -34,15 +36,17 @@ class ReservedFile:
     writable, or the disk is full; MovedError where the block ends, if the name was taken since.
     """
 
-    def __init__(self, path: str | Path, size: int = 0, *, overwrite: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, size: int = 0, *, overwrite: bool = False, mode: int = _PUBLIC
+    ) -> None:
         self.path = self._wanted = Path(path)
-        self._overwrite = overwrite
+        self._overwrite, self._mode = overwrite, mode
         # Known before the file is there: an interrupt at any moment finds what to remove.
         self._temporary = self.path.parent / f".dpcov-{secrets.token_hex(8)}.part"
         self._handle = -1
         try:
             _refuse_bad_target(self.path, overwrite)
-            self._handle = os.open(self._temporary, _NEW, 0o600)
+            self._handle = os.open(self._temporary, _NEW, PRIVATE)
             _take_space(self._handle, size)
         except OSError as error:
             self.discard()
@@ -61,7 +65,7 @@ class ReservedFile:
                 file.truncate()
                 file.flush()
                 os.fsync(file.fileno())
-            self._temporary.chmod(0o644)
+            self._temporary.chmod(self._mode)
             self._give_name()
             _sync_folder(self.path.parent)
         except OSError as error:
@@ -99,9 +103,11 @@ class ReservedFile:
             raise MovedError(self._wanted, self.path)
 
 
-def write_file(path: str | Path, content: bytes, *, overwrite: bool = False) -> None:
+def write_file(
+    path: str | Path, content: bytes, *, overwrite: bool = False, mode: int = _PUBLIC
+) -> None:
     """Write a whole file at once, or nothing."""
-    with ReservedFile(path, len(content), overwrite=overwrite) as file:
+    with ReservedFile(path, len(content), overwrite=overwrite, mode=mode) as file:
         file.write(content)
 
 

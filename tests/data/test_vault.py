@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 
 import pytest
 
@@ -103,6 +104,14 @@ def test_the_public_line_has_up_to_4096_bytes(tmp_path, length, taken):
         return
     with pytest.raises(DataError, match="cannot be opened"):
         unlock_file(path, KEY)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of other systems work differently")
+def test_locked_files_are_their_owners_alone(tmp_path):
+    path = tmp_path / "moments"
+    for _ in range(2):
+        lock_file(path, b"x", KEY, overwrite=True)
+        assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_key_files_are_private_and_never_replaced(tmp_path):

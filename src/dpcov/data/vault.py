@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcov.errors import DataError, UsageError
-from dpcov.files import reason_of, write_file
+from dpcov.files import PRIVATE, reason_of, write_file
 
 _MAGIC = "dpcov-vault"
 _VERSION = 1
@@ -67,7 +67,7 @@ def write_key(path: str | Path) -> None:
     """Write a new random key file, readable by its owner alone; none is ever replaced."""
     try:
         # Never replaces a key, and nobody else can read it from the first byte on.
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE)
     except FileExistsError:
         raise UsageError(
             "The key file exists already, and files may be locked with it. Choose another name."
@@ -79,7 +79,7 @@ def write_key(path: str | Path) -> None:
 
 
 def lock_file(path: str | Path, content: bytes, key: Key, *, overwrite: bool = False) -> None:
-    """Encrypt the content and write it, whole or not at all."""
+    """Encrypt the content and write it for its owner alone, whole or not at all."""
     # A line of JSON (public, with the salt), then chunks of 1 MiB under ChaCha20-Poly1305 with
     # their number as nonce, the last one marked (Hoang, Reyhanitabar, Rogaway, Vizar 2015:
     # STREAM).  Every file has its own key, derived from the custodian's and a fresh salt, so that
@@ -89,7 +89,7 @@ def lock_file(path: str | Path, content: bytes, key: Key, *, overwrite: bool = F
     header = json.dumps(facts).encode() + b"\n"
     cipher = key.cipher(salt)
     chunks = (cipher.encrypt(nonce, part, header) for nonce, part in _chunks(content, _CHUNK))
-    write_file(path, header + b"".join(chunks), overwrite=overwrite)
+    write_file(path, header + b"".join(chunks), overwrite=overwrite, mode=PRIVATE)
 
 
 def unlock_file(path: str | Path, key: Key) -> bytes:
