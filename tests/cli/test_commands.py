@@ -191,6 +191,12 @@ def test_progress_counts_rows_only_where_their_number_is_public(show_rows, monke
     assert ("4,712 rows" in shown) == show_rows
 
 
+def test_a_command_needs_no_error_stream(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    with rows_progress(show_rows=True, quiet=False) as tell:
+        assert tell is None
+
+
 def test_a_ledger_can_fix_its_composition_and_never_shows_more_than_is_left(desk):
     rule = ("--dataset", "d", "--epsilon", "1", "--composition", "zcdp")
     book = desk.folder / "rule.sqlite"

@@ -43,6 +43,7 @@ def test_paths_that_cannot_be_read(tmp_path):
         ("a,b\n", "no rows"),
         ("a,b\n1,2\n3\n", "2 fields"),
         ("a,b\n1,2\n3,4,5\n", "2 fields"),
+        ("Report\na,b\n1,2\n", "1 field that the line of names has. If the names of the columns"),
         ("a,b\n1,x\n", "number 2 holds text"),
         ("a,b,a\n1,2,3\n", "positions 1, 3"),
         ("39,b\n1,2\n", "line of column names"),
@@ -76,6 +77,9 @@ def test_missing_columns_are_named_but_those_found_are_not(tmp_path):
     assert "'age', 'sex'" in message
     assert "secret" not in message
     assert "capitals" in refusal(tmp_path / "a.csv", {"age": "number"})
+    (tmp_path / "a.csv").write_text("gro\u0308ße  in m,b\n1,2\n", encoding="utf-8")
+    assert "accents, which can be" in refusal(tmp_path / "a.csv", {"größe in m": "number"})
+    assert "accents" not in refusal(tmp_path / "a.csv", {"Alter": "number"})
     assert "'x7'" in refusal(np.eye(3), {"x7": "number"})
     for count, end in ((10, "'y9'."), (11, "'y9' and 1 more."), (30, "'y9' and 20 more.")):
         told = refusal(np.eye(3), {f"y{i}": "number" for i in range(count)})

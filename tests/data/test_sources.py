@@ -143,6 +143,12 @@ def test_standard_input_is_csv(monkeypatch):
         list(source.blocks(64))
 
 
+def test_a_standard_input_that_is_closed_is_refused(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(DataError, match="Standard input is closed"):
+        open_source("-")
+
+
 def test_standard_input_longer_than_its_head(monkeypatch):
     n_rows = 400_000
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n" + b"12,3\n" * n_rows)))

@@ -153,7 +153,7 @@ def _leave(code: int) -> NoReturn:
     # The interpreter's own end aborts while a reader thread still waits for standard input.  No
     # thread removes its folder any more, and rows may be in it.
     remove_folders()
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
-        sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        with contextlib.suppress(OSError):
+            stream.flush()
     os._exit(code)

@@ -205,5 +205,6 @@ def _display(quiet: bool, *columns: Any) -> "Progress":
     from rich.progress import Progress
 
     # Nothing is shown where nobody watches: a log file gets no trace of the work.
-    hidden = quiet or not sys.stderr.isatty()
+    # A service may start a program without one.
+    hidden = quiet or sys.stderr is None or not sys.stderr.isatty()
     return Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden)

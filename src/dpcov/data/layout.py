@@ -92,3 +92,7 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 PLAIN = FileLayout()
+NAMES_BELOW = (
+    "If the names of the columns stand below a title, declare header in the schema's [file] "
+    "(schema draft: --header)."
+)

@@ -46,6 +46,9 @@ def open_source(
     """
     layout = layout or PLAIN
     if isinstance(data, str) and data == "-":
+        # A service may start a program without one.
+        if sys.stdin is None:
+            raise DataError("Standard input is closed. Give a file, or rows on standard input.")
         return delimited.from_stream(sys.stdin.buffer, "standard input", layout)
     if isinstance(data, str | Path):
         return _open_file(Path(data), layout, memory_limit)

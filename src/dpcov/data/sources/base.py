@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Literal, TypeAlias, TypeVar
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,12 @@ Kind = Literal["number", "boolean", "text", "date", "other"]
 
 # How a column is wanted, where the source itself does not say (CSV), or holds cells of any type.
 ReadAs: TypeAlias = Literal["number", "text"] | Notation
+
+
+_OTHER_FORM = (
+    " Check capitals, blanks, and letters with accents, which can be written in two ways. A draft "
+    "(dpcov schema draft) writes names as the table does."
+)
 
 
 class Source(ABC):
@@ -84,9 +91,8 @@ class Source(ABC):
         missing = [column for column in wanted if column not in self.columns]
         if not missing:
             return
-        known = {column.strip().lower() for column in self.columns}
-        similar = known.issuperset(name.strip().lower() for name in missing)
-        hint = " Check capitals and blanks." if similar else ""
+        known = set(map(_in_any_form, self.columns))
+        hint = _OTHER_FORM if known.issuperset(map(_in_any_form, missing)) else ""
         listed = few_of([f"'{column}'" for column in missing], 10)
         # Names that were read from a row are neither told nor counted.
         if self.names_columns and self.columns == number_names(len(self.columns)):
@@ -155,6 +161,11 @@ def _is_value(label: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _in_any_form(name: str) -> str:
+    # What a name has in common with those that look like it.
+    return "".join(normalize("NFKC", name).casefold().split())
 
 
 def number_names(count: int) -> tuple[str, ...]:

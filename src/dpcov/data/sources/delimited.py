@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from dpcov.data.cells import MISSING_WORDS, NO_NUMBER
-from dpcov.data.layout import PLAIN, FileLayout
+from dpcov.data.layout import NAMES_BELOW, PLAIN, FileLayout
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_header, kinds_of
 from dpcov.data.sources.lines import BLOCK_BYTES, CheckedLines
 from dpcov.data.sources.streams import Opener, Recorded, Replayed, head_of, open_text
 from dpcov.errors import DataError
+from dpcov.published.digits import plural
 
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 # Arrow compares whole cells, blanks included: those of columns of a few places are told.
@@ -165,7 +166,8 @@ class DelimitedSource(Source):
             column = f"'{name}'" if name in schema_names else f"number {index + 1}"
             return f"column {column} holds text {NO_NUMBER}."
         if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns", message):
-            return f"not every row has the {len(self.columns)} fields that the first line has."
+            fields = plural(len(self.columns), "field")
+            return f"not every row has the {fields} that the line of names has. {NAMES_BELOW}"
         if "block_size" in message or "straddl" in message:
             return (
                 f"a row is longer than {BLOCK_BYTES >> 20} MiB, or a quotation mark is not closed."

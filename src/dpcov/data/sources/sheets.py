@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpcov.data.layout import FileLayout
+from dpcov.data.layout import NAMES_BELOW, FileLayout
 from dpcov.data.memory import allowed_bytes, gib
 from dpcov.data.sources.base import (
     Block,
@@ -69,7 +69,7 @@ class SheetSource(Source):
         # The cells below names; a blank row at the end is not in the file, others would be rows.
         cells = row if len(row) == len(self._places) else [row[place] for place in self._places]
         if cells.count("") == len(cells):
-            raise DataError(f"'{self.name}' has a blank row. Delete it.")
+            raise DataError(f"'{self.name}' has a blank row. Delete it. {NAMES_BELOW}")
         return cells
 
     def _load(self) -> Any:
