@@ -438,3 +438,13 @@ def test_a_codebook_alone_is_drafted_by_names_as_beside_its_table(tmp_path):
         == alone
         == {"id": alone["id"], "size": dpcov.Numeric(description="T")}
     )
+
+
+def test_levels_are_called_differently_whatever_the_labels(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+    labels = {1: "1", 2: "1", 3: "4", 4: "", 5: "five"}
+    table = pd.DataFrame({"q": [1.0, 2.0, 3.0]})
+    pyreadstat.write_sav(table, tmp_path / "t.sav", variable_value_labels={"q": labels})
+    drafted = read_codebook(tmp_path / "t.sav")
+    names = ["q=1 (1)", "q=1 (2)", "q=4 (3)", "q=4 (4)", "q=five"]
+    assert [column.name for column in drafted.encoded_columns[1:-1]] == names

@@ -5,6 +5,7 @@ Contract: bounds, categories and labels are those that the codebook declares.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -60,8 +61,8 @@ class Field:
         more: dict[str, Any] = {**words, "missing_codes": codes_of(missing) if is_said else None}
         if self.levels:
             levels = {text: label for text, label in self.levels.items() if text not in missing}
-            labels = {text: label for text, label in levels.items() if label not in ("", text)}
-            return Categorical(categories=tuple(levels), labels=_distinct(labels), **more)
+            labels = {text: label for text, label in _distinct(levels).items() if label != text}
+            return Categorical(categories=tuple(levels), labels=labels, **more)
         if self.holds == "boolean":
             return Boolean(**more)
         if self.holds == "date":
@@ -73,11 +74,12 @@ class Field:
         return Categorical(**more)
 
 
-def _distinct(labels: dict[str, str]) -> dict[str, str]:
-    # Two levels of one name would be two columns of one name.
-    repeated = {label for label in labels.values() if list(labels.values()).count(label) > 1}
+def _distinct(levels: dict[str, str]) -> dict[str, str]:
+    # Two levels of one name would be two columns of one name; without a label its text is one.
+    called = {text: label or text for text, label in levels.items()}
+    counts = Counter(called.values())
     return {
-        text: f"{label} ({text})" if label in repeated else label for text, label in labels.items()
+        text: f"{label} ({text})" if counts[label] > 1 else label for text, label in called.items()
     }
 
 
