@@ -1,6 +1,8 @@
 """Files that other programs wrote: see tests/data/files/README.md for how each was made."""
 
+import bz2
 import datetime
+import lzma
 import subprocess
 import sys
 import zipfile
@@ -192,6 +194,27 @@ def test_damaged_files_are_refused_in_plain_words(tmp_path):
         with pytest.raises(DataError) as caught:
             moments(tmp_path / name)
         assert "rich" not in str(caught.value)
+
+
+def test_an_archive_packed_in_an_unknown_way_is_refused_in_plain_words(tmp_path):
+    # Windows packs large files by Deflate64, method 9, which stands in both headings.
+    with zipfile.ZipFile(tmp_path / "t.csv.zip", "w") as archive:
+        archive.writestr("t.csv", "x,y\n1,2\n")
+    content = bytearray((tmp_path / "t.csv.zip").read_bytes())
+    content[8], content[content.index(b"PK\1\2") + 10] = 9, 9
+    (tmp_path / "t.csv.zip").write_bytes(content)
+    refused(tmp_path / "t.csv.zip", DataError, "not known here; unpack it")
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("bz2", bz2.compress), ("xz", lzma.compress)])
+def test_what_is_packed_in_parts_is_read_whole_or_refused(tmp_path, ending, pack):
+    path, first = tmp_path / f"t.csv.{ending}", pack(b"x,y\n1,2\n")
+    path.write_bytes(first + pack(b"3,4\n"))
+    (block,) = open_source(path).blocks(9)
+    assert block.column("x").to_pylist() == [1.0, 3.0]
+    for damaged in (b"?" + pack(b"3,4\n"), b"\0" * 10, pack(b"3,4\n")[:-1], b"B"):
+        path.write_bytes(first + damaged)
+        refused(path, DataError, "damaged, cut short")
 
 
 def test_a_panic_of_a_library_is_refused(monkeypatch):

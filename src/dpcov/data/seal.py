@@ -19,6 +19,9 @@ _REASONS: dict[type[Exception], str] = {
     FileNotFoundError: "it is not there any more; put it back and try again.",
     PermissionError: "you have no permission to read it.",
     UnicodeDecodeError: "it is not UTF-8 text; convert it to UTF-8.",
+    NotImplementedError: (
+        "it is packed or written in a way that is not known here; unpack it, or write it anew."
+    ),
     Exception: "it is damaged, cut short, or not what its name says; write it again.",
 }
 

@@ -4,7 +4,6 @@ Contract: memory does not depend on the length of the file, and what the bytes m
 the ending of the file and the declared layout alone.
 """
 
-import bz2
 import lzma
 import zipfile
 from collections.abc import Callable
@@ -22,6 +21,7 @@ Opener = Callable[[], Any]
 # Where the line of names must be found.
 HEAD_BYTES = 1 << 20
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz", ".zip")
+_CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 
 def open_bytes(path: Path, layout: FileLayout) -> tuple[Opener, str]:
@@ -30,12 +30,10 @@ def open_bytes(path: Path, layout: FileLayout) -> tuple[Opener, str]:
     if ending == ".zip":
         member = sealed(lambda: _member(path, layout), name)
         return lambda: zipfile.ZipFile(path).open(member), member
-    if ending in (".gz", ".zst"):
-        codec = "gzip" if ending == ".gz" else "zstd"
+    if codec := _CODECS.get(ending):
         return lambda: pa.CompressedInputStream(pa.OSFile(str(path)), codec), path.stem
-    if ending in (".bz2", ".xz"):
-        library: Any = bz2 if ending == ".bz2" else lzma
-        return lambda: library.open(path), path.stem
+    if ending == ".xz":
+        return lambda: _Unpacked(pa.OSFile(str(path))), path.stem
     return lambda: pa.OSFile(str(path)), name
 
 
@@ -86,6 +84,34 @@ class Borrowed:
 
     def close(self) -> None:
         """Leave the stream to whoever opened it."""
+
+
+class _Unpacked(Borrowed):
+    """The text of an ``.xz`` file; Python's own reader ends where a later part is damaged."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._part = file, lzma.LZMADecompressor()
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, as many as there are; none at the end."""
+        found = bytearray()
+        while len(found) < size and (more := self._more(size - len(found))):
+            found += more
+        return bytes(found)
+
+    def _more(self, size: int) -> bytes:
+        while True:
+            if self._part.eof:
+                packed = self._part.unused_data or bytes(self._file.read(HEAD_BYTES))
+                if not packed:
+                    return b""
+                self._part = lzma.LZMADecompressor()
+            elif not self._part.needs_input:
+                packed = b""
+            elif not (packed := bytes(self._file.read(HEAD_BYTES))):
+                raise EOFError
+            if text := self._part.decompress(packed, size):
+                return text
 
 
 class Recorded(Borrowed):
