@@ -32,6 +32,8 @@ class Running:
     folder: Path
     port: int
     base: str = f"/{TOKEN}"
+    # What is asked, in this process.
+    itself: object = None
 
     @property
     def host(self):
@@ -68,12 +70,13 @@ def running_in(folder):
     serve = pytest.importorskip("dpcov.desk.serve")
     listening = serve.listen(0)
     port = listening.getsockname()[1]
-    server = serve.server_of(folder, TOKEN, port)
+    itself = serve.Desk(folder, TOKEN)
+    server = serve.server_of(itself, TOKEN, port)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield Running(folder, port)
+    yield Running(folder, port, itself=itself)
     server.should_exit = True
     thread.join(20)
 
