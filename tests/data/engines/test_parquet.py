@@ -95,6 +95,14 @@ def test_what_is_no_parquet_file_is_refused(tmp_path, name, words):
     assert "12345" not in str(refusal.value)
 
 
+def test_another_file_in_the_folder_is_named(tmp_path):
+    pq.write_table(pa.table({"a": [1.0]}), tmp_path / "0.parquet")
+    (tmp_path / "readme.txt").write_text("zebra4711")
+    with pytest.raises(DataError, match=r"'readme\.txt' .*move it out of the folder") as caught:
+        parquet.pieces(parquet.open_files(tmp_path, ""), ["a"])
+    assert caught.value.__context__ is None
+
+
 def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):
     write(tmp_path / "one.parquet", X[:9])
     files = parquet.open_files(tmp_path, "")

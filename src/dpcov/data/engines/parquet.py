@@ -23,6 +23,7 @@ _PIECE_VALUES = 2**24
 _FOLDER = re.compile(r"/[^/=]+=[^/]*/")
 # What lies in the folder of a table whose files are not all valid at a time.
 _VERSIONED = ("_delta_log", ".hoodie")
+_NO_PARQUET = "it is no whole Parquet file. Write it again, or move it out of the folder."
 
 # A `pyarrow.dataset.ParquetFileFragment` of some row groups.
 Piece = Any
@@ -64,9 +65,10 @@ def pieces(dataset: Any, names: Sequence[str]) -> list[Piece]:
 
 def _type_in(file: Piece, name: str) -> pa.DataType | None:
     # The type of a column, as written; None where the file lacks it.
-    if name not in file.physical_schema.names:
+    schema = sealed(lambda: file.physical_schema, Path(file.path).name, lambda _: _NO_PARQUET)
+    if name not in schema.names:
         return None
-    found = file.physical_schema.field(name).type
+    found = schema.field(name).type
     return found.value_type if pa.types.is_dictionary(found) else found
 
 
