@@ -448,3 +448,18 @@ def test_levels_are_called_differently_whatever_the_labels(tmp_path):
     drafted = read_codebook(tmp_path / "t.sav")
     names = ["q=1 (1)", "q=1 (2)", "q=4 (3)", "q=4 (4)", "q=five"]
     assert [column.name for column in drafted.encoded_columns[1:-1]] == names
+
+
+def test_the_column_by_which_spss_weights_rows_is_told(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+    path = tmp_path / "t.sav"
+    table = pd.DataFrame({"name": ["a longer text"], "x": [1.0], "factor": [2.0]})
+    pyreadstat.write_sav(table, path)
+    assert isinstance(describe(open_source(path)).schema.columns["factor"], dpcov.Numeric)
+    # Where the heading says so: a text of 13 bytes takes two words, and words are counted from 1.
+    content = bytearray(path.read_bytes())
+    content[76:80] = (4).to_bytes(4, "little")
+    path.write_bytes(content)
+    for columns in (describe(open_source(path)).schema.columns, read_codebook(path).columns):
+        assert isinstance(columns["x"], dpcov.Numeric)
+        assert "WEIGHT BY" in columns["factor"].note

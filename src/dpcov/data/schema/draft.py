@@ -52,7 +52,7 @@ def describe(
     text, are written into the draft.
     """
     if codebook is None and isinstance(source, StatisticalSource):
-        codebook = schema_of(source.dictionary, of_itself=True)
+        codebook = schema_of(source, of_itself=True)
     known = {} if codebook is None else codebook.columns
     names = tuple(known) if source is None else source.columns
     absent = tuple(name for name in known if name not in names)

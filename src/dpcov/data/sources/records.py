@@ -41,15 +41,18 @@ class SpssRecords:
         with path.open("rb") as file:
             heading = file.read(176)
             self._order = "<" if heading[64:68] in (b"\2\0\0\0", b"\3\0\0\0") else ">"
-            compression, _, n_rows, bias = struct.unpack(f"{self._order}iiid", heading[72:92])
+            compression, weight, n_rows, bias = struct.unpack(f"{self._order}iiid", heading[72:92])
             self._compression, self._n_rows, self._bias = compression, n_rows, bias
             widths = self._widths(file)
             self._begin = file.tell()
         starts = [place for place, width in enumerate(widths) if width >= 0]
         self._row_bytes = len(widths) * _WORD
         self.fields: list[slice] | None = None
+        self.weights: int | None = None
         if len(starts) == n_columns:
             self.fields = [slice(at * _WORD, at * _WORD + (widths[at] or _WORD)) for at in starts]
+            # The place of the column by which SPSS weights the rows; words are counted from 1.
+            self.weights = starts.index(weight - 1) if weight - 1 in starts else None
 
     def _widths(self, file: BinaryIO) -> list[int]:
         # Of every 8 bytes of a row: 0 for a number, the length of a text, -1 where one goes on.

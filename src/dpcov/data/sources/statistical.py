@@ -9,6 +9,7 @@ first whenever it is called, so that it reads rows only where nothing else does.
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,17 @@ class StatisticalSource(Source):
         return {
             name: "text" if self._holds[name] == "string" else "number" for name in self.columns
         }
+
+    @property
+    def weights(self) -> str | None:
+        """The column by which SPSS weights the rows of its file, where the heading names one."""
+        if self._ending not in (".sav", ".zsav"):
+            return None
+        place = None
+        # A heading that only its own library reads is a codebook all the same.
+        with suppress(DataError):
+            place = self._sealed(lambda: SpssRecords(self._path, len(self.columns)).weights)
+        return None if place is None else self.columns[place]
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         for name in wanted:

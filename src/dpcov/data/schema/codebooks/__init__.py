@@ -28,7 +28,7 @@ def read_codebook(path: Path, layout: FileLayout | None = None) -> Schema:
     ending = path.suffix.lower()
     if ending in ENDINGS:
         source = StatisticalSource(path, layout or FileLayout())
-        return dictionaries.schema_of(source.dictionary)
+        return dictionaries.schema_of(source)
     if ending not in (".json", ".jsonld", ".json-ld", ".xml"):
         raise SchemaError(
             f"'{path.name}' is no codebook that is known by its ending. Use one of: .json (Data "

@@ -3,6 +3,7 @@
 Contract: reads names, labels, formats and declared missing values; no row is read.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from dpcov.data.schema.codebooks.fields import (
@@ -17,19 +18,27 @@ from dpcov.data.schema.codebooks.fields import (
     words_of,
 )
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources.statistical import date_of
+from dpcov.data.sources.statistical import StatisticalSource, date_of
+
+_WEIGHTS = (
+    "SPSS weights the rows of its file by this column (WEIGHT BY); a release does if it is named "
+    "as the weights of the rows"
+)
 
 
-def schema_of(dictionary: Any, *, of_itself: bool = False) -> Schema:
-    """Make a draft of a `pyreadstat` metadata container.
+def schema_of(source: StatisticalSource, *, of_itself: bool = False) -> Schema:
+    """Make a draft of the dictionary in a file.
 
     ``of_itself``: the table is the same file, so that its reader knows what means a missing value.
     """
+    dictionary = source.dictionary
+    fields = {
+        name: _field(dictionary, name, of_itself=of_itself) for name in dictionary.column_names
+    }
+    if source.weights is not None:
+        fields[source.weights] = replace(fields[source.weights], note=_WEIGHTS)
     return Schema(
-        columns={
-            name: _field(dictionary, name, of_itself=of_itself).declared()
-            for name in dictionary.column_names
-        },
+        columns={name: field.declared() for name, field in fields.items()},
         title=words_of(dictionary.file_label),
     )
 
