@@ -1,3 +1,6 @@
+import gzip
+import lzma
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -63,6 +66,12 @@ def test_text_must_be_utf8(tmp_path):
     assert "UTF-8" in refusal(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_bytes("\ufeffgröße ,b\r\n1,2\r\n".encode())
     assert open_source(tmp_path / "a.csv").columns == ("größe", "b")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_packed_text_that_is_called_text_is_told(tmp_path, pack):
+    (tmp_path / "a.csv").write_bytes(pack(b"a,b\n1,2\n"))
+    assert "is packed, or a workbook" in refusal(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("n_rows", [6_000, 1_000_000])

@@ -25,6 +25,8 @@ from dpcov.data.sources.streams import Opener, Recorded, Replayed, head_of, open
 from dpcov.errors import DataError
 from dpcov.published.digits import plural
 
+# How files of gzip, Zstandard, xz and zip begin, of which workbooks are made; no text does.
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"PK\x03\x04")
 _OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 # Arrow compares whole cells, blanks included: those of columns of a few places are told.
 _BLANKS = [" " * count for count in range(9)]
@@ -129,6 +131,11 @@ class DelimitedSource(Source):
         head = head_of(open_text(self._opener, self._layout, self.name))
         if not head.strip():
             raise DataError(f"'{self.name}' is empty. Its first line must hold the column names.")
+        if head.startswith(_PACKED):
+            raise DataError(
+                f"'{self.name}' is packed, or a workbook, and no text. Unpack it; or give a file "
+                "whose ending says what it is, such as .csv.gz and .xlsx."
+            )
         # The head may end inside a character of a row; the line of names must be clean.
         lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="")
         signs: dict[str, Any] = {"delimiter": self._delimiter, "quoting": csv.QUOTE_NONE}
