@@ -32,8 +32,6 @@ class Running:
     folder: Path
     port: int
     base: str = f"/{TOKEN}"
-    # What is asked, in this process.
-    itself: object = None
 
     @property
     def host(self):
@@ -70,13 +68,12 @@ def running_in(folder):
     serve = pytest.importorskip("dpcov.desk.serve")
     listening = serve.listen(0)
     port = listening.getsockname()[1]
-    itself = serve.Desk(folder, TOKEN)
-    server = serve.server_of(itself, TOKEN, port)
+    server = serve.server_of(folder, TOKEN, port)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield Running(folder, port, itself=itself)
+    yield Running(folder, port)
     server.should_exit = True
     thread.join(20)
 

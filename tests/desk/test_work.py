@@ -86,38 +86,6 @@ def test_a_release_that_is_stopped_before_it_is_charged_spends_nothing(desk, rea
     assert list(Ledger(str(desk.folder / "ledger.sqlite")).entries("people")) == []
 
 
-@pytest.mark.parametrize(
-    ("reading", "said"), [(1, "No budget was spent"), (2, "The budget IS spent: entry 1")]
-)
-def test_a_desk_that_is_closed_says_what_became_of_a_release(
-    desk, ready, monkeypatch, reading, said
-):
-    import dpcov.desk.work as module
-
-    readings = []
-
-    def counting(tell):
-        def read(rows):
-            readings.append(rows)
-            # The rows of this reading end when somebody closes the desk.
-            while len(readings) == reading:
-                tell(rows, None)
-                time.sleep(0.01)
-
-        return read
-
-    monkeypatch.setattr(module, "counting", counting)
-    assert send(desk, ready, "begin", "release")[0] == 303
-    end = time.monotonic() + 100
-    while len(readings) < reading:
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    (told,) = desk.itself.close()
-    assert told.startswith("patients.dpcov: Stopped.") and said in told
-    assert not list(desk.folder.glob(".dpcov-*"))
-    assert desk.itself.close() == []
-
-
 def test_a_second_tab_undoes_nothing(desk, ready):
     old = version_of(desk, f"{ready}/budget")
     assert send(desk, ready, "budget", chosen="2", delta="1e-6")[0] == 303

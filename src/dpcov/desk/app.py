@@ -94,10 +94,6 @@ class Desk:
             middleware=[Middleware(Sealed, base=self.base)],
         )
 
-    def close(self) -> list[str]:
-        """End what goes on; what became of releases that did."""
-        return [told for work in self.works.values() if (told := work.close())]
-
     # --- pages -------------------------------------------------------------------------------
 
     async def start(self, request: Request) -> Response:

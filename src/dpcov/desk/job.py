@@ -70,10 +70,10 @@ class Job:
         """Ask it to end at the next step."""
         self._stop.set()
 
-    def wait(self, seconds: float | None = None) -> None:
-        """Until it has ended, or for so long."""
+    def wait(self) -> None:
+        """Until it has ended."""
         if self._thread is not None:
-            self._thread.join(seconds)
+            self._thread.join()
 
     def _tell(self, done: int, total: int | None = None) -> None:
         if self._stop.is_set():

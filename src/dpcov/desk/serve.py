@@ -7,7 +7,6 @@ import warnings
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 
@@ -22,8 +21,7 @@ def serve(folder: Path, port: int, *, show: Callable[[str], object], browse: boo
     listening = listen(port)
     # A word that nobody can guess, 192 bits.
     port, token = listening.getsockname()[1], secrets.token_urlsafe(24)
-    desk = Desk(folder, token)
-    server = server_of(desk, token, port)
+    server = server_of(folder, token, port)
     address = f"http://{HOST}:{port}/{token}/"
     show(f"The desk is open: {address}\nStop it with Ctrl-C.")
     if browse:
@@ -31,12 +29,7 @@ def serve(folder: Path, port: int, *, show: Callable[[str], object], browse: boo
     # A page shows what the terminal would be warned of; statements name files of the folder.
     warnings.simplefilter("ignore", PrivacyWarning)
     with contextlib.chdir(folder):
-        try:
-            server.run(sockets=[listening])
-        finally:
-            # Nobody sees a page any more; whether the budget is spent has to be told.
-            for told in desk.close():
-                show(told)
+        server.run(sockets=[listening])
 
 
 def listen(port: int) -> socket.socket:
@@ -53,8 +46,9 @@ def listen(port: int) -> socket.socket:
     return listening
 
 
-def server_of(desk: Desk, token: str, port: int) -> uvicorn.Server:
+def server_of(folder: Path, token: str, port: int) -> uvicorn.Server:
     """The server of a desk; addresses are kept out of its log, since they hold the token."""
-    app = Guard(desk.app(), token, port)
-    quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "lifespan": "off"}
-    return uvicorn.Server(uvicorn.Config(app, server_header=False, **quiet))
+    app = Guard(Desk(folder, token).app(), token, port)
+    return uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    )

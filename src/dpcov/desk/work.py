@@ -26,13 +26,6 @@ from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.published.release import Release
 from dpcov.report import render_release
 
-# Seconds that a desk which is closed waits for a release to end.
-_PATIENCE = 30.0
-_NOT_ENDED = (
-    "It did not end. The budget may have been charged; `dpcov ledger show` tells. A hidden file "
-    ".dpcov-*.part may stay beside."
-)
-
 
 @dataclass
 class Work(Decisions):
@@ -179,18 +172,6 @@ class Work(Decisions):
             job.stop()
         if self.step in self.jobs:
             self.jobs[self.step].wait()
-
-    def close(self) -> str:
-        """End for good what goes on, and say what became of a release that did."""
-        begun = [job for step, job in self.jobs.items() if step == "release" and job.running]
-        for job in self.jobs.values():
-            job.stop()
-        for job in begun:
-            # It ends at the next rows, unless a library is stuck.
-            job.wait(_PATIENCE)
-            told = _NOT_ENDED if job.running else job.problem or "Released."
-            return f"{job.decided.files['release'].name}: {told}"
-        return ""
 
     def _basis(self, step: str) -> tuple[object, ...]:
         # What the work of a step depends on.
