@@ -215,6 +215,14 @@ def test_an_account_of_another_promise_is_said_before_the_release(desk, ready):
     assert "protected with neighbors = add-remove-one" in desk.ask(f"{ready}/release")[2]
 
 
+def test_an_account_in_other_capitals_is_said_before_the_release(desk, ready):
+    released(desk, ready)
+    account = {"ledger": "ledger.sqlite", "total_epsilon": "4", "total_delta": "1e-5"}
+    status, _, page = send(desk, ready, "account", dataset="People", **account)
+    assert status == 422
+    assert "an account &#39;people&#39;, whose name looks the same" in page
+
+
 def test_an_account_that_the_release_does_not_fit_into_is_not_opened(desk, ready):
     account = {"ledger": "small.sqlite", "dataset": "people"}
     for epsilon, delta in (("0.5", "1e-6"), ("1", "1e-8"), ("0.5", "")):

@@ -256,9 +256,7 @@ class Decisions:
         if self._lacks_ledger():
             return None
         book = Ledger(self.ledger_place)
-        if self.account not in {each.name for each in book.datasets()}:
-            return None
-        return book.remaining(self.account).in_words
+        return book.remaining(self.account).in_words if book.has(self.account) else None
 
     @property
     def ledger_place(self) -> str:

@@ -127,18 +127,18 @@ class Ledger:
         )
         self._store.create()
         with self._store.writing() as transaction:
-            if transaction.dataset(dataset) is not None:
+            if _find_dataset(transaction, dataset) is not None:
                 raise LedgerError("This dataset already has an account, whose total is fixed.")
-            if _as_seen(dataset) in {_as_seen(each.name) for each in transaction.datasets()}:
-                raise LedgerError(
-                    "This dataset has an account whose name looks the same, with other characters "
-                    "or blanks; `dpcov ledger list` shows it. Use that name, or a different one."
-                )
             transaction.add_dataset(record)
 
     def is_file(self, path: str | Path) -> bool:
         """Whether this is a file of the ledger, by whatever name."""
         return self._store.is_file(Path(path))
+
+    def has(self, dataset: str) -> bool:
+        """Whether a dataset has an account; LedgerError if a name that looks the same has one."""
+        with self._store.reading() as transaction:
+            return _find_dataset(transaction, dataset) is not None
 
     def datasets(self) -> tuple[Dataset, ...]:
         """Return all accounts, sorted by name."""
@@ -230,16 +230,30 @@ def _unit(account: Dataset, earlier: Counter[Spend]) -> int | None:
 
 
 def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
-    # Other names cannot be created, and may not even be text.
-    account = transaction.dataset(name) if name.isprintable() else None
+    account = _find_dataset(transaction, name)
     if account is None:
         raise LedgerError("The ledger has no account of this name; see `dpcov ledger list`.")
     return account
 
 
+def _find_dataset(transaction: LedgerTransaction, name: str) -> Dataset | None:
+    # Other names cannot be created, and may not even be text.
+    account = transaction.dataset(name) if name.isprintable() else None
+    if account is not None:
+        return account
+    for other in transaction.datasets():
+        if _as_seen(other.name) == _as_seen(name):
+            raise LedgerError(
+                f"The ledger has an account '{other.name}', whose name looks the same but for "
+                "capitals, blanks or the form of letters. Use it, or a name that differs in more."
+            )
+    return None
+
+
 def _as_seen(name: str) -> str:
-    # Letters with an accent have two forms in Unicode, which nobody can tell apart.
-    return " ".join(unicodedata.normalize("NFKC", name).split())
+    # Letters with an accent have two forms in Unicode, which nobody can tell apart; capitals are
+    # not remembered.
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def _check_text(what: str, text: str) -> None:
