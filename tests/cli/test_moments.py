@@ -87,7 +87,7 @@ def test_mistakes_are_refused_before_anything_is_read(folder):
     # Gathered anew, it has another random number.
     assert checkpoint("jan.csv feb.csv", "again.moments").exit_code == 0
     refused(dpcov("moments merge all.moments again.moments --key k -o b.moments"), "twice", code=4)
-    # Names that are given in Python may repeat.
+    # Parts may have no name.
     key, terms = Key.from_file("k"), {"schema": "schema.toml", "budget": Budget(rho="0.5")}
     for name in ("jan", "feb"):
         gathered(f"{name}.csv", **terms).save(f"{name}.moments", key)

@@ -90,6 +90,15 @@ def test_the_same_part_is_never_counted_twice_and_merging_changes_neither_side()
             other.merge(first)
 
 
+def test_a_part_that_is_gathered_again_under_its_name_is_not_counted_twice():
+    first = gathered(table(), name="a").merge(gathered(table(seed=1), name="/north/b"))
+    with pytest.raises(DataError, match="A part called b was gathered into both"):
+        first.merge(gathered(table(seed=1), name="/north/b"))
+    assert len(first.merge(gathered(table(), name="c")).parts) == 3
+    with pytest.raises(UsageError, match="name"):
+        gathered(table(), name=7)
+
+
 def test_different_schemas_groups_and_mechanisms_do_not_mix():
     other = Schema(columns=SCHEMA.columns | {"x1": Numeric(lower=0, upper=2)})
     turned = Schema(columns=dict(reversed(SCHEMA.columns.items())))

@@ -115,23 +115,9 @@ def merge(
     secret = options.key_from(key_file)
     total = Checkpoint.load(files[0], secret)
     for file in files[1:]:
-        other = Checkpoint.load(file, secret)
-        _refuse_gathered_twice(total.parts.values(), other.parts.values())
-        total = total.merge(other)
+        total = total.merge(Checkpoint.load(file, secret))
     total.save(output, secret, overwrite=overwrite)
     _tell(output, len(total.parts))
-
-
-def _refuse_gathered_twice(counted: Iterable[str], others: Iterable[str]) -> None:
-    # Parts have other random numbers if a file is gathered again; their paths are the same.  Names
-    # that are given in Python may repeat.
-    again = {path for path in set(counted) & set(others) if Path(path).is_absolute()}
-    for path in sorted(again):
-        raise DataError(
-            f"A file {Path(path).name} at the same place was gathered into two of these files: its "
-            "rows would count twice. Leave one file out; if these are two tables on two machines, "
-            "rename one and gather it again, which costs nothing."
-        )
 
 
 def _check_parts(parts: Iterable[str]) -> None:

@@ -76,6 +76,13 @@ class Checkpoint:
             raise DataError(
                 "A part is in both files, so its rows would count twice. Leave one file out."
             )
+        # Gathered again a part has another number, and the custodian's name for it.
+        for name in sorted({*self.parts.values()} & {*other.parts.values()} - {""}):
+            raise DataError(
+                f"A part called {Path(name).name} was gathered into both files, so its rows would "
+                "count twice. Leave one file out; if these are two tables, gather one anew under "
+                "another name, which costs nothing."
+            )
         if len(self.parts) + len(other.parts) > _MAX_PARTS:
             raise DataError(f"A checkpoint holds at most {_MAX_PARTS} parts. Gather larger ones.")
         total = deepcopy(self.moments)

@@ -26,6 +26,7 @@ from dpcov.pipeline.terms import plan_table
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
 from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.options import plain
 from dpcov.published.release import Release
 
 
@@ -232,10 +233,12 @@ def checkpoint(
     engine, threads, memory_limit, progress
         As in :func:`release`; ``n_rows`` is the public number of all parts together.
     name : str
-        The custodian's name for this part of the table.
+        The custodian's name for this part of the table.  Parts of one name are never merged, so
+        that a table gathered again counts once.
     geometry : "schema", path, Geometry or Release, default="schema"
         That of the bounds, or a public one: moments answer one question, so none is found here.
     """
+    name = plain("name", name, str)
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     declared, data = _declared(schema, data, where)
     terms, encoding = plan_table(
