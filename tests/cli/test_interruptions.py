@@ -119,6 +119,18 @@ def test_an_interrupt_while_the_ledger_is_charged_says_where_to_look(desk, monke
     assert desk.names() == desk.before
 
 
+def test_an_interrupt_behind_the_last_write_says_that_the_release_is_whole(desk, monkeypatch):
+    def interrupted(self, fingerprint):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Reservation, "commit", interrupted)
+    result = desk.release()
+    assert result.exit_code == 130
+    assert f"whole, in {desk.output}: nothing has to be made again" in result.output
+    assert "The budget IS spent: entry 1" in result.output
+    assert Release.load(desk.output).manifest.spent.entry == 1
+
+
 def test_a_release_whose_name_another_program_took_meanwhile_is_kept(desk, monkeypatch):
     words = SystemEntropy.words
 

@@ -161,7 +161,8 @@ def publish(
             if file is not None:
                 file.write(made.to_bytes())
             if reservation is not None:
-                _commit(reservation, made.fingerprint)
+                with _noting(_whole_note(file), KeyboardInterrupt):
+                    _commit(reservation, made.fingerprint)
     return made
 
 
@@ -194,6 +195,12 @@ def _spent_note(reservation: Reservation | None) -> str:
         f"The budget IS spent: entry {reservation.id} of dataset {reservation.dataset} stays in "
         "the ledger, because noise may have been drawn already."
     )
+
+
+def _whole_note(file: ReservedFile | None) -> str:
+    if file is None:
+        return "What was made is lost."
+    return f"What was made is whole, in {file.path}: nothing has to be made again."
 
 
 def _check_entropy(entropy: Entropy | None) -> Entropy:
