@@ -16,7 +16,7 @@ from dpcov.published.export import Quantity, estimate, export
 from tests.report.examples import plain
 
 KINDS = "csv", "json", "npz", "r"
-NAMES = ['plain, "quoted"', "größe", "b"]
+NAMES = ['plain, "quoted"', "größe", "b", "two\rlines"]
 
 
 @pytest.fixture(scope="module")

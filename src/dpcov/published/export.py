@@ -131,13 +131,16 @@ def estimate(
 
 
 def _csv(made: Exported) -> bytes:
-    # repr gives the shortest text that reads back as the same number.
+    # Readers take a carriage return for the end of a line unless it is quoted.
+    odd = any("\r" in label for label in made.labels)
+    how: Any = {"quoting": csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL}
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = csv.writer(buffer, lineterminator="\n", **how)
     writer.writerow(["", *made.labels])
     names = made.labels if made.values.ndim == 2 else ("mean",)
-    for name, row in zip(names, np.atleast_2d(made.values), strict=True):
-        writer.writerow([name, *(repr(float(value)) for value in row)])
+    # A number is written as the shortest text that reads back as the same.
+    for name, row in zip(names, np.atleast_2d(made.values).tolist(), strict=True):
+        writer.writerow([name, *row])
     return buffer.getvalue().encode()
 
 
