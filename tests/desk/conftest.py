@@ -31,6 +31,7 @@ class Running:
 
     folder: Path
     port: int
+    app: object = None
     base: str = f"/{TOKEN}"
 
     @property
@@ -66,14 +67,15 @@ class Running:
 def running_in(folder):
     """A desk that listens as long as somebody asks it."""
     serve = pytest.importorskip("dpcov.desk.serve")
+    app = serve.Desk(folder, TOKEN)
     listening = serve.listen(0)
     port = listening.getsockname()[1]
-    server = serve.server_of(folder, TOKEN, port)
+    server = serve.server_of(app, port)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield Running(folder, port)
+    yield Running(folder, port, app)
     server.should_exit = True
     thread.join(20)
 

@@ -86,6 +86,26 @@ def test_a_release_that_is_stopped_before_it_is_charged_spends_nothing(desk, rea
     assert list(Ledger(str(desk.folder / "ledger.sqlite")).entries("people")) == []
 
 
+def test_a_desk_that_ends_during_a_release_says_what_is_spent_and_leaves_no_part(
+    desk, ready, monkeypatch
+):
+    words = SystemEntropy.words
+
+    def slow(self, count):
+        time.sleep(0.5)
+        return words(self, count)
+
+    monkeypatch.setattr(SystemEntropy, "words", slow)
+    assert send(desk, ready, "begin", "release")[0] == 303
+    book, told = Ledger(str(desk.folder / "ledger.sqlite")), list[str]()
+    while not book.entries("people"):
+        time.sleep(0.01)
+    desk.app.close(told.append)
+    assert told[0] == "patients.csv is being released. Wait until that has stopped."
+    assert "budget IS spent: entry 1" in told[1] or "patients.dpcov is whole" in told[1]
+    assert not list(desk.folder.glob(".*.part"))
+
+
 def test_a_second_tab_undoes_nothing(desk, ready):
     old = version_of(desk, f"{ready}/budget")
     assert send(desk, ready, "budget", chosen="2", delta="1e-6")[0] == 303

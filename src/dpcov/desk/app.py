@@ -69,7 +69,7 @@ class Desk:
     """All tables that are open, and the pages about them."""
 
     def __init__(self, folder: Path, token: str) -> None:
-        self.folder, self.base = folder, f"/{token}"
+        self.folder, self.token, self.base = folder, token, f"/{token}"
         self.works: dict[str, Work] = {}
         self._lock = asyncio.Lock()
 
@@ -93,6 +93,15 @@ class Desk:
             ],
             middleware=[Middleware(Sealed, base=self.base)],
         )
+
+    def close(self, show: Callable[[str], object]) -> None:
+        """Stop releases that go on, and say what became of them and of their budgets."""
+        for work in self.works.values():
+            job = work.jobs.get("release")
+            if job is not None and job.running:
+                show(f"{work.about} is being released. Wait until that has stopped.")
+                work.stop()
+                show(job.problem or f"It had ended: {work.begun.files['release'].name} is whole.")
 
     # --- pages -------------------------------------------------------------------------------
 

@@ -21,7 +21,8 @@ def serve(folder: Path, port: int, *, show: Callable[[str], object], browse: boo
     listening = listen(port)
     # A word that nobody can guess, 192 bits.
     port, token = listening.getsockname()[1], secrets.token_urlsafe(24)
-    server = server_of(folder, token, port)
+    desk = Desk(folder, token)
+    server = server_of(desk, port)
     address = f"http://{HOST}:{port}/{token}/"
     show(f"The desk is open: {address}\nStop it with Ctrl-C.")
     if browse:
@@ -29,7 +30,10 @@ def serve(folder: Path, port: int, *, show: Callable[[str], object], browse: boo
     # A page shows what the terminal would be warned of; statements name files of the folder.
     warnings.simplefilter("ignore", PrivacyWarning)
     with contextlib.chdir(folder):
-        server.run(sockets=[listening])
+        try:
+            server.run(sockets=[listening])
+        finally:
+            desk.close(show)
 
 
 def listen(port: int) -> socket.socket:
@@ -46,9 +50,9 @@ def listen(port: int) -> socket.socket:
     return listening
 
 
-def server_of(folder: Path, token: str, port: int) -> uvicorn.Server:
+def server_of(desk: Desk, port: int) -> uvicorn.Server:
     """The server of a desk; addresses are kept out of its log, since they hold the token."""
-    app = Guard(Desk(folder, token).app(), token, port)
+    app = Guard(desk.app(), desk.token, port)
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     )
