@@ -1,5 +1,6 @@
 import itertools
 import re
+import shutil
 from fractions import Fraction
 
 import msgspec
@@ -439,6 +440,19 @@ def test_disjoint_releases_of_one_account_carry_a_warning(tmp_path):
     first, again, other = releases
     assert any("called 'people'" in each for each in first.unite(again).manifest.warnings)
     assert not any("called" in each for each in first.unite(other).manifest.warnings)
+
+
+def test_releases_of_one_entry_show_that_a_ledger_was_copied_or_restored(tmp_path):
+    book, copy = (dpcov.Ledger(tmp_path / name) for name in ("ledger.sqlite", "copy.sqlite"))
+    book.create("people", dpcov.Budget(rho=1), "replace-one")
+    shutil.copy(tmp_path / "ledger.sqlite", tmp_path / "copy.sqlite")
+    first, other, again = (
+        made(seed, ledger=ledger, dataset="people")
+        for seed, ledger in enumerate((book, copy, book))
+    )
+    said = "2 of these releases were charged as entry 1 of dataset 'people'"
+    assert any(said in each for each in first.combine(other).manifest.warnings)
+    assert not any("entry" in each for each in first.combine(again).manifest.warnings)
 
 
 @pytest.mark.parametrize(

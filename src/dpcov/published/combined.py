@@ -109,8 +109,15 @@ def _counted(members: Members, disjoint: bool) -> int | None:
 
 def _warnings(members: Members, disjoint: bool) -> set[str]:
     found = {warning for member in members for warning in member.manifest.warnings}
-    paid = Counter(m.manifest.spent.dataset for m in members if m.manifest.spent is not None)
-    for dataset, count in sorted(paid.items()):
+    spent = [m.manifest.spent for m in members if m.manifest.spent is not None]
+    entries = Counter((each.dataset, each.entry) for each in spent)
+    for (dataset, entry), count in sorted(entries.items()):
+        if not disjoint and count > 1:
+            found.add(
+                f"{count} of these releases were charged as entry {entry} of dataset {dataset!r}, "
+                "so their ledgers are two, or one was copied or restored: no account counts all"
+            )
+    for dataset, count in sorted(Counter(each.dataset for each in spent).items()):
         if disjoint and count > 1:
             found.add(
                 f"{count} of these releases were charged to an account called {dataset!r}: if that "
