@@ -41,6 +41,10 @@ class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     geometry: Geometry | None = None
 
 
+# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
+msgspec.json.Decoder(_Heading)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """**Sensitive** moments of one or several parts of a table, and where they came from.

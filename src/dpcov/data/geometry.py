@@ -253,3 +253,7 @@ def longest_row(columns: Iterable[EncodedColumn]) -> float:
         for _, group in groupby(columns, lambda column: column.source)
     ]
     return math.sqrt(math.fsum(squares)) * (1 + 2.0**-40)
+
+
+# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
+msgspec.json.Decoder(Geometry)

@@ -38,6 +38,10 @@ class _Stated(msgspec.Struct, frozen=True):
     weights: Weighting | None = None
 
 
+# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
+msgspec.json.Decoder(_Stated)
+
+
 def weighting_of(release: BaseRelease) -> Weighting | None:
     """What the schema of a release says of weights; None without any."""
     schema = release.manifest.schema_toml or ""

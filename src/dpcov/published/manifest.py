@@ -180,3 +180,7 @@ def guarantee_record(guarantee: Guarantee) -> GuaranteeRecord:
 def read_guarantee(record: GuaranteeRecord) -> Guarantee:
     """Read a guarantee back."""
     return Guarantee(**msgspec.structs.asdict(record) | {"promise": read_promise(record.promise)})
+
+
+# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
+msgspec.json.Decoder(Manifest)

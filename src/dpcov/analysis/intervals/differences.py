@@ -174,6 +174,10 @@ class _Stated(msgspec.Struct, frozen=True):
     columns: dict[str, _Declared] = msgspec.field(default_factory=dict)
 
 
+# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
+msgspec.json.Decoder(_Stated)
+
+
 def _require_one_unit(releases: Sequence[Release], names: Iterable[str]) -> None:
     """Refuse features whose numbers are in different units, where both are known."""
     for name in names:

@@ -216,3 +216,7 @@ def _missing(problems: list[str]) -> Child:
     more = [f"… and {len(problems) - _PROBLEMS} more"] if len(problems) > _PROBLEMS else []
     lines = [el("li", line) for line in [*problems[:_PROBLEMS], *more]]
     return [el("p", el("strong", "To be corrected before it can be used:")), el("ul", lines)]
+
+
+# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
+msgspec.json.Decoder(Schema)
