@@ -31,6 +31,17 @@ def test_schemas_that_cannot_be_used(desk, old, new, words):
     desk.assert_refused(desk.run("schema check", desk.schema), SCHEMA, words)
 
 
+def test_a_name_in_a_refusal_steers_no_terminal(desk):
+    named = desk.schema.read_text().replace(
+        "[columns.age]", '[columns."\\u001b]0;\\u0007\\u202eage"]'
+    )
+    assert "u001b" in named
+    desk.schema.write_text(named)
+    result = desk.release()
+    desk.assert_refused(result, DATA, "'?]0;??age'")
+    assert not set("\x1b\x07\u202e") & set(result.output)
+
+
 TABLES = {
     "empty": (lambda rows: b"", "empty"),
     "names only": (lambda rows: [rows[0], ""], "no rows"),

@@ -96,6 +96,8 @@ def combine(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Average releases of one table: one file, less noise, the joint guarantee; costs nothing."""
+    from dpcov.published.summary import printable
+
     check_output(output, *releases)
     first, *others = map(options.load, releases)
     made = first.unite(*others) if disjoint else first.combine(*others)
@@ -104,7 +106,7 @@ def combine(
     if disjoint:
         typer.echo("  It keeps this for whoever is in one of these tables, not in several.")
     for note in made.statistics.notes:
-        typer.echo(f"  {note}")
+        typer.echo(printable(f"  {note}"))
 
 
 @app.command(epilog=example("nest"))

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import io
 import os
+import re
 import signal
 import sys
 import traceback
@@ -24,6 +25,8 @@ from dpcov.files import reason_of, remove_folders
 
 # As in sysexits.h, and 128 + SIGINT.
 INTERNAL_ERROR, INTERRUPTED = 70, 130
+# What would steer a terminal, or turn the direction of its text.
+_CODES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 EXIT_CODES = """
 Exit codes: 0 done · 1 other error · 2 wrong usage · 3 schema · 4 data · 5 budget · 6 ledger ·
 7 release file · 8 numerical failure · 9 audit without power · 70 internal error · 130 interrupted.
@@ -60,7 +63,7 @@ class Commands(TyperGroup):
 
 def _warn(message: Warning | str, *place: Any, **code: Any) -> None:
     # Without the line of code that it comes from.
-    typer.echo(f"Warning: {message}", err=True)
+    _say(f"Warning: {message}")
 
 
 def _fail(message: str, code: int, error: BaseException) -> NoReturn:
@@ -75,7 +78,12 @@ def _tell(message: str, error: BaseException) -> None:
     # closed takes no words.
     with contextlib.suppress(OSError):
         for line in (f"Error: {message}", *getattr(error, "__notes__", ())):
-            typer.echo(line, err=True)
+            _say(line)
+
+
+def _say(line: str) -> None:
+    # A name in it may come from a file that anybody may have written.
+    typer.echo(_CODES.sub("?", line), err=True)
 
 
 def _internal(error: Exception) -> str:
