@@ -173,14 +173,18 @@ def test_the_r_blocks_run(folder, number):
 def test_r_reads_the_same_numbers_and_hostile_names_stay_text(folder):
     if not has_r_packages("stats"):
         pytest.skip("R is not installed")
-    names = ('a"); quit(status = 7); c("', "back\\slash", "naïve 変数", "tab\there")
+    names = ('a"); quit(status = 7); c("', "back\\slash", "naïve 変数", "tab\there", "NA")
     columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in names}
     values = np.linspace(-1, 1, 50)
     table = pa.table({name: values ** (place + 1) for place, name in enumerate(names)})
     release = dpcov.release(table, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=5))
     export(release, "odd.R")
+    export(release, "odd.csv")
+    (reads,) = re.findall(r"as\.matrix\((read\.csv\(.*\))\)", PAGE)
+    reads = reads.replace("patients-covariance", "odd")
     script = (
         'source("odd.R", encoding = "UTF-8"); '
+        f"stopifnot(identical(c(as.matrix({reads})), c(dpcov$covariance))); "
         "writeLines(format(dpcov$covariance[2, 3], digits = 17)); "
         "writeLines(rownames(dpcov$covariance))"
     )
