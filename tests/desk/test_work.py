@@ -228,6 +228,19 @@ def test_what_an_account_does_not_allow_is_said_before_the_release(desk, ready, 
     assert ("It was not released" in released(desk, ready)) != fits
 
 
+@pytest.mark.parametrize("rule", ["gaussian", "zcdp", "basic"])
+def test_a_second_release_that_an_account_allows_is_not_called_refused(desk, ready, rule):
+    total = dpcov.Budget(epsilon="4", delta="1e-5")
+    book = Ledger(str(desk.folder / "ledger.sqlite"))
+    book.create("people", total, "replace-one", composition=rule)
+    released(desk, ready)
+    assert send(desk, ready, "budget", chosen="1.5", delta="1e-6")[0] == 303
+    assert "does not allow this" not in desk.ask(f"{ready}/release")[2]
+    assert send(desk, ready, "begin", "release", overwrite="yes")[0] == 303
+    until_done(desk, ready)
+    assert len(book.entries("people")) == 2
+
+
 def test_an_account_of_another_promise_is_said_before_the_release(desk, ready):
     Ledger(str(desk.folder / "ledger.sqlite")).create(
         "people", dpcov.Budget(epsilon="4", delta="1e-5"), "add-remove-one"

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, nan
 from pathlib import Path
 from typing import Self
@@ -25,10 +25,9 @@ from dpcov.desk.columns import declared, written
 from dpcov.errors import BudgetError, DpcovError, LedgerError, SchemaError, UsageError
 from dpcov.files import ReservedFile, is_of_database
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ApproxDP, Neighbors, PureDP, check_neighbors, format_number
-from dpcov.privacy.ledger.composition import fits
+from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors, format_number
+from dpcov.privacy.ledger.composition import fits, typical
 from dpcov.privacy.ledger.ledger import Ledger
-from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.meaning import LARGEST_QUIET_EPSILON, check_delta, implied_epsilon
 
 STEPS = ("columns", "people", "budget", "account", "release")
@@ -315,9 +314,8 @@ class Decisions:
             has_account = self.left() is not None
         if not has_account:
             return ""
-        promise, per_person = self.budget.promise, self.schema.rows_per_person
-        rho = self.budget.zcdp_rho() if isinstance(promise, ApproxDP) else None
-        spend = Spend(promise=promise, mechanism="auto", rho=rho, rows_per_person=per_person)
+        spend, per_person = typical(self.budget.promise), self.schema.rows_per_person
+        spend = replace(spend, mechanism="auto", rows_per_person=per_person)
         try:
             Ledger(self.ledger_place).check(self.account, spend, self.neighbors)
         except LedgerError as error:

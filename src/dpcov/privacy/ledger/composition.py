@@ -140,7 +140,7 @@ def _unsupported(composition: Composition, spend: Spend) -> LedgerError:
 
 def fits(total: Promise, asked: Promise) -> bool:
     """Whether one release, of Gaussian noise where it has a delta, keeps a total by some rule."""
-    spend = _typical(asked)
+    spend = typical(asked)
     try:
         return is_within(choose_composition(total, spend), total, [spend])
     except LedgerError:
@@ -164,7 +164,7 @@ def check_room(
 
 def room_in_words(composition: Composition | None, total: Promise, earlier: Spends) -> str:
     """Say how large one more release may be, how large two may be, and why."""
-    rule = composition or choose_composition(total, _typical(total))
+    rule = composition or choose_composition(total, typical(total))
     one = largest_release(rule, total, earlier)
     if one is None:
         return "Nothing is left that a release could use."
@@ -192,15 +192,15 @@ def largest_release(
         return ApproxDP(epsilon=size, delta=delta) if delta else PureDP(epsilon=size)
 
     def overspends(step: int) -> bool:
-        further = Counter({_typical(sized(step)): copies})
+        further = Counter({typical(sized(step)): copies})
         return not is_within(composition, total, counted + further)
 
     fitting = bisect_left(range(_STEPS * (_DECADES + 1)), True, key=overspends)
     return sized(fitting - 1) if fitting else None
 
 
-def _typical(promise: Promise) -> Spend:
-    # Gaussian noise where there is a delta.
+def typical(promise: Promise) -> Spend:
+    """What a release costs whose noise is Gaussian where it has a delta, as that of ``auto``."""
     multiplier = None
     if isinstance(promise, ApproxDP):
         multiplier = calibrate.gaussian_noise_multiplier(promise.epsilon, promise.delta)
