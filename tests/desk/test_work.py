@@ -241,6 +241,17 @@ def test_a_second_release_that_an_account_allows_is_not_called_refused(desk, rea
     assert len(book.entries("people")) == 2
 
 
+def test_an_account_that_was_lost_since_is_not_opened_anew_unasked(desk, ready):
+    assert "Released" in released(desk, ready)
+    (desk.folder / "ledger.sqlite").rename(desk.folder / "away.sqlite")
+    assert send(desk, ready, "budget", chosen="0.5", delta="1e-6")[0] == 303
+    status, _, page = desk.post(
+        f"{ready}/begin", overwrite="yes", version=version_of(desk, f"{ready}/budget")
+    )
+    assert status == 422 and "Say what all releases about these people together may cost" in page
+    assert not (desk.folder / "ledger.sqlite").exists()
+
+
 def test_an_account_of_another_promise_is_said_before_the_release(desk, ready):
     Ledger(str(desk.folder / "ledger.sqlite")).create(
         "people", dpcov.Budget(epsilon="4", delta="1e-5"), "add-remove-one"

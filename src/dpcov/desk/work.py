@@ -96,6 +96,8 @@ class Work(Decisions):
         self.schema.save(files["schema"])
         self.saved = files["schema"].read_bytes()
         decided = replace(self, moved={}, unwritten="")
+        # The account is there from now on; one that gets lost is not opened anew unasked.
+        self.total_epsilon = self.total_delta = ""
         self._start("release", "Releasing", lambda tell: decided._release(tell, overwrite), decided)
 
     def _release(self, tell: Tell, overwrite: bool) -> Release:
