@@ -19,6 +19,10 @@ class PrivacyWarning(UserWarning):
     """A promise that protects people less than one would think."""
 
 
+class ReleaseWarning(UserWarning):
+    """What a person should know of a release that is made all the same."""
+
+
 class UsageError(DpcovError):
     """An argument or option that cannot be used as given."""
 

@@ -2,14 +2,17 @@
 
 import threading
 import time
+import warnings
 from html import unescape
 
 import pytest
 
 import dpcov
 from dpcov import Ledger
-from dpcov.errors import DataError, ReleaseError
+from dpcov.desk.job import Job, hear_warnings
+from dpcov.errors import DataError, LedgerError, ReleaseError
 from dpcov.pipeline import publish
+from dpcov.privacy.ledger.ledger import Reservation
 from tests.desk.conftest import TYPED, opened, released, send, until_done, version_of
 
 module = pytest.importorskip("dpcov.desk.work")
@@ -247,6 +250,22 @@ def test_a_release_whose_report_fails_is_shown_as_released(desk, ready, monkeypa
     assert "The report was not written." in page and "do not release again" in page
     assert dpcov.Release.load(desk.folder / "patients.dpcov").fingerprint in page
     assert "files/release" in page and "files/report" not in page
+
+
+@pytest.mark.filterwarnings("ignore:zebra4711")
+def test_what_a_release_warns_of_is_shown_with_it(desk, ready, monkeypatch):
+    def fail(*given):
+        raise LedgerError("The disk of the ledger is full.")
+
+    monkeypatch.setattr(Reservation, "commit", fail)
+    hear_warnings()
+    page = released(desk, ready)
+    assert "The disk of the ledger is full. What was made here is whole" in page
+    assert "Entry 1 of dataset people counts" in page and "It was not released" not in page
+    # What others warn of may quote a row: no page shows it.
+    other = Job("other", lambda tell: warnings.warn("zebra4711", stacklevel=1)).start()
+    other.wait()
+    assert other.warned == []
 
 
 @pytest.mark.parametrize("deed", ["text", "check", "rehearse", "begin", "stop"])

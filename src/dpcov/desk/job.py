@@ -5,13 +5,34 @@ nothing, after it a spent budget, and the message says which.
 """
 
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpcov.errors import DpcovError, place_of
+from dpcov.errors import DpcovError, PrivacyWarning, ReleaseWarning, place_of
 
 Tell = Callable[[int, int | None], None]
+# The job of a thread.
+_HERE = threading.local()
+_IN_THE_TERMINAL = warnings.showwarning
+
+
+def hear_warnings() -> None:
+    """From now on pages show what a release warns of; the terminal shows what is of others."""
+    # Said before the release, by the step of the budget.
+    warnings.simplefilter("ignore", PrivacyWarning)
+    # Python shows a warning once a place, but every release has its own.
+    warnings.simplefilter("always", ReleaseWarning)
+    warnings.showwarning = _hear
+
+
+def _hear(message: Warning | str, category: type[Warning], *place: Any, **code: Any) -> None:
+    job = getattr(_HERE, "job", None)
+    if job is None or not issubclass(category, ReleaseWarning):
+        _IN_THE_TERMINAL(message, category, *place, **code)
+    else:
+        job.warned.append(str(message))
 
 
 def counting(tell: Tell) -> Callable[[int], None]:
@@ -45,6 +66,8 @@ class Job:
     done: int = 0
     total: int | None = None
     problem: str = ""
+    # What the person should know of what was made.
+    warned: list[str] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -81,6 +104,7 @@ class Job:
         self.done, self.total = done, total
 
     def _work(self) -> None:
+        _HERE.job = self
         try:
             self._tell(0)
             self.made = self.run(self._tell)

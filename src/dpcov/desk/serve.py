@@ -3,7 +3,6 @@
 import contextlib
 import secrets
 import socket
-import warnings
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,8 @@ import uvicorn
 
 from dpcov.desk.app import Desk
 from dpcov.desk.guard import HOST, Guard
-from dpcov.errors import PrivacyWarning, UsageError
+from dpcov.desk.job import hear_warnings
+from dpcov.errors import UsageError
 from dpcov.files import reason_of
 
 
@@ -27,8 +27,8 @@ def serve(folder: Path, port: int, *, show: Callable[[str], object], browse: boo
     show(f"The desk is open: {address}\nStop it with Ctrl-C.")
     if browse:
         webbrowser.open(address)
-    # A page shows what the terminal would be warned of; statements name files of the folder.
-    warnings.simplefilter("ignore", PrivacyWarning)
+    hear_warnings()
+    # Statements name files of the folder.
     with contextlib.chdir(folder):
         try:
             server.run(sockets=[listening])

@@ -18,7 +18,7 @@ import msgspec
 from dpcov.data.geometry import Geometry
 from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
-from dpcov.errors import DataError, LedgerError, UsageError
+from dpcov.errors import DataError, LedgerError, ReleaseWarning, UsageError
 from dpcov.files import ReservedFile
 from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
@@ -174,6 +174,7 @@ def _commit(reservation: Reservation, fingerprint: str) -> None:
         warnings.warn(
             f"{error} What was made here is whole, and nothing has to be made again. Entry "
             f"{reservation.id} of dataset {reservation.dataset} counts, but may not name it.",
+            ReleaseWarning,
             stacklevel=4,
         )
 
