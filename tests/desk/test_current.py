@@ -170,6 +170,13 @@ def test_what_a_release_would_refuse_or_warn_of_is_on_the_page(desk, ready, rows
     assert all(said in desk.ask(f"{ready}/{page}")[2] for page in ("budget", "release"))
 
 
+def test_a_norm_bound_is_said_to_keep_the_bounds_before_the_release(desk, ready):
+    text = unescape(desk.ask(f"{ready}/columns")[2]).split("spellcheck")[1].split(">", 1)[1]
+    bounded = "norm_bound = 1.5\n" + text.split("</textarea>")[0]
+    assert send(desk, ready, "text", "columns", toml=bounded)[0] == 303
+    assert "Leave norm_bound out of the schema" in desk.ask(f"{ready}/release")[2]
+
+
 def test_groups_of_a_column_that_is_ignored_since_are_to_be_chosen_again(desk, ready):
     assert send(desk, ready, "people", **WHO | {"by": "ward"})[0] == 303
     assert send(desk, ready, "columns", **TYPED | {"5.type": "ignored"})[0] == 303

@@ -173,6 +173,7 @@ def test_public_rows_are_rehearsed_instead():
     assert "public rows" in " ".join(plan.assumptions(plan.at(BUDGET)))
 
 
+@pytest.mark.filterwarnings("error::dpcov.errors.ReleaseWarning")
 def test_a_plan_says_that_a_norm_bound_keeps_the_scales_of_the_bounds():
     unit = dpcov.Numeric(lower=0, upper=1)
     bounded = dpcov.Schema(columns={"x": unit, "y": unit}, norm_bound=1.5)

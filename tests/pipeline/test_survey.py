@@ -1,5 +1,6 @@
 """A survey alone: one charge, a geometry that costs nothing afterwards, and what is refused."""
 
+import warnings
 from fractions import Fraction
 
 import msgspec
@@ -11,7 +12,14 @@ from sklearn.datasets import load_digits
 import dpcov
 from dpcov.analysis import mean_intervals
 from dpcov.data.geometry import Geometry, Scale
-from dpcov.errors import BudgetError, DataError, LedgerError, SchemaError, UsageError
+from dpcov.errors import (
+    BudgetError,
+    DataError,
+    LedgerError,
+    ReleaseWarning,
+    SchemaError,
+    UsageError,
+)
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.budget_split import LENGTHS
@@ -54,6 +62,17 @@ def survey(data=TABLE, seed=1, **more):
 def release(geometry, data=TABLE, **more):
     given = {"schema": SCHEMA, "budget": COMING, "entropy": SeededEntropy(2)} | more
     return dpcov.release(data, geometry=geometry, **given)
+
+
+def test_a_release_says_that_a_norm_bound_keeps_the_bounds():
+    bounded = dpcov.Schema(columns=SCHEMA.columns, norm_bound=1.5)
+    with pytest.warns(ReleaseWarning, match="Leave norm_bound out"):
+        release("private", schema=bounded)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        release("schema", schema=bounded)
+        with pytest.raises(UsageError, match="Leave norm_bound out"):
+            survey(schema=bounded)
 
 
 @pytest.fixture
@@ -192,7 +211,7 @@ def test_groups_share_a_geometry():
         ({"budget": 1}, BudgetError, "Give the budget"),
         ({"coming": 1}, BudgetError, "Give the budget"),
         ({"budget": Budget(epsilon=2, delta="1e-4")}, LedgerError, "overspend"),
-        ({"schema": dpcov.Schema(columns=SCHEMA.columns, norm_bound=2)}, UsageError, "norm bound"),
+        ({"schema": dpcov.Schema(columns=SCHEMA.columns, norm_bound=2)}, UsageError, "norm_bound"),
         ({"data": dpcov.checkpoint(TABLE, schema=SCHEMA, budget=COMING)}, UsageError, "survey"),
         ({"output": "no/such/folder.toml"}, dpcov.DpcovError, "does not exist"),
         ({"entropy": 3}, UsageError, "entropy"),

@@ -24,6 +24,7 @@ from dpcov.data.sources import Query, Source, open_source
 from dpcov.desk.columns import declared, written
 from dpcov.errors import BudgetError, DpcovError, LedgerError, SchemaError, UsageError
 from dpcov.files import ReservedFile, is_of_database
+from dpcov.pipeline.terms import BOUNDS_ARE_KEPT
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors, format_number
 from dpcov.privacy.ledger.composition import fits, typical
@@ -285,6 +286,8 @@ class Decisions:
         if (epsilon := implied_epsilon(promise)) > LARGEST_QUIET_EPSILON:
             large = f"epsilon = {format_number(epsilon)} is large and protects hardly anybody."
             said.append(f"{large} Choose a smaller one, or write down why it has to be so large.")
+        if self.schema.norm_bound is not None:
+            said.append(BOUNDS_ARE_KEPT)
         if self.total_delta and isinstance(promise, PureDP):
             said.append(
                 "A new account adds up ε and δ from now on if its first release has no delta. "

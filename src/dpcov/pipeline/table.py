@@ -194,11 +194,12 @@ def survey(
     expected = budget if coming is None else coming
     _refuse_inputs(output, data, schema)
     declared, data = _declared(schema, data, where)
+    if declared.norm_bound is not None:
+        raise UsageError("A schema with a norm_bound keeps its geometry. Leave norm_bound out.")
     terms, encoding = plan_table(
         declared, expected, AUTO, neighbors, n_rows, by, {}, "private", accept_large_delta
     )
-    if not isinstance(terms.mechanism, Surveyed):
-        raise UsageError("A schema with a norm bound keeps its geometry. Leave norm_bound out.")
+    assert isinstance(terms.mechanism, Surveyed)
     terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
     ask = terms.ask(where, data, encoding)
     paid = Account.of(ledger, dataset)

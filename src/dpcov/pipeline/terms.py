@@ -3,6 +3,7 @@
 Contract: nothing here has seen a row, and what cannot be honored is refused.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from dpcov.data.groups import split_schema
 from dpcov.data.linear import LinearMap
 from dpcov.data.questions import Ask
 from dpcov.data.schema.schema import Schema
-from dpcov.errors import UsageError
+from dpcov.errors import ReleaseWarning, UsageError
 from dpcov.mechanisms.auto import Choice, resolve
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.in_geometry import InGeometry
@@ -28,6 +29,12 @@ from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn, of_kind
 from dpcov.published.combined_unit import reference_of
 from dpcov.published.release import Release
+
+
+BOUNDS_ARE_KEPT = (
+    "The schema has a norm_bound, so a release keeps the centers and scales of its bounds. Leave "
+    "norm_bound out of the schema to have them found."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +110,8 @@ def plan_table(
             "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
             "schema, or use geometry='schema'."
         )
+    if geometry == "private" and schema.norm_bound is not None:
+        warnings.warn(BOUNDS_ARE_KEPT, ReleaseWarning, stacklevel=3)
     # Questions say in which geometry they are asked, where rows can be asked several.
     measured = None if one_question else known
     stated = known if one_question else None

@@ -22,7 +22,7 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.schema.declared import Boolean, Categorical, Date
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
-from dpcov.errors import PrivacyWarning, UsageError
+from dpcov.errors import PrivacyWarning, ReleaseWarning, UsageError
 from dpcov.mechanisms.budget_split import one_gaussian
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import release
@@ -104,8 +104,10 @@ class Rehearsal:
             rows = made_up(self.schema, count, self.spread, self.tails)
         ratio = Fraction(self.n_rows) * Fraction(factor) / count
         with warnings.catch_warnings():
-            # Nobody's rows are in a rehearsal, so a large epsilon harms nobody here.
+            # Nobody's rows are in a rehearsal, so a large epsilon harms nobody here; what it
+            # assumes is said beside its numbers.
             warnings.simplefilter("ignore", PrivacyWarning)
+            warnings.simplefilter("ignore", ReleaseWarning)
             made = release(
                 rows,
                 schema=self.schema,
