@@ -58,6 +58,14 @@ def test_a_notebook_runs_from_top_to_bottom(path, tmp_path, monkeypatch, capsys)
     assert not any("<script" in text for text in found)
 
 
+def test_the_analyst_reads_the_file_that_the_custodian_wrote(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "patients.dpcov").write_bytes(b"")
+    analyst, *_ = NOTEBOOKS
+    shown("".join(cells(analyst, "code")[0]["source"]), {}, analyst.name)
+    assert (tmp_path / "patients.dpcov").read_bytes() == b""
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_kept_without_outputs_and_begins_with_a_title(path):
     book = json.loads(path.read_text(encoding="utf-8"))
