@@ -144,7 +144,7 @@ def test_an_overspend_is_refused_before_the_data_are_touched(desk):
 OPTIONS = {
     "--neighbors add-remove-one": (LEDGER, "replace-one"),
     "--neighbors somebody": (BUDGET, "replace-one"),
-    "--dataset strangers": (LEDGER, "ledger list"),
+    "--dataset strangers": (LEDGER, "Its accounts: patients."),
     "--no-ledger": (USAGE, "one of the two"),
     "--rows 7": (DATA, "--rows"),
     "--rows 0": (USAGE, "1 or more"),

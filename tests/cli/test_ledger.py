@@ -59,7 +59,7 @@ def test_an_account_of_another_unit_refuses_the_release_unread(desk, account):
     account(*GAUSSIAN, "--rows-per-person", "3")
     refused = desk.release("--dataset", "g", data=desk.folder / "nowhere.csv")
     assert refused.exit_code == 6
-    assert "rows_per_person = 3; a release with 1 cannot be added" in refused.output
+    assert "with 3 rows per person. A release with 1 row per person cannot" in refused.output
 
 
 def test_large_deltas_are_refused_unless_a_flag_insists_and_large_epsilons_warn(desk, account):

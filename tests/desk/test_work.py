@@ -256,7 +256,7 @@ def test_an_account_of_another_promise_is_said_before_the_release(desk, ready):
     Ledger(str(desk.folder / "ledger.sqlite")).create(
         "people", dpcov.Budget(epsilon="4", delta="1e-5"), "add-remove-one"
     )
-    assert "protected with neighbors = add-remove-one" in desk.ask(f"{ready}/release")[2]
+    assert "protected with add-remove-one neighbors. A" in desk.ask(f"{ready}/release")[2]
 
 
 def test_an_account_in_other_capitals_is_said_before_the_release(desk, ready):

@@ -30,7 +30,6 @@ from dpcov.published.columns import EncodedColumn, of_kind
 from dpcov.published.combined_unit import reference_of
 from dpcov.published.release import Release
 
-
 BOUNDS_ARE_KEPT = (
     "The schema has a norm_bound, so a release keeps the centers and scales of its bounds. Leave "
     "norm_bound out of the schema to have them found."

@@ -70,7 +70,7 @@ SPENT = [
 def test_nothing_is_left_of_what_was_spent(rule, total, earlier):
     assert largest_release(rule, total, earlier) is None
     assert room_in_words(rule, total, earlier) == "Nothing is left that a release could use."
-    with pytest.raises(LedgerError, match=r"would overspend .* Nothing is left"):
+    with pytest.raises(LedgerError, match=r"would overspend .* Nothing is left[^.]*\. Use the"):
         check_room(rule, total, earlier, earlier[0], rule)
 
 

@@ -112,7 +112,7 @@ def broken_at(url, monkeypatch, number, act):
     told = []
     with monkeypatch.context() as patch:
         statements_of(patch, lambda reached, place: act(place) if reached == number else None)
-        with pytest.raises(LedgerError, match="look at `show`"):
+        with pytest.raises(LedgerError, match="dpcov ledger show"):
             release(url, told.append)
     return told
 

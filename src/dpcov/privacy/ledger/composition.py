@@ -44,6 +44,8 @@ _RULES: dict[Composition, tuple[str, str]] = {
     ),
 }
 
+_NOTHING = "Nothing is left that a release could use."
+
 # Amounts by unit, such as {"epsilon": 1, "delta": 1/1000000}.
 Amounts = dict[str, Fraction]
 # Releases, or how many there are of each kind.
@@ -155,10 +157,11 @@ def check_room(
     ``kept`` is the rule of the releases there are, None if this would be the first.
     """
     if not is_within(composition, total, Counter(earlier) + Counter([new])):
+        room = room_in_words(kept, total, earlier)
+        smaller = "" if room == _NOTHING else "Give the release a smaller budget, or use"
         raise LedgerError(
-            f"This release would overspend the dataset's total of {total}. "
-            f"{room_in_words(kept, total, earlier)} Give the release a smaller budget, or "
-            "publish from the releases that exist, which costs nothing."
+            f"This release would overspend the dataset's total of {total}. {room} "
+            f"{smaller or 'Use'} the releases that exist, which costs nothing."
         )
 
 
@@ -167,7 +170,7 @@ def room_in_words(composition: Composition | None, total: Promise, earlier: Spen
     rule = composition or choose_composition(total, typical(total))
     one = largest_release(rule, total, earlier)
     if one is None:
-        return "Nothing is left that a release could use."
+        return _NOTHING
     two = largest_release(rule, total, earlier, copies=2)
     each = "" if two is None else f", or two of up to {_size(two, unless=one)} each"
     return f"Left: one more release of up to {_size(one)}{each}. {_RULES[rule][0]}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
-from dpcov.errors import LedgerError, UsageError
+from dpcov.errors import LedgerError, UsageError, few_of
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import shorten_down
 from dpcov.privacy.guarantee import Neighbors, check_neighbors, format_number
@@ -27,6 +27,8 @@ from dpcov.privacy.ledger.trail import Verification
 from dpcov.privacy.options import Count, plain
 
 LONGEST_TEXT = 1000
+# Accounts that a message lists.
+_NAMED = 10
 # Arguments of a command may hold bytes that are no text: they arrive as surrogates.
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
@@ -128,7 +130,10 @@ class Ledger:
         self._store.create()
         with self._store.writing() as transaction:
             if _find_dataset(transaction, dataset) is not None:
-                raise LedgerError("This dataset already has an account, whose total is fixed.")
+                raise LedgerError(
+                    "This dataset already has an account, whose total is fixed. Charge releases to "
+                    "it."
+                )
             transaction.add_dataset(record)
 
     def is_file(self, path: str | Path) -> bool:
@@ -194,7 +199,7 @@ class Ledger:
         The ``note`` is the custodian's own and must not contain anything from the data.
         """
         if len(note) > LONGEST_TEXT or _NO_TEXT.search(note):
-            raise LedgerError(f"The note is longer than {LONGEST_TEXT} characters, or not text.")
+            raise LedgerError(f"The note must be text of at most {LONGEST_TEXT} characters.")
         # One transaction: nobody can reserve between the check and the entry.
         with self._store.writing() as transaction:
             composition = _allowed_composition(transaction, dataset, spend, neighbors)
@@ -210,18 +215,22 @@ def _allowed_composition(
     # The rule under which this release is allowed.
     account, earlier = _require_dataset(transaction, dataset), transaction.spends(dataset)
     unit, rows = _unit(account, earlier), spend.rows_per_person
-    for name, fixed, asked in (
-        ("neighbors", account.neighbors, check_neighbors(neighbors)),
-        ("rows_per_person", unit or rows, rows),
+    for fixed, asked in (
+        (f"{account.neighbors} neighbors", f"{check_neighbors(neighbors)} neighbors"),
+        (_rows_in_words(unit or rows), _rows_in_words(rows)),
     ):
         if asked != fixed:
             raise LedgerError(
-                f"This dataset is protected with {name} = {fixed}; a release with {asked} cannot "
-                f"be added to it: the two promises differ. Release with {name} = {fixed}."
+                f"This dataset is protected with {fixed}. A release with {asked} cannot be added "
+                f"to it, because the two promises differ. Release with {fixed}."
             )
     composition = account.composition or rules.choose_composition(account.total, spend)
     rules.check_room(composition, account.total, earlier, spend, account.composition)
     return composition
+
+
+def _rows_in_words(rows: int) -> str:
+    return f"{rows} row{'s' * (rows != 1)} per person"
 
 
 def _unit(account: Dataset, earlier: Counter[Spend]) -> int | None:
@@ -232,7 +241,11 @@ def _unit(account: Dataset, earlier: Counter[Spend]) -> int | None:
 def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
     account = _find_dataset(transaction, name)
     if account is None:
-        raise LedgerError("The ledger has no account of this name; see `dpcov ledger list`.")
+        names = few_of([each.name for each in transaction.datasets()], _NAMED)
+        raise LedgerError(
+            f"The ledger has no account of this name. Its accounts: {names or 'none'}. Name one of "
+            "them, or open one."
+        )
     return account
 
 

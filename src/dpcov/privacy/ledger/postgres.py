@@ -34,8 +34,8 @@ _TRIGGERS = (
 
 _LOST = (
     "The ledger's server does not answer, refuses, or ended the connection. Check the URL, the "
-    "user and the password. If this happened in mid-work, look at `show`: whatever is listed there "
-    "counts as spent."
+    "user and the password. If this happened in mid-work, look at what the account lists (`dpcov "
+    "ledger show`): that counts as spent."
 )
 _RESTORE = "Restore them from a backup; spend nothing until then."
 _HINTS = {

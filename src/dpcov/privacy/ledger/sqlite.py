@@ -33,8 +33,8 @@ _HINTS = {
     "SQLITE_BUSY": "Another process holds the ledger for too long; the ledger stays as it was. "
     "Wait until that process ends.",
     "SQLITE_CANTOPEN": "The ledger file cannot be opened. Check its path and permissions.",
-    "SQLITE_IOERR": "Reading or writing the ledger failed. Check its disk; "
-    "look at `show` before trying again.",
+    "SQLITE_IOERR": "Reading or writing the ledger failed. Check its disk. Before you try again, "
+    "look at what the account lists (`dpcov ledger show`): that counts as spent.",
 }
 
 

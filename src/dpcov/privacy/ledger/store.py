@@ -23,7 +23,7 @@ _FORMAT_NAME = "dpcov-ledger"
 FORMAT_VERSION = 3
 LOCK_WAIT_SECONDS = 30.0
 _FETCH_ROWS = 10_000
-CREATE = "Create one with `dpcov ledger create`."
+CREATE = "Create one with `dpcov ledger create`, or Ledger.create in Python."
 _MOVED_ON = "This ledger entry has already moved on. Reserve a new one for a new release."
 
 _TABLES = (
