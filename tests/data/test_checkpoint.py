@@ -178,5 +178,5 @@ def test_moments_are_taken_for_what_they_were_gathered_for_alone():
     ):
         with pytest.raises(UsageError, match="another schema"):
             grouped.take(encoding, question)
-    with pytest.raises(UsageError, match="Gather again"):
+    with pytest.raises(UsageError, match="Gather them again"):
         grouped.take(TableEncoding(schema=rest, grouping=grouping), MomentsQuestion())

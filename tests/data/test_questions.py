@@ -143,5 +143,7 @@ def test_a_table_that_changed_is_noticed(later):
 def test_saved_moments_answer_their_own_question(other):
     ask = Ask.saved(moments(3))
     assert ask(MomentsQuestion()) == moments(3)
-    with pytest.raises(UsageError, match="Gather again"):
+    with pytest.raises(UsageError, match="Gather them again") as refused:
         Ask.saved(moments(3))(other)
+    assert "MomentsSpec" not in str(refused.value)
+    assert ("with bits=9" in str(refused.value)) == (other.spec.bits == 9)

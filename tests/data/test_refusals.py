@@ -23,17 +23,17 @@ def refusal(data, wanted=None):
 def test_paths_that_cannot_be_read(tmp_path):
     assert "no file 'a.csv'" in refusal(tmp_path / "a.csv")
     told = refusal(tmp_path)
-    assert "is a directory" in told and "--engine dask" in told and "--db duckdb://" in told
+    assert "is a directory" in told and "--engine dask" in told and "DuckDB" in told
     for name, db in {"a.db": "sqlite:///a.db", "b.duckdb": "duckdb:///b.duckdb"}.items():
         (tmp_path / name).write_bytes(b"1")
-        assert f"--sql 'SELECT ...' --db {db}" in refusal(tmp_path / name)
+        assert f"a statement, and {db} as the database" in refusal(tmp_path / name)
     assert "cannot be opened" in refusal(tmp_path / ("x" * 5000))
     for name in ("a.mat", "a.npz", "a.orc"):
         (tmp_path / name).write_bytes(b"1")
         assert ".parquet" in refusal(tmp_path / name)
     for name in ("a.csv", "a.parquet", "a.npy"):
         (tmp_path / name).write_bytes(b"")
-        assert refusal(tmp_path / name) == f"'{name}' is empty."
+        assert refusal(tmp_path / name) == f"'{name}' is empty. Give a file that holds the table."
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_missing_columns_are_named_but_those_found_are_not(tmp_path):
     # How many fields the first of some rows has is not told.
     (tmp_path / "a.jsonl").write_text('{"x0": 1, "x1": 2}\n{"x0": 3}\n')
     assert refusal(tmp_path / "a.jsonl", {"age": "number"}).endswith(
-        "lacks these columns, which the schema names: 'age'."
+        "lacks these columns, which the schema names: 'age'. Correct the names, or take them out."
     )
 
 

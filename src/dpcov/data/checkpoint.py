@@ -74,7 +74,8 @@ class Checkpoint:
         mine, theirs = ((c.schema_toml, c.by, c.geometry) for c in (self, other))
         if mine != theirs:
             raise DataError(
-                "These moments have different schemas, groups or geometries; they cannot be added."
+                "These moments have different schemas, groups or geometries, so they cannot be "
+                "added. Gather all of them with the same."
             )
         if set(self.parts) & set(other.parts):
             raise DataError(

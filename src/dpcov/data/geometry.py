@@ -16,7 +16,7 @@ from msgspec.structs import force_setattr
 
 from dpcov.data.linear import LinearMap
 from dpcov.data.schema.mistakes import TOO_LONG_OR_DEEP
-from dpcov.errors import SchemaError, UsageError
+from dpcov.errors import SchemaError, UsageError, few_of
 from dpcov.files import reason_of, write_file
 from dpcov.markup import CELL, Child, card, facts, listing, name_of
 from dpcov.privacy.options import plain
@@ -95,7 +95,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         unknown = set(self.columns) - {column.name for column in columns}
         if unknown:
             raise SchemaError(
-                f"The geometry names columns that the schema lacks: {sorted(unknown)}."
+                f"The geometry names columns that the schema lacks: {few_of(sorted(unknown), 10)}. "
+                "Use the schema that it was found in."
             )
         if self.linear is not None:
             n_features = sum(column.kind != "intercept" for column in columns)

@@ -201,7 +201,9 @@ class Moments:
             for m in (self, other)
         )
         if mine != theirs:
-            raise DataError("These moments differ in their columns, strata, bits or norm bounds.")
+            raise DataError(
+                "These moments differ in their columns or options. Gather all with the same."
+            )
         self.watch(other.digest)
         for stratum, added in zip(self.strata, other.strata, strict=True):
             stratum.merge(added)

@@ -7,7 +7,7 @@ the same table.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
 
 import numpy as np
@@ -94,15 +94,25 @@ class Ask:
 
         def answer(question: MomentsQuestion | HistogramQuestion) -> Moments:
             if question != MomentsQuestion(spec=moments.spec):
-                wanted = question.spec if isinstance(question, MomentsQuestion) else question
                 raise UsageError(
-                    f"This mechanism wants {wanted}, but {moments.spec} was gathered. "
-                    "Gather again: moments(...) takes these fields, checkpoint(...) the mechanism, "
-                    "options, budget and relation of the release."
+                    "These moments were gathered for another question than this release asks. "
+                    "Gather them again with its mechanism, options, budget and neighbors"
+                    f"{_options_of_array(question, moments.spec)}."
                 )
             return moments
 
         return cls(answer)
+
+
+def _options_of_array(question: MomentsQuestion | HistogramQuestion, gathered: MomentsSpec) -> str:
+    # What `dpcov.moments` is to be told, which knows no mechanism.
+    if not isinstance(question, MomentsQuestion) or question.spec == gathered:
+        return ""
+    names = (each.name for each in fields(MomentsSpec))
+    wanted = {name: getattr(question.spec, name) for name in names}
+    differ = {name: each for name, each in wanted.items() if each != getattr(gathered, name)}
+    told = ", ".join(f"{name}={each}" for name, each in differ.items())
+    return f", or those of an array with {told}"
 
 
 class Digest:

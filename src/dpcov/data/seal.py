@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 _REASONS: dict[type[Exception], str] = {
     MemoryError: (
-        "there is not enough memory; use smaller blocks or a format that is read in pieces "
+        "there is not enough memory; use fewer columns, or a format that is read in pieces "
         "(Parquet, CSV)."
     ),
     FileNotFoundError: "it is not there any more; put it back and try again.",
-    PermissionError: "you have no permission to read it.",
+    PermissionError: "you have no permission to read it; change its rights.",
     UnicodeDecodeError: "it is not UTF-8 text; convert it to UTF-8.",
     NotImplementedError: (
         "it is packed or written in a way that is not known here; unpack it, or write it anew."

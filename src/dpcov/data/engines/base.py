@@ -363,5 +363,5 @@ def require_memory(task: Task, *, threads: int = 1, copies: int = 1) -> None:
             f"Gathering needs up to {gib(sums + working)} GiB of memory, but may take "
             f"{gib(limit)}: {gib(sums)} for what is summed, {gib(working)} for blocks in "
             f"{threads} threads. Use fewer columns, groups, shells (an option of the mechanism) or "
-            "threads, or raise memory_limit."
+            "threads, or allow more memory."
         )

@@ -78,8 +78,8 @@ def _open_file(path: Path, layout: FileLayout, memory_limit: float | None) -> So
         return jsonlines.JsonLinesSource(opened, path.name)
     if kind := _DATABASES.get(ending):
         raise DataError(
-            f"'{path.name}' is called as a database is. Say what to read of it: --sql 'SELECT ...' "
-            f"--db {kind}:///{path.name}; in Python, dpcov.Query."
+            f"'{path.name}' is called as a database is. Say what to read of it: a statement, and "
+            f"{kind}:///{path.name} as the database (--sql, --db; in Python, dpcov.Query)."
         )
     if ending not in _DELIMITERS:
         texts = [*_DELIMITERS, *_JSON_LINES]
@@ -113,7 +113,7 @@ def _check_file(path: Path) -> None:
         if path.is_dir():
             raise DataError(
                 f"'{path.name or path}' is a directory. Give one file. Parquet files in a folder "
-                "are read together with --engine dask, or by --sql with --db duckdb://."
+                "are read together by the engine dask (--engine dask), or by a query of DuckDB."
             )
         # Opening a pipe waits for its writer, and files are opened more than once.
         if path.exists() and not path.is_file():
@@ -122,8 +122,10 @@ def _check_file(path: Path) -> None:
             )
         with path.open("rb") as file:
             if not file.read(1):
-                raise DataError(f"'{path.name}' is empty.")
+                raise DataError(f"'{path.name}' is empty. Give a file that holds the table.")
     except FileNotFoundError:
         raise DataError(f"There is no file '{path.name}'. Check the path.") from None
     except OSError as error:
-        raise DataError(f"'{path.name}' cannot be opened: {reason_of(error)}.") from None
+        raise DataError(
+            f"'{path.name}' cannot be opened: {reason_of(error)}. Check the path and its rights."
+        ) from None

@@ -92,7 +92,8 @@ class Source(ABC):
         if not missing:
             return
         known = set(map(_in_any_form, self.columns))
-        hint = _OTHER_FORM if known.issuperset(map(_in_any_form, missing)) else ""
+        similar = known.issuperset(map(_in_any_form, missing))
+        hint = _OTHER_FORM if similar else " Correct the names, or take them out."
         listed = few_of([f"'{column}'" for column in missing], 10)
         # Names that were read from a row are neither told nor counted.
         if self.names_columns and self.columns == number_names(len(self.columns)):
@@ -127,7 +128,7 @@ class TypedSource(Source):
 def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     """Return the names if there are some and all differ."""
     if not names:
-        raise DataError(f"'{name}' has no columns.")
+        raise DataError(f"'{name}' has no columns. Give a table that has some.")
     repeated = {label for label, count in Counter(names).items() if count > 1}
     if repeated:
         # Positions are told: a name may be a stray value.

@@ -102,7 +102,9 @@ class JsonLinesSource(Source):
 
     def _require_short(self, line: bytes) -> None:
         if len(line) > _BLOCK_BYTES:
-            raise DataError(f"'{self.name}' has a line longer than 1 MiB; it is no JSON lines.")
+            raise DataError(
+                f"'{self.name}' has a line longer than 1 MiB. Shorten it, or write Parquet."
+            )
 
     def _checked(self, line: bytes) -> bytes:
         self._require_short(line)
@@ -117,7 +119,8 @@ class JsonLinesSource(Source):
             return f"not every line has the key '{lacking}'; write null where a value is missing."
         wrong = next((name for name in schema_names if message.endswith(f"at `$.{name}`")), "")
         if wrong:
-            return f"column '{wrong}' holds objects or lists, or a number beyond all floats."
+            told = f"column '{wrong}' holds objects or lists, or a number beyond all floats"
+            return f"{told}; correct it, or declare it ignored."
         if isinstance(error, msgspec.MsgspecError):
             return "not every line is one JSON object of its own; write it as JSON lines."
         return super()._explain(error, schema_names)

@@ -81,7 +81,8 @@ class CheckedLines(Borrowed):
         longest = self._row + (len(window) - 2 if first < 0 else first)
         if longest > BLOCK_BYTES:
             raise DataError(
-                f"'{self._name}' has a row longer than 1 MiB, or a quotation mark is never closed."
+                f"'{self._name}' has a row longer than 1 MiB, or a quotation mark is never closed. "
+                "Shorten the row, or close the mark."
             )
         self._row = longest if first < 0 else len(window) - 2 - last
 

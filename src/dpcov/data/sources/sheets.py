@@ -113,6 +113,6 @@ def _require_memory(path: Path, memory_limit: float | None) -> None:
     if needed > limit:
         raise UsageError(
             f"'{path.name}' is held in memory as a whole, which takes more than the "
-            f"{gib(limit)} GiB allowed. Save the sheet as CSV, which is read in pieces, or raise "
-            "memory_limit."
+            f"{gib(limit)} GiB allowed. Save the sheet as CSV, which is read in pieces, or allow "
+            "more memory."
         )
