@@ -153,7 +153,7 @@ def check_output(output: str | Path, *inputs: object) -> None:
     for used in inputs:
         # The same file by whatever name: rows or a ledger would be lost.
         if isinstance(used, str | Path) and is_of_database(output, used):
-            raise UsageError(f"{output} is read by this command. Choose another name.")
+            raise UsageError(f"{output} is read here, and would be lost. Choose another name.")
 
 
 def reason_of(error: OSError) -> str:
@@ -181,7 +181,7 @@ def _refuse_bad_target(path: Path, overwrite: bool) -> None:
     elif there and not path.is_file():
         wrong = f"{path} is not an ordinary file; choose another name."
     elif there and not overwrite:
-        how = "Choose another name, or say that it may be overwritten (--overwrite)."
+        how = "Choose another name, or allow to write over it (overwrite=True, --overwrite)."
         wrong = f"{path} exists already. {how}"
     else:
         return

@@ -146,7 +146,7 @@ OPTIONS = {
     "--neighbors somebody": (BUDGET, "replace-one"),
     "--dataset strangers": (LEDGER, "Its accounts: patients."),
     "--no-ledger": (USAGE, "one of the two"),
-    "--rows 7": (DATA, "--rows"),
+    "--rows 7": (DATA, "Correct that number"),
     "--rows 0": (USAGE, "1 or more"),
     "--rows 301 --neighbors add-remove-one": (USAGE, "private"),
     "--seed -3 --not-private": (USAGE, "--seed"),

@@ -271,7 +271,7 @@ def test_nothing_that_a_command_reads_is_written_over(command, tmp_path, monkeyp
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     run = CliRunner().invoke(app, [*shlex.split(command), "--overwrite"])
     assert run.exit_code != 0
-    assert "is read by this command" in run.output
+    assert "is read here, and would be lost" in run.output
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -285,7 +285,7 @@ def test_nothing_that_a_call_reads_is_written_over(door, names, tmp_path):
     for name in names:
         path, given = tmp_path / f"{name}.toml", {"data": pa.table({"x": [0.5]}), "schema": schema}
         path.write_text("kept")
-        with pytest.raises(errors.UsageError, match="is read by"):
+        with pytest.raises(errors.UsageError, match="is read here"):
             door(**given | {name: path}, budget=budget, output=path, overwrite=True)
         assert path.read_text() == "kept"
 

@@ -64,7 +64,7 @@ def test_one_survey_serves_releases_and_moments(wide):
         ("--no-ledger", 2, "State the budget"),
         ("--rho 0.1 --no-ledger --for-delta 1e-6", 5, "No promise"),
         ("--rho 0.1 --no-ledger --seed 7", 2, "--not-private"),
-        ("--epsilon 1 --delta 0.01 --no-ledger", 5, "--accept-large-delta"),
+        ("--epsilon 1 --delta 0.01 --no-ledger", 5, "Use a delta such as 1e-6."),
     ],
 )
 def test_what_cannot_be_is_refused(wide, arguments, code, words):
@@ -74,7 +74,9 @@ def test_what_cannot_be_is_refused(wide, arguments, code, words):
 
 def test_a_geometry_does_not_replace_what_the_command_reads(wide):
     same = ("--schema", wide.schema, "-o", wide.schema, "--overwrite")
-    wide.assert_refused(wide.run("survey --rho 0.1 --no-ledger", wide.data, *same), 2, "is read by")
+    wide.assert_refused(
+        wide.run("survey --rho 0.1 --no-ledger", wide.data, *same), 2, "is read here"
+    )
 
 
 def test_a_seeded_survey_says_that_it_protects_nobody(wide):

@@ -1,5 +1,6 @@
 """Pages show what is decided now, and a release what was decided when it began."""
 
+import re
 import threading
 import time
 import warnings
@@ -168,6 +169,18 @@ def test_what_a_release_would_refuse_or_warn_of_is_on_the_page(desk, ready, rows
     assert send(desk, ready, "people", **WHO | {"rows": rows})[0] == 303
     assert send(desk, ready, "budget", **budget)[0] == 303
     assert all(said in desk.ask(f"{ready}/{page}")[2] for page in ("budget", "release"))
+
+
+def test_what_is_refused_names_no_option_of_the_command(desk, ready):
+    total = dpcov.Budget(epsilon=4, delta="1e-5")
+    Ledger(desk.folder / "ledger.sqlite").create("people", total, "add-remove-one")
+    assert send(desk, ready, "people", **WHO | {"rows": "3000000"})[0] == 303
+    page = desk.ask(f"{ready}/release")[2].split("<main")[1].split("<section")[0]
+    assert "Use a delta such as 1e-8." in page and "with add-remove-one neighbors" in page
+    assert re.search("--[a-z]|=True|neighbors =", page) is None
+    lacking = "[columns.nowhere]\ntype = 'boolean'\n"
+    page = send(desk, ready, "text", "columns", toml=lacking)[2]
+    assert "lacks 1 column of the schema: nowhere. Check capitals" in page
 
 
 def test_a_norm_bound_is_said_to_keep_the_bounds_before_the_release(desk, ready):

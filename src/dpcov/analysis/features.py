@@ -72,7 +72,7 @@ def find_features(
             raise InputError(f"This release has no feature called {name!r}.{meant} It has: {some}")
         places += found
     if len(set(places)) != len(places):
-        raise InputError("A feature is named twice.")
+        raise InputError("A feature is named twice. Name it once.")
     return np.array(places, dtype=np.intp)
 
 
@@ -84,7 +84,7 @@ def predictors(
         return _without({unasked, *(columns[place].source for place in targets)}, columns)
     chosen = find_features(columns, wanted)
     if np.intersect1d(chosen, targets).size:
-        raise InputError("A target cannot be among its own features.")
+        raise InputError("A target cannot be among its own features. Leave it out of one of them.")
     return chosen
 
 

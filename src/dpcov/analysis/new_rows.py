@@ -105,7 +105,7 @@ def _together(release: Release) -> list[tuple[str, ...]]:
 def _cells(frame: nw.DataFrame[Any], schema: Schema, name: str) -> Array:
     """Numbers, or codes of levels, of a column; NaN where missing."""
     if name not in frame.columns:
-        raise InputError(f"The data frame has no column {name!r}.")
+        raise InputError(f"The data frame has no column {name!r}. Add it, or rename one.")
     read = _read(frame.select(name), reader_of(schema, name))
     is_category = isinstance(schema.columns[name], Categorical)
     return np.where(read == values.MISSING, np.nan, read) if is_category else read
@@ -126,7 +126,7 @@ def _read(frame: nw.DataFrame[Any], reader: Reader) -> Array:
         # What the original advises is for the schema of a table that is not released yet.
         raise InputError(
             f"The column {reader.name!r} holds something that is no number, truth value or text "
-            "as the release reads them there."
+            "as the release reads them there. Correct it, or leave the cell empty."
         ) from None
 
 

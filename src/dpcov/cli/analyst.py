@@ -138,7 +138,7 @@ def nest(
     made = regions.get(group) or states.get(group)
     if made is None:
         raise UsageError(
-            f"Neither release has a group {group!r}: {', '.join([*regions, *states])}."
+            f"Neither release has a group {group!r}. They have: {', '.join([*regions, *states])}."
         )
     made.save(output, overwrite=overwrite)
     typer.echo(f"Wrote {output}: {group}, {made.guarantee.promise}.")

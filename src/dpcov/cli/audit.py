@@ -67,7 +67,9 @@ def audit(
         private_geometry=private_geometry,
     )
     if not cases:
-        raise UsageError("No claim to audit: unknown relation or kind of budget.")
+        raise UsageError(
+            "None of these mechanisms claims this relation and budget. Leave one of them out."
+        )
     findings, together = [], min(thread_count(processes), len(cases))
     with options.steps_progress("Auditing", quiet=quiet) as tell:
         for finding in suite.audit(cases, effort, seed=seed, processes=together):

@@ -129,7 +129,7 @@ def _check_parts(parts: Iterable[str]) -> None:
             raise DataError(f"There is no file '{path.name}'. Check the path; parts are files.")
         # By its resolved name: ./jan.csv is jan.csv.
         if path.resolve() in seen:
-            raise UsageError("A part is named twice; its rows would count twice.")
+            raise UsageError("A part is named twice; its rows would count twice. Name it once.")
         seen.add(path.resolve())
 
 

@@ -22,7 +22,7 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
 from dpcov.data.sources import Query, Source, open_source
 from dpcov.desk.columns import declared, written
-from dpcov.errors import BudgetError, DpcovError, LedgerError, SchemaError, UsageError
+from dpcov.errors import BudgetError, DpcovError, LedgerError, SchemaError, UsageError, few_of
 from dpcov.files import ReservedFile, is_of_database
 from dpcov.pipeline.terms import BOUNDS_ARE_KEPT
 from dpcov.privacy.budget import Budget
@@ -30,6 +30,7 @@ from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors, format_n
 from dpcov.privacy.ledger.composition import fits, typical
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.meaning import LARGEST_QUIET_EPSILON, check_delta, implied_epsilon
+from dpcov.published.digits import plural
 
 STEPS = ("columns", "people", "budget", "account", "release")
 
@@ -359,5 +360,8 @@ def count_of(text: str, what: str) -> int:
 def check_names(schema: Schema, source: Source) -> None:
     """SchemaError where the table lacks columns."""
     if absent := [name for name in schema.features if name not in source.columns]:
-        shown = ", ".join(absent[:10])
-        raise SchemaError(f"The table lacks {len(absent)} columns of the schema: {shown}.")
+        shown = few_of(absent, 10)
+        raise SchemaError(
+            f"The table lacks {plural(len(absent), 'column')} of the schema: {shown}. Check "
+            "capitals and blanks, or take them out of the schema."
+        )

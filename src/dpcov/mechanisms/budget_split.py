@@ -187,5 +187,8 @@ def _together(inner: Calibration, cost: Cost, promise: Promise) -> Fraction | No
         gaussian_delta(multiplier, promise.epsilon) > promise.delta
     )
     if exceeds:
-        raise BudgetError("This budget cannot be split for a survey. Use geometry='schema'.")
+        raise BudgetError(
+            "This budget cannot be split for a survey. Use another one, or geometry='schema' "
+            "(--geometry schema)."
+        )
     return multiplier

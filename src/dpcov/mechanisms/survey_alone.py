@@ -45,7 +45,7 @@ class SurveyAlone(Surveyed):
                 )
             raise BudgetError(
                 "With this budget a survey shows nothing of so few rows. Use a larger budget, or "
-                "release without a survey (geometry='schema')."
+                "release without a survey (geometry='schema', --geometry schema)."
             )
         inner = self.inner.calibrate(problem, self.coming)
         return SurveyedCalibration(

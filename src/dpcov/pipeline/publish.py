@@ -218,13 +218,13 @@ def _check_entropy(entropy: Entropy | None) -> Entropy:
 def _public_rows(stated: Problem, exact: Moments) -> int | None:
     """The number of rows where the relation makes it public, checked against what was stated."""
     if exact.n_rows == 0:
-        raise DataError("The data hold no rows.")
+        raise DataError("The data hold no rows. Give at least one.")
     if stated.neighbors == "add-remove-one":
         return None
     if stated.n_rows is not None and stated.n_rows != exact.n_rows:
         raise DataError(
             "The data do not hold the number of rows that was stated as public (replace-one). "
-            "Correct that number (--rows), or use add-remove-one neighbors if it is private."
+            "Correct that number, or use add-remove-one neighbors if it is private."
         )
     return exact.n_rows
 

@@ -107,7 +107,7 @@ def plan_table(
     if known is not None and schema.norm_bound is not None:
         raise UsageError(
             "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
-            "schema, or use geometry='schema'."
+            "schema, or use geometry='schema' (--geometry schema)."
         )
     if geometry == "private" and schema.norm_bound is not None:
         warnings.warn(BOUNDS_ARE_KEPT, ReleaseWarning, stacklevel=3)

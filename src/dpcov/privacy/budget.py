@@ -110,7 +110,7 @@ def _from_decimal(name: str, value: object) -> Fraction:
     if not number.is_finite():
         raise BudgetError(f"{name} must be a finite number.")
     if number.adjusted() > -SMALLEST_EXPONENT:
-        raise BudgetError(f"{name} is far too large.")
+        raise BudgetError(f"{name} is far too large. Use a smaller {name}.")
     # 1e-999999999 as a fraction would fill the memory; a short one, too small as well, does not.
     if number and number.adjusted() < SMALLEST_EXPONENT:
         number = Decimal(1).scaleb(SMALLEST_EXPONENT - 1).copy_sign(number)

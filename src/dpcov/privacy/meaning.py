@@ -35,8 +35,7 @@ def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> N
     if too_large:
         raise BudgetError(
             f"delta = {format_number(promise.delta)} is not {most}. With such a delta, publishing "
-            f"somebody's whole row would be allowed. Use a delta such as {_usual(n_rows)}, or "
-            "insist with accept_large_delta=True (--accept-large-delta)."
+            f"somebody's whole row would be allowed. Use a delta such as {_usual(n_rows)}."
         )
 
 

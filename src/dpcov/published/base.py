@@ -125,7 +125,9 @@ class BaseRelease(EncodedRelease):
     def group(self, name: str) -> Self:
         """Read the part of one of :attr:`group_names` as a release of its own."""
         if name not in self.group_names:
-            known = ", ".join(self.group_names) or "none; release again with by=COLUMN"
+            known = (
+                ", ".join(self.group_names) or "none; release again with by=COLUMN (--by COLUMN)"
+            )
             raise UsageError(f"This release has no group of that name. Its groups: {known}.")
         if self.members:
             parts = [member.group(name) for member in self.members]

@@ -30,7 +30,8 @@ _SAME = {
     "groups": "They have different groups.",
 }
 _ONE_TABLE = (
-    "Only releases of one table can be combined; of tables without a common person: --disjoint."
+    "Only releases of one table can be combined. Those of tables without a common person can be "
+    "united (--disjoint; in Python, unite)."
 )
 _ONE_SCHEMA = "Release every table with the same schema file."
 
@@ -144,7 +145,9 @@ def check_combined(manifest: Manifest, members: Members) -> None:
             "again."
         )
     if manifest.n_rows != _counted(members, manifest.disjoint):
-        raise ReleaseError("The file states another number of rows than the releases in it.")
+        raise ReleaseError(
+            "The file states another number of rows than the releases in it. Do not use it."
+        )
     if not {w for member in members for w in member.manifest.warnings} <= set(manifest.warnings):
         raise ReleaseError(
             "The file leaves out warnings of the releases in it. Do not use it; combine them again."

@@ -24,7 +24,9 @@ from dpcov.published.linalg.symmetric import Array, symmetrize
 from dpcov.published.manifest import Manifest
 from dpcov.published.statistics import NoisyStatistics
 
-_GEOMETRY = "Make the later release in the geometry of the first one: --geometry FIRST.dpcov."
+_GEOMETRY = (
+    "Make the later release in the geometry of the first one (geometry=, --geometry FIRST.dpcov)."
+)
 # Variances of neighboring norm shells differ by this factor.
 _SHELL = 16.0
 

@@ -106,9 +106,11 @@ def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
         with zipfile.ZipFile(Path(path)) as archive:
             return _read(archive)
     except FileNotFoundError:
-        raise ReleaseError(f"There is no file {path}.") from None
+        raise ReleaseError(f"There is no file {path}. Check the path.") from None
     except (IsADirectoryError, PermissionError) as error:
-        raise ReleaseError(f"Cannot open {path}: {error.strerror}.") from None
+        raise ReleaseError(
+            f"Cannot open {path}: {error.strerror}. Check the path and its rights."
+        ) from None
     except _DAMAGE:
         raise ReleaseError(f"{path} is no dpcov release, or damaged; get a fresh copy.") from None
 
@@ -117,7 +119,7 @@ def _read(archive: zipfile.ZipFile) -> tuple[Manifest, Arrays]:
     infos = archive.infolist()
     sizes = {info.filename: info for info in infos}
     if len(sizes) < len(infos) or len(sizes) > _MAX_MEMBERS or MANIFEST_NAME not in sizes:
-        raise ReleaseError("This archive is not a dpcov release: its list of members is not one.")
+        raise ReleaseError("This archive is no dpcov release, by its members; get a fresh copy.")
     # Stored members have the size that the archive says, all together at most its own: nothing can
     # grow while it is read.
     assert archive.fp is not None

@@ -117,7 +117,7 @@ def nested_facts(
             found[child] = _facts(children.group(child), each, members)
         above[name] = _facts(parents.group(name), upper, members)
     if missing := sorted({inside[name] for name in children.group_names} - set(above)):
-        raise UsageError(f"{missing[0]!r} is no group of the second release.")
+        raise UsageError(f"{missing[0]!r} is no group of the second release. Correct the name.")
     return {name: found[name] for name in children.group_names}, above
 
 
@@ -125,15 +125,18 @@ def _check(members: tuple[BaseRelease, BaseRelease]) -> None:
     for member in members:
         noise = member.statistics.noise
         if not member.group_names or member.members or noise is None:
-            raise UsageError("Groups inside groups need two releases with by=COLUMN.")
+            raise UsageError("Groups inside groups need two releases with by=COLUMN (--by COLUMN).")
         if "gaussian" not in noise.family:
-            raise UsageError("Only Gaussian noise can be divided by least squares.")
+            raise UsageError(
+                "Only Gaussian noise can be divided by least squares. Release both with a delta, "
+                "or in rho."
+            )
     one, other = (member.manifest for member in members)
     check_unit(one, other)
     if one.norm_bound != other.norm_bound or not same_coordinates(*members):
         raise UsageError(
-            "Their columns or geometries differ. Make one release in the geometry of the other: "
-            "--geometry FIRST.dpcov."
+            "Their columns or geometries differ. Make one release in the geometry of the other "
+            "(geometry=, --geometry FIRST.dpcov)."
         )
     if one.n_rows != other.n_rows or (
         {record.dataset for record in one.charges} != {record.dataset for record in other.charges}

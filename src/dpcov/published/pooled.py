@@ -71,7 +71,7 @@ def pool_groups(release: BaseRelease) -> PooledGroups:
     if len(release.group_names) < 2 or not release.has_intercept:
         raise UsageError(
             "Groups are estimated together where a release has several and means are known. "
-            "Release with by=COLUMN and intercept = true."
+            "Release with by=COLUMN (--by COLUMN) and intercept = true."
         )
     places = _places(release)
     # What holds rows of all groups together may hold some of each, also where its noise hides them:
@@ -239,7 +239,9 @@ def _moments(
     unit = inhabited(group.unit, 0.0 if longest is None else longest.largest_trace)
     whole = group.unit.n_rows
     if unit.noise is None:
-        raise UsageError("This release does not publish the law of its noise. Use group(name).")
+        raise UsageError(
+            "This release does not publish the law of its noise. Use group(name), without pooling."
+        )
     noise = sqrt(group.unit.count_variance) * whole
     rows = max(whole, _CLEAR_COUNT * noise, 1.0)
     intercept, divisor = group.public_intercept, (noise / rows) ** 2

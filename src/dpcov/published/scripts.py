@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Literal
 
-from dpcov.errors import UsageError
+from dpcov.errors import UsageError, few_of
 from dpcov.files import write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
@@ -68,7 +68,9 @@ def write_script(
 
 def _text(release: BaseRelease, program: Program, target: str | None, post: Post | None) -> str:
     if not isfinite(release.n_rows) or release.n_rows < 1:
-        raise UsageError("The number of rows is not known, and a script needs it. Use -o NAME.csv.")
+        raise UsageError(
+            "The number of rows is not known, and a script needs it. Export the matrix as NAME.csv."
+        )
     language, names = _LANGUAGES[program], release.feature_names
     goal = _target(release, target)
     variables, possible = _identifiers(names), _predictors(release, goal)
@@ -112,9 +114,9 @@ def _target(release: BaseRelease, target: str | None) -> int:
     elif target in names:
         goal = names.index(target)
     else:
-        raise UsageError("There is no feature of that name; dpcov show lists them.")
+        raise UsageError(f"There is no feature of that name. Name one of: {few_of(names, 20)}.")
     if not _predictors(release, goal):
-        raise UsageError("No feature is left to predict the target with.")
+        raise UsageError("No feature is left to predict the target with. Choose another target.")
     return goal
 
 

@@ -141,12 +141,12 @@ def table_of(
     given = opened(X)
     frame: nw.DataFrame[Any] = given if isinstance(given, nw.DataFrame) else _frame_of(given)
     if not len(frame):
-        raise InputError("The data hold no rows.")
+        raise InputError("The data hold no rows. Give at least one.")
     if y is None:
         return frame
     targets = columns_of(y)
     if len(targets) != len(frame):
-        raise InputError("X and y have different numbers of rows.")
+        raise InputError("X and y have different numbers of rows. Give one y for every row.")
     targets = targets if as_text else _numbers(targets)
     kind = nw.String if as_text else nw.Float64
     for name, column in zip(names, targets.T, strict=True):
@@ -180,7 +180,9 @@ def array_of(given: Any) -> NDArray[Any]:
     try:
         return np.array(given, dtype=object)
     except ValueError:
-        raise InputError("The list is ragged: its rows have different lengths.") from None
+        raise InputError(
+            "The list is ragged: its rows have different lengths. Make them equal."
+        ) from None
 
 
 def labels_of(y: Any, column: NDArray[Any], listed: np.dtype[Any]) -> list[str | None]:
@@ -191,7 +193,9 @@ def labels_of(y: Any, column: NDArray[Any], listed: np.dtype[Any]) -> list[str |
     with suppress(TypeError, ValueError, OverflowError, DataError):
         return [_label(cell, listed) for cell in _cells(y, column)]
     # Raised after the handler has ended, whose error would stay in its context.
-    raise InputError("The labels in y are not of the type of the listed classes.")
+    raise InputError(
+        "The labels in y are not of the type of the listed classes. List them as in y."
+    )
 
 
 def _cells(y: Any, column: NDArray[Any]) -> Iterable[Any]:
@@ -256,7 +260,7 @@ def _pair(bounds: Bounds | None, name: str) -> tuple[float, float]:
         raise InputError("Give target_bounds=(lower, upper): what is public about the target.")
     if isinstance(bounds, Mapping):
         if name not in bounds:
-            raise InputError(f"bounds says nothing of the column {name}.")
+            raise InputError(f"bounds says nothing of the column {name}. Add its (lower, upper).")
         bounds = bounds[name]
     try:
         lower, upper = bounds

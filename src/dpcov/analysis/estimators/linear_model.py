@@ -128,7 +128,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
         self._asked = predictors(columns, self._targets, self.features, unasked)
         if not len(self._asked):
-            raise InputError("No feature is left to predict with.")
+            raise InputError("No feature is left to predict with. Leave one out of the targets.")
 
     def _read(self, release: Release) -> None:
         columns, moment = release.restored_features, release.present_moment(self.post, self.missing)

@@ -33,7 +33,10 @@ class RidgeProblem:
         self._means = np.zeros(len(moment))
         if has_intercept:
             if not moment[0, 0] > 0:
-                raise NumericError("The noise hides the number of rows, so there is no intercept.")
+                raise NumericError(
+                    "The noise hides the number of rows, so there is no intercept. "
+                    "Use more rows or a larger budget."
+                )
             self._means = moment[0] / moment[0, 0]
         rest = moment - np.outer(self._means, self._means) * moment[0, 0]
         self.spectrum = eigh(features @ rest @ features.T)

@@ -115,7 +115,9 @@ def _tables(
     names = [[x for x in release.feature_names if x not in weights] for release in releases]
     shared = [name for name in names[0] if all(name in own for own in names)]
     if not shared:
-        raise InputError("These releases have no feature in common.")
+        raise InputError(
+            "These releases have no feature in common. Give those of tables with like columns."
+        )
     chosen = shared if features is None else features
     asked = find_features(releases[0].restored_features, chosen)
     used = [releases[0].restored_features[place].name for place in asked]
