@@ -96,7 +96,8 @@ def test_missing_columns_are_named_but_those_found_are_not(tmp_path):
     # How many fields the first of some rows has is not told.
     (tmp_path / "a.jsonl").write_text('{"x0": 1, "x1": 2}\n{"x0": 3}\n')
     assert refusal(tmp_path / "a.jsonl", {"age": "number"}).endswith(
-        "lacks these columns, which the schema names: 'age'. Correct the names, or take them out."
+        "lacks these columns, which the schema names: 'age'. "
+        "Correct the schema, or take them out of it."
     )
 
 

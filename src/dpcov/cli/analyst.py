@@ -69,6 +69,8 @@ def export(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write a matrix, the means, or a script of R, Julia or Stata with both; costs no privacy."""
+    from dpcov.privacy.options import plain
+    from dpcov.published.export import Quantity
     from dpcov.published.export import export as write
     from dpcov.published.scripts import write_script
 
@@ -84,7 +86,7 @@ def export(
         return
     if target is not None:
         raise UsageError("--target is what a script's regression predicts. Say --to, too.")
-    write(loaded, output, **chosen | {"quantity": what})
+    write(loaded, output, **chosen | {"quantity": plain("--what", what, Quantity)})
     typer.echo(f"Wrote {output}: {what} of {plural(len(loaded.feature_names), 'feature')}.")
 
 

@@ -188,9 +188,11 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             return msgspec.convert(tomllib.loads(Path(path).read_text(encoding="utf-8-sig")), cls)
         except OSError as error:
             told = f"The geometry file '{Path(path).name}' cannot be read: {reason_of(error)}."
-            raise SchemaError(told) from None
+            raise SchemaError(f"{told} Check the path.") from None
         except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SchemaError(f"The geometry file cannot be used: {error}.") from None
+            told = f"'{Path(path).name}' is no geometry: {error}."
+            advice = "Give a file that `dpcov survey` wrote, or a release."
+            raise SchemaError(f"{told} {advice}") from None
         except (ValueError, RecursionError):
             raise SchemaError(f"'{Path(path).name}' has {TOO_LONG_OR_DEEP}.") from None
 

@@ -17,7 +17,7 @@ from dpcov.data.readers import Read, level_codes
 from dpcov.data.schema.declared import Boolean, Categorical, Codes, Ignored
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
-from dpcov.errors import SchemaError
+from dpcov.errors import SchemaError, few_of
 from dpcov.published.columns import OTHER
 
 
@@ -62,7 +62,12 @@ def split_schema(schema: Schema, by: str) -> tuple[Schema, Grouping]:
     """Take the grouping column out of the features: within a group it is constant."""
     declared = schema.columns.get(by)
     if not isinstance(declared, Boolean | Categorical):
-        raise SchemaError("Group by a column that the schema declares as categorical or boolean.")
+        kinds = schema.columns.items()
+        known = [name for name, each in kinds if isinstance(each, Boolean | Categorical)]
+        raise SchemaError(
+            "Group by a column that the schema declares as categorical or boolean: "
+            f"{few_of(known, 10) or 'it has none'}."
+        )
     rest = msgspec.structs.replace(schema, columns={**schema.columns, by: Ignored(note="groups")})
     rest.require_complete()
     return rest, Grouping(by, declared, schema.codes_of(by))

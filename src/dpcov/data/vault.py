@@ -44,7 +44,9 @@ class Key:
             with Path(path).open("rb") as file:
                 content = file.read(_MAX_KEY + 1)
         except OSError as error:
-            raise UsageError(f"The key file cannot be read: {reason_of(error)}.") from None
+            raise UsageError(
+                f"The key file cannot be read: {reason_of(error)}. Check the path."
+            ) from None
         # A text may end with a line break; in random bytes any byte counts.
         secret = content.strip()
         if len(secret) < _MIN_KEY and not content.isascii():
@@ -73,7 +75,9 @@ def write_key(path: str | Path) -> None:
             "The key file exists already, and files may be locked with it. Choose another name."
         ) from None
     except OSError as error:
-        raise UsageError(f"The key file cannot be written: {reason_of(error)}.") from None
+        raise UsageError(
+            f"The key file cannot be written: {reason_of(error)}. Choose another place."
+        ) from None
     with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(os.urandom(_MIN_KEY).hex() + "\n")
 
@@ -102,7 +106,9 @@ def unlock_file(path: str | Path, key: Key) -> bytes:
             cipher = key.cipher(_salt_of(header))
             body = file.read()
     except OSError as error:
-        raise DataError(f"'{Path(path).name}' cannot be read: {reason_of(error)}.") from None
+        raise DataError(
+            f"'{Path(path).name}' cannot be read: {reason_of(error)}. Check the path."
+        ) from None
     try:
         chunks = _chunks(body, _CHUNK + _TAG)
         return b"".join(cipher.decrypt(nonce, part, header) for nonce, part in chunks)

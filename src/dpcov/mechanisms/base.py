@@ -119,7 +119,9 @@ class Mechanism(ABC, Generic[CalibrationT]):
         subject = f"The {self.name} mechanism"
         check_budget(budget)
         if problem.n_groups > 1 and isinstance(budget.promise, PureDP):
-            raise BudgetError("Groups need a delta, or rho: no mechanism of pure epsilon has them.")
+            raise BudgetError(
+                "Groups need a delta, or rho, in the budget. Give it one, or leave out the groups."
+            )
         if problem.n_groups > 1 and not self.takes_groups:
             raise UsageError(f"{subject} releases no groups; use stratified, or leave them out.")
         if problem.neighbors not in self.relations:

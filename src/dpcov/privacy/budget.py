@@ -91,7 +91,8 @@ def parse_number(name: str, value: object) -> Fraction:
     else:
         exact = _from_decimal(name, value)
     if exact <= 0:
-        raise BudgetError(f"{name} must be greater than zero.")
+        pure = " Leave it out for a guarantee in epsilon alone." if name == "delta" else ""
+        raise BudgetError(f"{name} must be greater than zero.{pure}")
     if exact < _SMALLEST:
         raise BudgetError(f"{name} is smaller than 1e{SMALLEST_EXPONENT}. Use a larger {name}.")
     # Ledgers and releases write numbers down whole, and read no longer ones back.

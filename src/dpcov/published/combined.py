@@ -181,7 +181,7 @@ def arrays_of(arrays: Arrays, place: int) -> Arrays:
 
 def _check(members: Members, disjoint: bool) -> None:
     if len(members) < 2:
-        raise UsageError("Combining needs at least two releases.")
+        raise UsageError("Combining needs at least two releases. Name another one.")
     if len(members) > MOST:
         raise UsageError(f"At most {MOST} releases can be combined.")
     if len({member.fingerprint for member in members}) < len(members):

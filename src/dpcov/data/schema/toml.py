@@ -63,7 +63,7 @@ def read_text(path: Path, kind: str = "schema") -> str:
     except UnicodeDecodeError:
         raise SchemaError(f"{what} is not UTF-8 text; save it as UTF-8.") from None
     except OSError as error:
-        raise SchemaError(f"{what} cannot be read: {reason_of(error)}.") from None
+        raise SchemaError(f"{what} cannot be read: {reason_of(error)}. Check the path.") from None
 
 
 def parse_schema(

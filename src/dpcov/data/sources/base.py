@@ -93,7 +93,7 @@ class Source(ABC):
             return
         known = set(map(_in_any_form, self.columns))
         similar = known.issuperset(map(_in_any_form, missing))
-        hint = _OTHER_FORM if similar else " Correct the names, or take them out."
+        hint = _OTHER_FORM if similar else " Correct the schema, or take them out of it."
         listed = few_of([f"'{column}'" for column in missing], 10)
         # Names that were read from a row are neither told nor counted.
         if self.names_columns and self.columns == number_names(len(self.columns)):
