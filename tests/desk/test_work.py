@@ -275,6 +275,7 @@ def test_an_account_that_the_release_does_not_fit_into_is_not_opened(desk, ready
         )
         assert status == 422
         assert "does not fit into a total" in page
+        assert ("Give the total a δ." in page) != bool(delta)
     assert not (desk.folder / "small.sqlite").exists()
     assert send(desk, ready, "account", total_epsilon="1", total_delta="1e-6", **account)[0] == 303
 

@@ -241,11 +241,13 @@ class Decisions:
                 "This account does not exist yet. Say what all releases about these people "
                 "together may cost."
             )
-        if not fits(self.total().promise, self.budget.promise):
+        total, promise = self.total().promise, self.budget.promise
+        if not fits(total, promise):
+            lacks_delta = isinstance(total, PureDP) and not isinstance(promise, PureDP)
+            advice = "Choose a larger total, or a smaller budget."
             raise UsageError(
-                f"This release, {self.budget.promise}, does not fit into a total of "
-                f"{self.total().promise}, which is fixed once the account is open. Choose a larger "
-                "total, or a smaller budget."
+                f"This release, {promise}, does not fit into a total of {total}, which is fixed "
+                f"once the account is open. {'Give the total a δ.' if lacks_delta else advice}"
             )
 
     def total(self) -> Budget:

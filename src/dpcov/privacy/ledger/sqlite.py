@@ -23,8 +23,8 @@ _TRIGGERS = tuple(
 )
 
 _BROKEN = (
-    "The ledger file is damaged or is not a dpcov ledger. Restore it from a backup; "
-    "spend nothing until then."
+    "The ledger file is damaged or is not a dpcov ledger. Check its name. If that is right, "
+    "restore it from a backup; spend nothing until then."
 )
 _HINTS = {
     "SQLITE_READONLY": "The ledger cannot be written, so nothing may be spent. "
