@@ -239,6 +239,9 @@ def test_a_second_release_that_an_account_allows_is_not_called_refused(desk, rea
     assert send(desk, ready, "begin", "release", overwrite="yes")[0] == 303
     until_done(desk, ready)
     assert len(book.entries("people")) == 2
+    # It was there before, and is not new.
+    assert send(desk, ready, "budget", chosen="0.1", delta="")[0] == 303
+    assert "A new account" not in desk.ask(f"{ready}/release")[2]
 
 
 def test_an_account_that_was_lost_since_is_not_opened_anew_unasked(desk, ready):

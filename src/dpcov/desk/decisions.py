@@ -291,7 +291,7 @@ class Decisions:
             said.append(f"{large} Choose a smaller one, or write down why it has to be so large.")
         if self.schema.norm_bound is not None:
             said.append(BOUNDS_ARE_KEPT)
-        if self.total_delta and isinstance(promise, PureDP):
+        if self.total_delta and isinstance(promise, PureDP) and not self._has_account():
             said.append(
                 "A new account adds up ε and δ from now on if its first release has no delta. "
                 "Releases with a delta cost more there. Will later ones have a delta? Then give "
@@ -312,13 +312,15 @@ class Decisions:
             said.append(str(error))
         return said
 
-    def _refused_by_account(self) -> str:
-        """Why an account that exists does not pay for the release, if it does not."""
-        has_account = False
+    def _has_account(self) -> bool:
         # The step of the account says what is wrong with a ledger.
         with suppress(DpcovError):
-            has_account = self.left() is not None
-        if not has_account:
+            return self.left() is not None
+        return False
+
+    def _refused_by_account(self) -> str:
+        """Why an account that exists does not pay for the release, if it does not."""
+        if not self._has_account():
             return ""
         spend, per_person = typical(self.budget.promise), self.schema.rows_per_person
         spend = replace(spend, mechanism="auto", rows_per_person=per_person)
