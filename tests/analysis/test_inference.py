@@ -346,7 +346,7 @@ def test_bad_questions_are_refused(made):
             function(made, *arguments, **options)
     with pytest.raises(InputError, match="PrivateGraphicalLasso"):
         PrivateGraphicalLasso.from_release(made, features=["age", "member"]).conf_int()
-    with pytest.raises(dpcov.DpcovError, match="not fitted"):
+    with pytest.raises(dpcov.DpcovError, match=r"not fitted yet. Call fit with a release"):
         PrivatePCA().conf_int()
 
 

@@ -161,7 +161,7 @@ OPTIONS = {
     "--option name=x": (USAGE, "own, listed by --help"),
     "--option data=x --dry-run --rows 9": (USAGE, "own, listed by --help"),
     "--by age": (SCHEMA, "categorical or boolean: sex, ill."),
-    "--geometry absent.toml": (SCHEMA, "Check the path."),
+    "--geometry absent.toml": (SCHEMA, "Check the path, or say schema or private."),
     "--engine abacus": (USAGE, "local, dask, spark, device"),
     "--memory-limit 0.001": (USAGE, "GiB of memory"),
     "--memory-limit 0": (USAGE, "above 0"),

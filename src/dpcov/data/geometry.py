@@ -188,7 +188,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             return msgspec.convert(tomllib.loads(Path(path).read_text(encoding="utf-8-sig")), cls)
         except OSError as error:
             told = f"The geometry file '{Path(path).name}' cannot be read: {reason_of(error)}."
-            raise SchemaError(f"{told} Check the path.") from None
+            raise SchemaError(f"{told} Check the path, or say schema or private.") from None
         except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             told = f"'{Path(path).name}' is no geometry: {error}."
             advice = "Give a file that `dpcov survey` wrote, or a release."

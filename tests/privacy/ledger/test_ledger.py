@@ -254,7 +254,7 @@ def test_a_ledger_is_named_by_a_path_or_by_the_address_of_a_database(path, ledge
     for needed in ("sqlalchemy", "psycopg"):
         pytest.importorskip(needed)
     assert type(Ledger("postgresql://somebody@nowhere.invalid/ledger")._store) is LedgerServer
-    for other in ("mysql://a:secretpw@b/c", "http://x"):
+    for other in ("mysql://a:secretpw@b/c", "http://x", 3, None):
         with pytest.raises(UsageError, match="postgresql://") as refused:
             Ledger(other)
         assert "secretpw" not in str(refused.value)

@@ -212,7 +212,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             name = type(self).__name__
-            raise NotFitted(f"This {name} is not fitted yet. Call from_release(release), or fit.")
+            raise NotFitted(f"This {name} is not fitted yet. Call fit with a release, or rows.")
 
     def get_encoded_names(self) -> NDArray[np.object_]:
         """Names of the encoded features: what coefficients and matrices belong to, in order."""
@@ -260,7 +260,7 @@ _LONGEST = 120
 def estimator_card(estimator: Any, found: Child) -> str:
     """Describe an estimator; ``found`` is its own table, None if it is not fitted or has none."""
     if not hasattr(estimator, "release_"):
-        said = "Not fitted yet: call from_release(release), or fit."
+        said = "Not fitted yet: call fit with a release, or with rows."
         return card(type(estimator).__name__, "", el("p", said), facts(_settings(estimator)))
     release = estimator.release_
     title = join("“", name_of(release.manifest.title or "untitled table"), "”")

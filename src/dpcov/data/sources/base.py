@@ -20,6 +20,7 @@ from dpcov.data.dates import day_of, pattern_of
 from dpcov.data.notation import Notation
 from dpcov.data.seal import explain, sealed, sealed_iteration
 from dpcov.errors import DataError, few_of
+from dpcov.published.digits import plural
 
 T = TypeVar("T")
 
@@ -98,7 +99,9 @@ class Source(ABC):
         # Names that were read from a row are neither told nor counted.
         if self.names_columns and self.columns == number_names(len(self.columns)):
             hint = f" The columns of an array are called x0 to x{len(self.columns) - 1}."
-        held = f"has {len(self.columns)} columns, but not" if self.names_columns else "lacks"
+        held = (
+            f"has {plural(len(self.columns), 'column')}, but not" if self.names_columns else "lacks"
+        )
         raise DataError(
             f"'{self.name}' {held} these columns, which the schema names: {listed}.{hint}"
         )

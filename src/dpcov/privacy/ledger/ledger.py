@@ -27,6 +27,7 @@ from dpcov.privacy.ledger.trail import Verification
 from dpcov.privacy.options import Count, plain
 
 LONGEST_TEXT = 1000
+_PLACE = "A ledger is a file, or a database: postgresql://USER@HOST/NAME."
 # Accounts that a message lists.
 _NAMED = 10
 # Arguments of a command may hold bytes that are no text: they arrive as surrogates.
@@ -91,13 +92,15 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self._store: LedgerStore
+        if not isinstance(path, str | Path):
+            raise UsageError(_PLACE)
         if not (isinstance(path, str) and "://" in path):
             self._store = LedgerFile(Path(path))
             return
         from dpcov.privacy.ledger.postgres import SCHEME, LedgerServer
 
         if not path.startswith(SCHEME):
-            raise UsageError("A ledger is a file, or a database: postgresql://USER@HOST/NAME.")
+            raise UsageError(_PLACE)
         self._store = LedgerServer(path)
 
     def create(
