@@ -19,7 +19,7 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.groups import split_schema
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.questions import Ask, MomentsQuestion
+from dpcov.data.questions import MomentsQuestion
 from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, UsageError
@@ -110,8 +110,12 @@ class Checkpoint:
                 "These moments were gathered with another schema, other groups or another "
                 "geometry. Use those they were gathered with."
             )
-        answer: Moments = Ask.saved(self.moments)(question)  # type: ignore[assignment]
-        return answer
+        if question != MomentsQuestion(spec=self.moments.spec):
+            raise UsageError(
+                "These moments were gathered for another release. Gather them again with the "
+                "mechanism, options, budget and neighbors of this one."
+            )
+        return self.moments
 
     def save(self, path: str | Path, key: Key, *, overwrite: bool = False) -> None:
         """Write the encrypted file, whole or not at all."""

@@ -95,16 +95,15 @@ class Ask:
         def answer(question: MomentsQuestion | HistogramQuestion) -> Moments:
             if question != MomentsQuestion(spec=moments.spec):
                 raise UsageError(
-                    "These moments were gathered for another question than this release asks. "
-                    "Gather them again with its mechanism, options, budget and neighbors"
-                    f"{_options_of_array(question, moments.spec)}."
+                    "These moments were gathered for another mechanism. Gather them again"
+                    f"{_options_of(question, moments.spec)}."
                 )
             return moments
 
         return cls(answer)
 
 
-def _options_of_array(question: MomentsQuestion | HistogramQuestion, gathered: MomentsSpec) -> str:
+def _options_of(question: MomentsQuestion | HistogramQuestion, gathered: MomentsSpec) -> str:
     # What `dpcov.moments` is to be told, which knows no mechanism.
     if not isinstance(question, MomentsQuestion) or question.spec == gathered:
         return ""
@@ -112,7 +111,7 @@ def _options_of_array(question: MomentsQuestion | HistogramQuestion, gathered: M
     wanted = {name: getattr(question.spec, name) for name in names}
     differ = {name: each for name, each in wanted.items() if each != getattr(gathered, name)}
     told = ", ".join(f"{name}={each}" for name, each in differ.items())
-    return f", or those of an array with {told}"
+    return f" with {told}"
 
 
 class Digest:

@@ -23,7 +23,7 @@ _MIN_KEY, _MAX_KEY = 32, 2**16
 
 _WRONG = (
     "The file cannot be opened: the key is another one, or the file is damaged or was changed. "
-    "Nothing was read."
+    "Nothing was read. Give the key that it was locked with, or another copy."
 )
 _FOREIGN = (
     "This is not a file of saved moments, or one of another version of dpcov. Make one with `dpcov "
