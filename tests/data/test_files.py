@@ -180,6 +180,8 @@ def test_what_has_to_be_declared_is_asked_for(tmp_path):
         archive.writestr("a.csv", "x,y\n1,2\n")
         archive.writestr("b.csv", "x,y\n3,4\n")
     refused(tmp_path / "two.zip", DataError, "holds 2 files: 'a.csv', 'b.csv'. Choose one by part")
+    zipfile.ZipFile(tmp_path / "none.zip", "w").close()
+    refused(tmp_path / "none.zip", DataError, "holds no files. Give a file that holds the table")
     refused(tmp_path / "two.zip", DataError, "holds 2 files", part="c.csv")
     source = open_source(tmp_path / "two.zip", dpcov.FileLayout(part="b.csv"))
     assert next(source.blocks(9)).column("x").to_pylist() == [3.0]

@@ -48,6 +48,7 @@ def test_paths_that_cannot_be_read(tmp_path):
         ("a,b\n1,2\n3,4,5\n", "2 fields"),
         ("Report\na,b\n1,2\n", "1 field that the line of names has. If the names of the columns"),
         ("a,b\n1,x\n", "number 2 holds text"),
+        ("a,b\n1,2020-01-31\n", "or declare it a date or categorical"),
         ("a,b,a\n1,2,3\n", "positions 1, 3"),
         ("39,b\n1,2\n", "line of column names"),
         ('a,b\n1,"2\n3,4\n', "is never closed"),

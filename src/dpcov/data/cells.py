@@ -40,7 +40,7 @@ _DIGIT_OF_TRUTH = {"true": "1", "false": "0"}
 _LONGEST_DECIMAL = 1000
 NO_NUMBER = (
     "that is not a number; correct it, say how its numbers are written (decimal, thousands), or "
-    "declare it categorical"
+    "declare it a date or categorical"
 )
 _NO_TRUTH_VALUE = "that is neither true nor false; declare it categorical, or correct it"
 

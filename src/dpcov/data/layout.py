@@ -76,9 +76,11 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The part that is declared, or the only one."""
         if self.part in names or (not self.part and len(names) == 1):
             return self.part or names[0]
+        if not names:
+            raise DataError(f"'{within}' holds no {kind}. Give a file that holds the table.")
         listed = ", ".join(f"'{name}'" for name in names[:10])
         raise DataError(
-            f"'{within}' holds {len(names)} {kind}: {listed or 'none'}. Choose one by part in the "
+            f"'{within}' holds {len(names)} {kind}: {listed}. Choose one by part in the "
             "schema's [file] (--part)."
         )
 
