@@ -22,7 +22,7 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.schema.declared import Boolean, Categorical, Date
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
-from dpcov.errors import PrivacyWarning, ReleaseWarning, UsageError
+from dpcov.errors import PrivacyWarning, UsageError
 from dpcov.mechanisms.budget_split import one_gaussian
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import release
@@ -103,17 +103,17 @@ class Rehearsal:
             count = max(1, min(most, ceil(self.n_rows * factor)))
             rows = made_up(self.schema, count, self.spread, self.tails)
         ratio = Fraction(self.n_rows) * Fraction(factor) / count
+        # The release would warn of what `assumptions` says.
+        keeps_bounds = self.geometry == "private" and self.schema.norm_bound is not None
         with warnings.catch_warnings():
-            # Nobody's rows are in a rehearsal, so a large epsilon harms nobody here; what it
-            # assumes is said beside its numbers.
+            # Nobody's rows are in a rehearsal, so a large epsilon harms nobody here.
             warnings.simplefilter("ignore", PrivacyWarning)
-            warnings.simplefilter("ignore", ReleaseWarning)
             made = release(
                 rows,
                 schema=self.schema,
                 budget=_sharper(budget, ratio),
                 neighbors=self.neighbors,
-                geometry=self.geometry,
+                geometry="schema" if keeps_bounds else self.geometry,
                 entropy=SeededEntropy(0),
                 accept_large_delta=True,
                 **self.options,
