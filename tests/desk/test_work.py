@@ -208,95 +208,6 @@ def test_what_a_refused_attempt_wrote_is_not_in_the_way_of_the_next(desk, ready)
     assert dpcov.Release.load(desk.folder / "patients.dpcov").n_rows == 2000
 
 
-def test_an_overdrawn_account_is_refused_like_on_the_command_line(desk, ready):
-    Ledger(str(desk.folder / "ledger.sqlite")).create(
-        "people", dpcov.Budget(epsilon="0.5", delta="1e-5"), "replace-one"
-    )
-    assert "It was not released" in released(desk, ready)
-    assert not (desk.folder / "patients.dpcov").exists()
-
-
-@pytest.mark.parametrize(("epsilon", "fits"), [("0.999", False), ("1", True)])
-def test_what_an_account_does_not_allow_is_said_before_the_release(desk, ready, epsilon, fits):
-    Ledger(str(desk.folder / "ledger.sqlite")).create(
-        "people", dpcov.Budget(epsilon=epsilon, delta="1e-6"), "replace-one"
-    )
-    for step in ("budget", "account", "release"):
-        page = desk.ask(f"{ready}/{step}")[2]
-        assert ("The account people does not allow this." in page) != fits
-        assert ("overspend" in page) != fits
-    assert ("It was not released" in released(desk, ready)) != fits
-
-
-@pytest.mark.parametrize("rule", ["gaussian", "zcdp", "basic"])
-def test_a_second_release_that_an_account_allows_is_not_called_refused(desk, ready, rule):
-    total = dpcov.Budget(epsilon="4", delta="1e-5")
-    book = Ledger(str(desk.folder / "ledger.sqlite"))
-    book.create("people", total, "replace-one", composition=rule)
-    released(desk, ready)
-    assert send(desk, ready, "budget", chosen="1.5", delta="1e-6")[0] == 303
-    assert "does not allow this" not in desk.ask(f"{ready}/release")[2]
-    assert send(desk, ready, "begin", "release", overwrite="yes")[0] == 303
-    until_done(desk, ready)
-    assert len(book.entries("people")) == 2
-    # It was there before, and is not new.
-    assert send(desk, ready, "budget", chosen="0.1", delta="")[0] == 303
-    assert "A new account" not in desk.ask(f"{ready}/release")[2]
-
-
-def test_an_account_that_was_lost_since_is_not_opened_anew_unasked(desk, ready):
-    assert "Released" in released(desk, ready)
-    (desk.folder / "ledger.sqlite").rename(desk.folder / "away.sqlite")
-    assert send(desk, ready, "budget", chosen="0.5", delta="1e-6")[0] == 303
-    status, _, page = desk.post(
-        f"{ready}/begin", overwrite="yes", version=version_of(desk, f"{ready}/budget")
-    )
-    assert status == 422 and "Say what all releases about these people together may cost" in page
-    assert not (desk.folder / "ledger.sqlite").exists()
-
-
-def test_an_account_of_another_promise_is_said_before_the_release(desk, ready):
-    Ledger(str(desk.folder / "ledger.sqlite")).create(
-        "people", dpcov.Budget(epsilon="4", delta="1e-5"), "add-remove-one"
-    )
-    assert "protected with add-remove-one neighbors. A" in desk.ask(f"{ready}/release")[2]
-
-
-def test_an_account_in_other_capitals_is_said_before_the_release(desk, ready):
-    released(desk, ready)
-    account = {"ledger": "ledger.sqlite", "total_epsilon": "4", "total_delta": "1e-5"}
-    status, _, page = send(desk, ready, "account", dataset="People", **account)
-    assert status == 422
-    assert "an account &#39;people&#39;, whose name looks the same" in page
-
-
-def test_an_account_that_the_release_does_not_fit_into_is_not_opened(desk, ready):
-    account = {"ledger": "small.sqlite", "dataset": "people"}
-    for epsilon, delta in (("0.5", "1e-6"), ("1", "1e-8"), ("0.5", "")):
-        status, _, page = send(
-            desk, ready, "account", total_epsilon=epsilon, total_delta=delta, **account
-        )
-        assert status == 422
-        assert "does not fit into a total" in page
-        assert ("Give the total a δ." in page) != bool(delta)
-    assert not (desk.folder / "small.sqlite").exists()
-    assert send(desk, ready, "account", total_epsilon="1", total_delta="1e-6", **account)[0] == 303
-
-
-def test_what_an_attempt_said_is_gone_with_another_account(desk, ready):
-    Ledger(desk.folder / "spent.sqlite").create(
-        "people", dpcov.Budget(epsilon="0.5", delta="1e-7"), "replace-one"
-    )
-    spent = {"ledger": "spent.sqlite", "dataset": "people"}
-    # The total of an account that exists is fixed.
-    assert send(desk, ready, "account", total_epsilon="9", total_delta="", **spent)[0] == 303
-    assert "ledger create" not in desk.ask(f"{ready}/account")[2]
-    assert "It was not released" in released(desk, ready)
-    other = {"ledger": "other.sqlite", "dataset": "people"}
-    assert send(desk, ready, "account", total_epsilon="4", total_delta="1e-5", **other)[0] == 303
-    assert "It was not released" not in desk.ask(f"{ready}/release")[2]
-
-
 def test_no_value_of_a_row_is_on_any_page(desk, ready):
     sentinel = "Zyxwvut-987654"
     rows = (desk.folder / "patients.csv").read_text().splitlines()
@@ -458,31 +369,6 @@ def test_the_file_of_a_database_is_in_the_folder(desk):
     assert status == 422 and "SELECT * FROM nothing" in text and "<details open>" in text
 
 
-def test_what_is_no_ledger_is_refused_and_the_page_stays(desk, ready):
-    (desk.folder / "notes.txt").write_text("no ledger")
-    account = {"dataset": "people", "total_epsilon": "4", "total_delta": "1e-5"}
-    for ledger in ("notes.txt", "postgresql://nobody@127.0.0.1:1/none"):
-        assert send(desk, ready, "account", ledger=ledger, **account)[0] == 422
-        assert desk.ask(f"{ready}/account")[0] == 200
-
-
-def test_a_ledger_that_the_release_would_replace_or_cannot_write_is_refused(desk, ready):
-    account = {"dataset": "people", "total_epsilon": "4", "total_delta": "1e-5"}
-    for ledger in ("patients.toml", "./patients.html", "none/ledger.sqlite", "/proc/l.sqlite"):
-        assert send(desk, ready, "account", ledger=ledger, **account)[0] == 422
-    assert sorted(path.name for path in desk.folder.iterdir()) == ["patients.csv"]
-
-
-def test_a_ledger_of_the_name_of_an_output_is_not_opened(tmp_path):
-    (tmp_path / "t.csv").write_text("a\n1\n")
-    schema = Schema(columns={"a": Numeric(lower=0, upper=9)})
-    work = Work(data="t.csv", folder=tmp_path, schema=schema, ledger="t.toml")
-    work.total_epsilon, work.total_delta = "4", "1e-5"
-    with pytest.raises(DpcovError, match="Name the ledger anew"):
-        work.begin()
-    assert not (tmp_path / "t.toml").exists()
-
-
 def test_a_zero_character_in_any_name_is_refused(desk, ready):
     asked = ({"data": "patients.csv", "schema": "a\0.toml"}, {"data": "-\0", "part": "\0"})
     assert [desk.post("/open", **each)[0] for each in asked] == [422, 422]
@@ -518,19 +404,3 @@ def test_a_script_has_the_name_of_its_table_in_any_letters(desk, ready):
 def test_numbers_of_thousands_of_digits_are_refused(desk, ready):
     who = {"neighbors": "replace-one", "rows_per_person": "9" * 5000, "title": "", "by": ""}
     assert send(desk, ready, "people", rows="", **who)[0] == 422
-
-
-def test_an_account_is_not_opened_for_a_budget_that_was_raised_since(desk, ready):
-    account = {"ledger": "small.sqlite", "dataset": "people"}
-    assert send(desk, ready, "account", total_epsilon="1", total_delta="1e-6", **account)[0] == 303
-    assert send(desk, ready, "budget", chosen="2", delta="1e-6")[0] == 303
-    status, _, page = send(desk, ready, "begin", "release")
-    assert status == 422
-    assert "does not fit into a total" in page
-    assert not (desk.folder / "small.sqlite").exists()
-
-
-def test_an_account_takes_whatever_its_rules_take(desk, ready):
-    """Of Gaussian noise a larger delta costs less epsilon."""
-    account = {"ledger": "other.sqlite", "dataset": "people"}
-    assert send(desk, ready, "account", total_epsilon="3", total_delta="1e-7", **account)[0] == 303

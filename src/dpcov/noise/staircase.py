@@ -202,7 +202,9 @@ def _draw_tail(staircase: Staircase, entropy: Entropy) -> int | None:
         entropy=entropy,
     )
     if accepted and magnitude > LARGEST_DRAW:
-        raise NumericError("A noise value exceeds 64 bits; nothing was released. Use less noise.")
+        raise NumericError(
+            "A noise value exceeds 64 bits; nothing was released. Use a larger budget."
+        )
     return magnitude if accepted else None
 
 
