@@ -334,3 +334,10 @@ def test_an_interrupt_before_the_charge_leaves_the_estimator_unspent(tmp_path, m
     with pytest.raises(SpentError):
         model.fit(ROWS, ROWS[:, 0])
     assert entries(ledger) == 1
+
+
+def test_an_estimator_does_not_forget_its_parameters():
+    """A class method called on an object made another one, with the default parameters."""
+    with pytest.raises(AttributeError, match=r"PrivatePCA\.from_release.*call fit\(release\)"):
+        getattr(PrivatePCA(n_components=1), "from_release")  # noqa: B009
+    assert not hasattr(PrivatePCA(), "from_release") and hasattr(PrivatePCA, "from_release")

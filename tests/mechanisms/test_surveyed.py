@@ -234,6 +234,14 @@ def test_a_file_that_no_reader_takes_is_refused(number, tmp_path):
         Geometry.from_toml(tmp_path / "geometry.toml")
 
 
+@pytest.mark.parametrize("text", ["\N{BELL},0.5\n", "name,sick\nlee,1\n", "lee = 1\nlee = 2\n"])
+def test_a_table_in_the_place_of_a_geometry_is_refused_without_a_word_of_it(text, tmp_path):
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(SchemaError, match="not TOML") as refused:
+        Geometry.from_toml(tmp_path / "rows.csv")
+    assert not any(word in str(refused.value) for word in ("lee", "BELL", "x07", "sick"))
+
+
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), "9"])
 def test_a_geometry_has_positive_scales(scale):
     with pytest.raises(SchemaError, match="scale"):

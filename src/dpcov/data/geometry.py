@@ -25,6 +25,8 @@ from dpcov.published.columns import LARGEST_BOUND, LARGEST_SCALE, SMALLEST_SCALE
 # Rows before a linear map may be so many bits longer than the root of the number of columns.
 _REACH_BITS = 6
 
+_A_GEOMETRY = "Give a file that `dpcov survey` wrote, or a release."
+
 
 def _number(name: str, value: object) -> float:
     try:
@@ -189,10 +191,13 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         except OSError as error:
             told = f"The geometry file '{Path(path).name}' cannot be read: {reason_of(error)}."
             raise SchemaError(f"{told} Check the path, or say schema or private.") from None
-        except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except msgspec.ValidationError as error:
             told = f"'{Path(path).name}' is no geometry: {error}."
-            advice = "Give a file that `dpcov survey` wrote, or a release."
-            raise SchemaError(f"{told} {advice}") from None
+            raise SchemaError(f"{told} {_A_GEOMETRY}") from None
+        # What a parser says may quote a table that was given by mistake.
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+            told = f"'{Path(path).name}' is no geometry, since it is not TOML."
+            raise SchemaError(f"{told} {_A_GEOMETRY}") from None
         except (ValueError, RecursionError):
             raise SchemaError(f"'{Path(path).name}' has {TOO_LONG_OR_DEEP}.") from None
 

@@ -138,7 +138,8 @@ class _Column(NamedTuple):
 
     @property
     def kind(self) -> str:
-        return self.typed.get(f"{self.place}.type", str(self.declared.__struct_config__.tag))
+        typed = self.typed.get(f"{self.place}.type")
+        return typed if typed in STRUCTS else str(self.declared.__struct_config__.tag)
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,28 @@ from dpcov.published.release import Release
 from dpcov.published.statistics import Post
 from dpcov.published.words import rows_in_words
 
+Method = TypeVar("Method")
+
+
+class _OfTheClass:
+    """A class method that an object does not have: it would not know the object's parameters."""
+
+    def __init__(self, method: Any) -> None:
+        self._method = method
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is not None:
+            raise AttributeError(
+                f"from_release makes a new estimator: {owner.__name__}.from_release(release, ...). "
+                "To keep the parameters of this one, call fit(release)."
+            )
+        return self._method.__get__(instance, owner)
+
+
+def _of_the_class(method: Method) -> Method:
+    found: Any = _OfTheClass(method)
+    return cast("Method", found)
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
@@ -89,6 +111,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     # Whether numbers of new rows count beyond their public bounds.
     _extrapolates: ClassVar[bool] = False
 
+    @_of_the_class
     @classmethod
     def from_release(cls, release: Release, **parameters: Any) -> Self:
         """Make an estimator with ``parameters`` and read a release with it; free."""
