@@ -46,7 +46,7 @@ def test_paths_that_cannot_be_read(tmp_path):
         ("a,b\n", "no rows"),
         ("a,b\n1,2\n3\n", "2 fields"),
         ("a,b\n1,2\n3,4,5\n", "2 fields"),
-        ("Report\na,b\n1,2\n", "1 field that the line of names has. If the names of the columns"),
+        ("Report\na,b\n1,2\n", "1 field that the line of names has; correct those"),
         ("a,b\n1,x\n", "number 2 holds text"),
         ("a,b\n1,2020-01-31\n", "or declare it a date or categorical"),
         ("a,b,a\n1,2,3\n", "positions 1, 3"),
