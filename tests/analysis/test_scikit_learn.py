@@ -336,8 +336,9 @@ def test_an_interrupt_before_the_charge_leaves_the_estimator_unspent(tmp_path, m
     assert entries(ledger) == 1
 
 
-def test_an_estimator_does_not_forget_its_parameters():
+def test_an_estimator_does_not_forget_its_parameters(made):
     """A class method called on an object made another one, with the default parameters."""
-    with pytest.raises(AttributeError, match=r"PrivatePCA\.from_release.*call fit\(release\)"):
-        getattr(PrivatePCA(n_components=1), "from_release")  # noqa: B009
-    assert not hasattr(PrivatePCA(), "from_release") and hasattr(PrivatePCA, "from_release")
+    estimator = PrivatePCA(n_components=1, features=["age", "income"])
+    assert estimator.from_release(made).n_components_ == 1
+    assert estimator.from_release(made, n_components=2).n_components_ == 2
+    assert not hasattr(estimator, "release_") and PrivatePCA.from_release(made).n_components is None

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -50,23 +51,19 @@ from dpcov.published.words import rows_in_words
 Method = TypeVar("Method")
 
 
-class _OfTheClass:
-    """A class method that an object does not have: it would not know the object's parameters."""
+class _WithOwnParameters:
+    """A class method that, called on an estimator, starts from the parameters of that."""
 
     def __init__(self, method: Any) -> None:
         self._method = method
 
-    def __get__(self, instance: Any, owner: type) -> Any:
-        if instance is not None:
-            raise AttributeError(
-                f"from_release makes a new estimator: {owner.__name__}.from_release(release, ...). "
-                "To keep the parameters of this one, call fit(release)."
-            )
-        return self._method.__get__(instance, owner)
+    def __get__(self, estimator: Any, owner: type) -> Any:
+        method = self._method.__get__(None, owner)
+        return method if estimator is None else partial(method, **estimator.get_params(deep=False))
 
 
-def _of_the_class(method: Method) -> Method:
-    found: Any = _OfTheClass(method)
+def _with_own_parameters(method: Method) -> Method:
+    found: Any = _WithOwnParameters(method)
     return cast("Method", found)
 
 
@@ -111,10 +108,13 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     # Whether numbers of new rows count beyond their public bounds.
     _extrapolates: ClassVar[bool] = False
 
-    @_of_the_class
+    @_with_own_parameters
     @classmethod
     def from_release(cls, release: Release, **parameters: Any) -> Self:
-        """Make an estimator with ``parameters`` and read a release with it; free."""
+        """Make an estimator with ``parameters`` and read a release with it; free.
+
+        Called on an estimator it makes another one, with its parameters where none are given.
+        """
         require_release(release)
         return cls(**parameters)._fit_release(release, {})
 
