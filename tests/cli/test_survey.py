@@ -64,7 +64,7 @@ def test_one_survey_serves_releases_and_moments(wide):
         ("--no-ledger", 2, "State the budget"),
         ("--rho 0.1 --no-ledger --for-delta 1e-6", 5, "No promise"),
         ("--rho 0.1 --no-ledger --seed 7", 2, "--not-private"),
-        ("--epsilon 1 --delta 0.01 --no-ledger", 5, "Use a delta such as 1e-6."),
+        ("--epsilon 1 --delta 0.01 --no-ledger", 5, "--accept-large-delta"),
     ],
 )
 def test_what_cannot_be_is_refused(wide, arguments, code, words):

@@ -83,7 +83,7 @@ def release(ledger, delta, data=X, *, neighbors="replace-one", **how):
 @pytest.mark.parametrize("stated", [True, False])
 def test_a_delta_of_one_over_the_public_number_of_rows_is_refused_early(ledger, delta, stated):
     delta, data = Fraction(delta), UnreadSource() if stated else X
-    words = r"not below one over the number of rows, 200\..* Use a delta such as 1e-6\."
+    words = r"not below one over the number of rows, 200\..*--accept-large-delta"
     with pytest.raises(BudgetError, match=words) as refused:
         release(ledger, delta, data, n_rows=200 if stated else None)
     assert stated or "No budget was spent and nothing was released." in refused.value.__notes__

@@ -30,6 +30,8 @@ from dpcov.published.columns import EncodedColumn, of_kind
 from dpcov.published.combined_unit import reference_of
 from dpcov.published.release import Release
 
+_INSIST = ", or insist with accept_large_delta=True (--accept-large-delta)"
+
 BOUNDS_ARE_KEPT = (
     "The schema has a norm_bound, so a release keeps the centers and scales of its bounds. Leave "
     "norm_bound out of the schema to have them found."
@@ -62,7 +64,7 @@ class ReleaseTerms:
         """Choose the noise from public numbers, and refuse a promise that protects nobody."""
         calibration: Calibration = self.mechanism.calibrate(problem, self.budget)
         if not self.accept_large_delta:
-            check_delta(calibration.promise, problem.neighbors, problem.n_rows)
+            check_delta(calibration.promise, problem.neighbors, problem.n_rows, _INSIST)
         return calibration
 
     def require_one_question(self) -> None:

@@ -21,8 +21,13 @@ LARGEST_PRIVATE_DELTA = Fraction(1, 1000)
 _UPWARD = Context(prec=60, rounding=ROUND_CEILING)
 
 
-def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> None:
-    """Refuse a delta that would allow publishing somebody's whole row; ``n_rows`` if public."""
+def check_delta(
+    promise: Promise, neighbors: Neighbors, n_rows: int | None, or_else: str = ""
+) -> None:
+    """Refuse a delta that would allow publishing somebody's whole row; ``n_rows`` if public.
+
+    ``or_else`` is what else than a smaller one helps.
+    """
     if not isinstance(promise, ApproxDP):
         return
     # Publishing one of n rows, chosen at random, is (0, 1/n)-DP.
@@ -35,7 +40,7 @@ def check_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> N
     if too_large:
         raise BudgetError(
             f"delta = {format_number(promise.delta)} is not {most}. With such a delta, publishing "
-            f"somebody's whole row would be allowed. Use a delta such as {_usual(n_rows)}."
+            f"somebody's whole row would be allowed. Use a delta such as {_usual(n_rows)}{or_else}."
         )
 
 
