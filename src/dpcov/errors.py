@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
+from unicodedata import normalize
 
 
 class DpcovError(Exception):
@@ -83,6 +84,19 @@ def few_of(names: Sequence[str], most: int) -> str:
     """The first of several names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def printable(told: str) -> str:
+    """Text without control codes: names come from a file that anybody may have written."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in told)
+
+
+def as_seen(name: str) -> str:
+    """What names have in common that look alike.
+
+    Letters with an accent have two forms in Unicode, and capitals are not remembered.
+    """
+    return " ".join(normalize("NFKC", name).casefold().split())
 
 
 def place_of(error: BaseException) -> str:

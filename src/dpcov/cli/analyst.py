@@ -7,7 +7,7 @@ import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import example, option
-from dpcov.errors import UsageError
+from dpcov.errors import UsageError, printable
 from dpcov.files import ReservedFile, check_output, reason_of, write_file
 from dpcov.published.digits import plural
 
@@ -98,8 +98,6 @@ def combine(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Average releases of one table: one file, less noise, the joint guarantee; costs nothing."""
-    from dpcov.published.summary import printable
-
     check_output(output, *releases)
     first, *others = map(options.load, releases)
     made = first.unite(*others) if disjoint else first.combine(*others)

@@ -8,7 +8,6 @@ import contextlib
 import errno
 import io
 import os
-import re
 import signal
 import sys
 import traceback
@@ -20,13 +19,11 @@ from typer.core import TyperGroup
 
 from dpcov.cli import analyst, audit, demo, desk, ledger, moments, plan, release, schema
 from dpcov.cli.options import example, option
-from dpcov.errors import DpcovError, PrivacyWarning, place_of
+from dpcov.errors import DpcovError, PrivacyWarning, place_of, printable
 from dpcov.files import reason_of, remove_folders
 
 # As in sysexits.h, and 128 + SIGINT.
 INTERNAL_ERROR, INTERRUPTED = 70, 130
-# What would steer a terminal, or turn the direction of its text.
-_CODES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 EXIT_CODES = """
 Exit codes: 0 done · 1 other error · 2 wrong usage · 3 schema · 4 data · 5 budget · 6 ledger ·
 7 release file · 8 numerical failure · 9 audit without power · 70 internal error · 130 interrupted.
@@ -83,7 +80,7 @@ def _tell(message: str, error: BaseException) -> None:
 
 def _say(line: str) -> None:
     # A name in it may come from a file that anybody may have written.
-    typer.echo(_CODES.sub("?", line), err=True)
+    typer.echo(printable(line), err=True)
 
 
 def _internal(error: Exception) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import option
-from dpcov.errors import UsageError
+from dpcov.errors import UsageError, printable
 from dpcov.files import check_output, write_file
 
 if TYPE_CHECKING:
@@ -161,8 +161,6 @@ def _divided(budget: "Budget", weights: Sequence[int]) -> list[str]:
 
 def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     """Print what could be read, what would be needed, and what was assumed."""
-    from dpcov.published.summary import printable
-
     with options.steps_progress("Rehearsing") as progress:
         cheaper = list(rehearsal.cheaper())
         planned, count = rehearsal.at(budget), len(cheaper) + 2

@@ -25,7 +25,13 @@ from dpcov.published.estimate.entry_noise import (
     total_noise,
 )
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.numbers import WITHIN, Estimates, GroupNumbers, group_numbers, hardly_together
+from dpcov.published.numbers import (
+    WITHIN,
+    Estimates,
+    GroupNumbers,
+    group_numbers,
+    told_of_rare_pairs,
+)
 
 Verdict = Literal["suspicious", "lost", "weak", "good", "unknown"]
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
@@ -187,7 +193,7 @@ def diagnose(release: BaseRelease, numbers: GroupNumbers | None = None) -> Diagn
     found, remarks = _diagnosed(release, numbers), remarks_on(release)
     usable = release.shown[[column.usable for column in found.columns]]
     if len(usable):
-        together = hardly_together(release, usable)
+        together = told_of_rare_pairs(release, usable)
         remarks = (*remarks, *_as_long_as_the_bound(release), *[together] * bool(together))
     return replace(found, remarks=remarks, knows_means=release.has_intercept)
 

@@ -220,7 +220,7 @@ def spectrum(noisy: Array, estimate: Array, *, noise: MomentNoise | None, means:
     return Spectrum(values, after, edge=largest_noise_eigenvalue(*law), n_above=n_above)
 
 
-def hardly_together(release: BaseRelease, places: Places) -> str:
+def told_of_rare_pairs(release: BaseRelease, places: Places) -> str:
     """Which of the features at these places hardly any row has both of; empty if there are none.
 
     The noise hides how those go together.

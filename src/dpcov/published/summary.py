@@ -10,6 +10,7 @@ from textwrap import fill
 
 import numpy as np
 
+from dpcov.errors import printable
 from dpcov.markup import cut
 from dpcov.privacy.guarantee import costs_nothing
 from dpcov.published.base import BaseRelease
@@ -69,11 +70,6 @@ def told_by_doctor(found: Diagnosis) -> str:
 
 def _joined(parts: Iterable[str]) -> str:
     return printable("\n\n".join(text for text in parts if text) + "\n")
-
-
-def printable(told: str) -> str:
-    """Text without control codes: names come from a file that anybody may have written."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in told)
 
 
 def _table(*rows: tuple[str, str]) -> str:

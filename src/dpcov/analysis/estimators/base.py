@@ -43,7 +43,7 @@ from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, Places
-from dpcov.published.numbers import hardly_together
+from dpcov.published.numbers import told_of_rare_pairs
 from dpcov.published.release import Release
 from dpcov.published.statistics import Post
 from dpcov.published.words import rows_in_words
@@ -169,7 +169,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
                 f"The noise hides the spread of {len(hidden)} of {len(found)} columns: "
                 f"{few_of(hidden, FEATURES_NAMED)}; release.diagnose() says why."
             )
-        if rare := hardly_together(release, places):
+        if rare := told_of_rare_pairs(release, places):
             warn_noise(f"{rare} They count as unrelated. {WITHOUT_ONE}")
 
     def _check(self, columns: Columns) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpcov.analysis.intervals.table import Interval, IntervalTable
+from dpcov.errors import printable
 from dpcov.markup import CELL, Child, card, el, facts, listing, name_of, shorten
-from dpcov.published.summary import printable
 
 _HEAD = ("coef", "std err", "sampling", "privacy")
 _WIDTH, _LONGEST = 12, 40

@@ -33,7 +33,7 @@ from dpcov.published.design import weights_column
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Places
-from dpcov.published.numbers import hardly_together
+from dpcov.published.numbers import told_of_rare_pairs
 from dpcov.published.release import Release
 
 Names = Sequence[str] | None
@@ -119,7 +119,7 @@ def correlation_intervals(
         raise InputError("A correlation is one of two features. Name two or more.")
     if not partial:
         return _table("correlations", law, correlation_lines(law, places))
-    lines, rare = correlation_lines(law, places, partial=True), hardly_together(release, places)
+    lines, rare = correlation_lines(law, places, partial=True), told_of_rare_pairs(release, places)
     notes = (f"{rare} {WITHOUT_ONE}",) if rare else ()
     return _table("partial correlations", law, lines, references, *notes)
 
@@ -153,7 +153,7 @@ def eigenvalue_intervals(
     n_eigenvalues = require_count("n_eigenvalues", n_eigenvalues, 1)
     if n_eigenvalues > len(places):
         raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
-    if rare := hardly_together(release, places):
+    if rare := told_of_rare_pairs(release, places):
         raise ReleaseError(f"{rare} {WITHOUT_ONE}")
     normalized = scaling == "correlation"
     law = law.restored if normalized else law
@@ -224,7 +224,7 @@ def coefficient_intervals(
 
 def _hides(release: Release, chosen: Places, goals: Places) -> str:
     """Why coefficients may be anything, and what to do."""
-    if rare := hardly_together(release, np.append(chosen, goals)):
+    if rare := told_of_rare_pairs(release, np.append(chosen, goals)):
         return f"{rare} {WITHOUT_ONE}"
     hidden = [each.name for each in verdicts_of(release, chosen) if each.hidden]
     if not hidden:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Literal, TypeAlias, TypeVar
-from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,7 @@ from dpcov.data.cells import number_column, text_column
 from dpcov.data.dates import day_of, pattern_of
 from dpcov.data.notation import Notation
 from dpcov.data.seal import explain, sealed, sealed_iteration
-from dpcov.errors import DataError, few_of
+from dpcov.errors import DataError, as_seen, few_of
 from dpcov.published.digits import plural
 
 T = TypeVar("T")
@@ -92,8 +91,8 @@ class Source(ABC):
         missing = [column for column in wanted if column not in self.columns]
         if not missing:
             return
-        known = set(map(_in_any_form, self.columns))
-        similar = known.issuperset(map(_in_any_form, missing))
+        known = set(map(as_seen, self.columns))
+        similar = known.issuperset(map(as_seen, missing))
         hint = _OTHER_FORM if similar else " Correct the schema, or take them out of it."
         listed = few_of([f"'{column}'" for column in missing], 10)
         # Names that were read from a row are neither told nor counted.
@@ -165,11 +164,6 @@ def _is_value(label: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _in_any_form(name: str) -> str:
-    # What a name has in common with those that look like it.
-    return "".join(normalize("NFKC", name).casefold().split())
 
 
 def number_names(count: int) -> tuple[str, ...]:

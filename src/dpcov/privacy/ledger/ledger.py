@@ -7,13 +7,12 @@ whatever happens afterwards.  An entry holds public numbers and the custodian's 
 """
 
 import re
-import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
-from dpcov.errors import LedgerError, UsageError, few_of
+from dpcov.errors import LedgerError, UsageError, as_seen, few_of
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import shorten_down
 from dpcov.privacy.guarantee import Neighbors, check_neighbors, format_number
@@ -258,18 +257,12 @@ def _find_dataset(transaction: LedgerTransaction, name: str) -> Dataset | None:
     if account is not None:
         return account
     for other in transaction.datasets():
-        if _as_seen(other.name) == _as_seen(name):
+        if as_seen(other.name) == as_seen(name):
             raise LedgerError(
                 f"The ledger has an account '{other.name}', whose name looks the same but for "
                 "capitals, blanks or the form of letters. Use it, or a name that differs in more."
             )
     return None
-
-
-def _as_seen(name: str) -> str:
-    # Letters with an accent have two forms in Unicode, which nobody can tell apart; capitals are
-    # not remembered.
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def _check_text(what: str, text: str) -> None:
