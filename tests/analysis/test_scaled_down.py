@@ -17,10 +17,11 @@ from dpcov.analysis import (
     coefficient_intervals,
     correlation_intervals,
     eigenvalue_intervals,
+    mean_intervals,
     variance_intervals,
 )
 from dpcov.analysis.intervals.of_release import moment_law
-from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error, error_at
+from dpcov.published.estimate.scaled_down import MOST_LOST, SAFE, USUAL, correlation_error, error_at
 from tests.releases import released
 
 SPECTRA = {"few": (4.0, 1.0), "strong": (8.0, 2.0, 1.0, 1.0, 0.5), "even": (1.0,) * 12}
@@ -272,3 +273,27 @@ def test_an_eigenvalue_of_a_column_that_nothing_relates_is_not_surer_than_its_er
         found = eigenvalue_intervals(release, n_eigenvalues=3, scaling="correlation")
         assert (found.upper - found.lower >= 2 * found.std_error).all()
         assert found.lower[1] <= 1.0 <= found.upper[1]
+
+
+def test_where_nearly_all_is_lost_anything_within_the_bounds_may_be_a_mean():
+    # Lognormal columns with a common factor: few rows hold nearly all squares.
+    rng = np.random.default_rng(0)
+    logarithms = 3.6 * rng.normal(size=(1000, 1)) + 1.8 * rng.normal(size=(1000, 4))
+    rows = pd.DataFrame(np.exp(logarithms)).add_prefix("x")
+    yes = rng.random(1000) < 0.3
+    release = released(rows.assign(yes=yes), 0, 1e8, 1, budget=Budget(epsilon=4, delta="1e-6"))
+    assert release.statistics.lost > MOST_LOST
+    means, spreads = mean_intervals(release, sampling=False), variance_intervals(release)
+    for found, truth in ((means, rows.mean()), (spreads, rows.var())):
+        numbers = found.to_frame().loc[list(rows)]
+        assert (numbers["lower"] == 0).all()
+        assert (truth <= numbers["upper"]).all()
+        assert "Scaling long rows down took nearly all spread" in found.notes[0]
+    # Yes or no has two values, however long rows are.
+    assert means["yes"].upper - means["yes"].lower < 0.4
+    assert mean_intervals(release, ["yes"]).notes == ()
+    for each in release.diagnose().columns[:4]:
+        assert each.verdict in ("weak", "lost")
+        assert each.cause.startswith("Scaling long rows down took nearly all spread")
+        assert each.mean_noise > 1e7
+        assert each.spread_noise > 1e7

@@ -26,6 +26,7 @@ from dpcov.published.estimate.entry_noise import (
 )
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import (
+    UNTOLD,
     WITHIN,
     Estimates,
     GroupNumbers,
@@ -182,8 +183,8 @@ _TOGETHER = _Said(
 _LOG = 'Where it has a long tail, as incomes do, transform = "log1p" keeps more of it.'
 _MERGE = "Merge it with another level."
 _UNIT = (
-    "Compare the unit of the data with that of the bounds; if they agree, the bounds are far too "
-    "wide."
+    "Compare the unit of the data with that of the bounds. If they agree, the bounds are far too "
+    'wide, or few rows come near them: then transform = "log1p" keeps more of the column.'
 )
 
 
@@ -251,6 +252,7 @@ class _Doctor:
         chance = FALSE_ALARMS / max(1, 2 * len(self.columns))
         self.z = noise_quantile(chance, law.laplace_part)
         self.missing, self.lost = release.missing(), release.lost_parts[release.shown]
+        self.untold = release.untold[release.shown]
 
     def _typical(self, usable: NDArray[np.bool_]) -> Array:
         # Median over the other columns that can be used; one column alone has no correlations.
@@ -344,6 +346,11 @@ class _Doctor:
     def _number(self, place: int, means: Array) -> _Said | None:
         """What looks wrong about a number."""
         made, (lower, upper) = self.made, self.columns[place].bounds
+        if self.untold[place]:
+            verdict = self._ordinary(place).verdict
+            return _Said(
+                "weak" if verdict == "good" else verdict, f"{UNTOLD} of this column.", _LOG
+            )
         width, mean = upper - lower, float(means[place])
         std = 0.0 if made.mean_noise is None else float(made.mean_noise[place])
         # The spread is below this, but for one release in a thousand.

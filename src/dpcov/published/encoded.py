@@ -10,6 +10,7 @@ from math import sqrt
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError
 from dpcov.privacy.options import plain
@@ -154,8 +155,7 @@ class EncodedRelease(ReleaseRecord):
             return average([each.stretch for each in self.members], shares)
         law, losses = self.noise_law, self.statistics.losses
         # Where nearly all was lost, what was counted of it tells nothing (docs/shrinkage.md).
-        tells = self.statistics.lost <= MOST_LOST
-        if losses is None or law is None or not (tells and self.knows_means):
+        if losses is None or law is None or self.untold.any() or not self.knows_means:
             return None
         intercept, _, raw = self._centered
         # Squared encoded units, a row; an intercept that is not whole stands for fewer rows.
@@ -179,6 +179,11 @@ class EncodedRelease(ReleaseRecord):
             np.asarray(np.nan_to_num(shrunk)),
             max(edge, _LEAST_EDGE),
         )
+
+    @property
+    def untold(self) -> NDArray[np.bool_]:
+        """Which features are numbers that may have lost anything to scaling rows down, (p,)."""
+        return of_kind(self.encoded_features, "numeric") & (self.statistics.lost > MOST_LOST)
 
     @cached_property
     def lost_parts(self) -> Array:

@@ -34,6 +34,11 @@ from dpcov.published.linalg.symmetric import Array, Places, correlation_of, eige
 WITHIN = 1.96
 # Share of rows from which levels are taken to be exhaustive, and hence collinear.
 NEARLY_ALL = 0.9
+# Said where a release states that nearly all was lost.
+UNTOLD = (
+    "Scaling long rows down took nearly all spread: within the bounds, anything may be the mean "
+    "and the variance"
+)
 # Pairs of features that a sentence names.
 PAIRS_NAMED = 3
 
@@ -155,7 +160,14 @@ def _mean_errors(
     parts, whole = release.lost_parts[release.shown], release.whole_variances[release.shown]
     pulled = mean_error(release.statistics.lost, parts, whole, rows)
     pulled = np.hypot(pulled, release.moved_stds[release.shown]) * deviations
+    pulled = np.where(release.untold[release.shown], reach_of(release.features, means), pulled)
     return np.asarray(np.hypot(mean_noise(means, mean_law), pulled))
+
+
+def reach_of(features: Sequence[EncodedColumn], means: Array) -> Array:
+    """Errors of encoded means, (..., p), twice which are how far values may lie from them."""
+    lowest, largest = np.array([(column.lowest, column.largest) for column in features]).T
+    return np.asarray(np.maximum(largest - means, means - lowest) / WITHIN)
 
 
 def _deviations(
@@ -172,6 +184,7 @@ def _deviations(
         # Numbers have it back, as far as noise lets it be known.
         unsure = deviations * release.stretch.unsure[release.shown] / 2
         taken = np.where(of_kind(release.features, "numeric"), unsure, taken)
+    taken = np.where(release.untold[release.shown], reach_of(release.features, means), taken)
     # Rows whose stratum is taken for noise add to variances, too.
     kept = read_with(release.unit, release.statistics.post)
     missed = deviations * left_open(release.unit, kept) / 2

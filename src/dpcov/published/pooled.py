@@ -24,6 +24,7 @@ from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.file import Arrays, member_records
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of, symmetrize
 from dpcov.published.manifest import POOLED, Manifest
+from dpcov.published.numbers import reach_of
 from dpcov.published.statistics import NoisyStatistics
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.
@@ -108,7 +109,9 @@ def _in_original_units(
     means = np.clip(centers + units * made.means + moved, lower, upper)
     spreads = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0)) * units * factors
     pulled = mean_error(release.statistics.lost, parts, whole, groups.counts[:, None])
-    pulled = np.hypot(pulled, errors)
+    pulled = np.hypot(pulled, errors) * spreads
+    untold = release.untold[release.shown]
+    pulled = np.where(untold, units * reach_of(release.features, (means - centers) / units), pulled)
     scales = units * factors * _of_two_values(release, means, spreads)
     products = scales[:, :, None] * scales[:, None, :]
     found = covariances * products
@@ -117,7 +120,7 @@ def _in_original_units(
         names=release.group_names,
         counts=groups.counts,
         means=means,
-        mean_std=np.hypot(units * np.sqrt(made.mean_variances), pulled * spreads),
+        mean_std=np.hypot(units * np.sqrt(made.mean_variances), pulled),
         covariances=found,
         covariance_std=np.hypot(np.sqrt(made.covariance_variances) * products, doubts),
         # In encoded units, in which variances compare.

@@ -33,7 +33,7 @@ from dpcov.published.design import weights_column
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Places
-from dpcov.published.numbers import told_of_rare_pairs
+from dpcov.published.numbers import UNTOLD, told_of_rare_pairs
 from dpcov.published.release import Release
 
 Names = Sequence[str] | None
@@ -69,7 +69,7 @@ def mean_intervals(
     ReleaseError without an intercept, or where the noise hides the number of rows.
     """
     law, places = _opened(release, features, level, sampling, design_effect, missing)
-    return _table("means", law, mean_lines(law, places))
+    return _table("means", law, mean_lines(law, places), None, *_untold(law, places))
 
 
 @on_one_thread
@@ -90,7 +90,7 @@ def variance_intervals(
     safe for every table and wide.  Other parameters and errors are as in :func:`mean_intervals`.
     """
     law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
-    return _table("variances", law, variance_lines(law, places))
+    return _table("variances", law, variance_lines(law, places), None, *_untold(law, places))
 
 
 @on_one_thread
@@ -236,6 +236,11 @@ def _hides(release: Release, chosen: Places, goals: Places) -> str:
         f"The noise hides the spread of {few_of(hidden, FEATURES_NAMED)}. This makes other "
         "intervals infinite too. Name the features without them."
     )
+
+
+def _untold(law: MomentLaw, places: Places) -> tuple[str, ...]:
+    """Why numbers may be anything within their bounds, if they may."""
+    return (f"{UNTOLD} of columns of numbers.",) * bool(law.scaled.untold[places + 1].any())
 
 
 def _opened(

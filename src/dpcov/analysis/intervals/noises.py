@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.published.linalg.symmetric import Array, Places
 
@@ -104,6 +105,8 @@ class ScaledDown:
     whole: Array
     # Errors of what means were given back, over deviations, (d,).
     moved_stds: Array
+    # Which columns may have lost anything, (d,).
+    untold: NDArray[np.bool_]
 
     @property
     def factor_std(self) -> float:

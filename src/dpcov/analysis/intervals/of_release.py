@@ -180,6 +180,7 @@ def _scaled_down(release: Release, noise: MomentNoise) -> ScaledDown:
         lost_parts=np.append(np.zeros(start), release.lost_parts),
         whole=np.append(np.ones(start), release.whole_variances),
         moved_stds=np.append(np.zeros(start), release.moved_stds),
+        untold=np.append(np.zeros(start, np.bool_), release.untold),
     )
 
 
