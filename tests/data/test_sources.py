@@ -174,6 +174,14 @@ def test_standard_input_is_read_in_every_encoding(monkeypatch, encoding, name, h
     assert {text for block in blocks for text in block.column(1).unique().to_pylist()} == {cell}
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_above_the_names_end_as_rows_do(tmp_path, end):
+    path = tmp_path / "t.csv"
+    path.write_bytes(end.join(["A title", "", "a,b", "1,x", "2,y", ""]).encode())
+    (block,) = open_source(path, FileLayout(header=3)).blocks(9, wanted={"a": "number"})
+    assert block.column("a").to_pylist() == [1.0, 2.0]
+
+
 MATRIX = np.random.default_rng(0).gamma(2.0, 50.0, size=(60, 13)).round(2)
 MATRIX[MATRIX < 2] = 0
 WINE = Schema(columns={f"x{i}": Numeric(lower=0, upper=150 + i) for i in (5, 0, 7, 12)})

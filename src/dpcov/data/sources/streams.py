@@ -5,6 +5,7 @@ the ending of the file and the declared layout alone.
 """
 
 import lzma
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,8 @@ Opener = Callable[[], Any]
 
 # Where the line of names must be found.
 HEAD_BYTES = 1 << 20
+# Alike above the names and below, where Arrow reads.
+_LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz", ".zip")
 _CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
@@ -68,7 +71,7 @@ def head_of(stream: Any) -> bytes:
 
 def _after(stream: Any, header: int, name: str) -> bytes:
     # Skip the lines before the one of names; return what was read of it and after it.
-    lines = head_of(stream).split(b"\n", header - 1)
+    lines = _LINE_ENDS.split(head_of(stream), header - 1)
     if len(lines) < header:
         raise DataError(
             f"'{name}' has no line {header}, where the schema's [file] says that the column names "
