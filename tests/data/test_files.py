@@ -187,6 +187,33 @@ def test_what_has_to_be_declared_is_asked_for(tmp_path):
     assert next(source.blocks(9)).column("x").to_pylist() == [3.0]
 
 
+def test_what_a_system_leaves_in_an_archive_is_no_table(tmp_path):
+    left = (
+        "__MACOSX/d/._t.csv",
+        ".DS_Store",
+        "d/.DS_Store",
+        "d/._t.csv",
+        "Thumbs.db",
+        "desktop.ini",
+    )
+    with zipfile.ZipFile(tmp_path / "mac.zip", "w") as archive:
+        for name in ("d/t.csv", *left):
+            archive.writestr(name, "x,y\n1,2\n")
+    source = open_source(tmp_path / "mac.zip")
+    assert next(source.blocks(9)).column("x").to_pylist() == [1.0]
+    with zipfile.ZipFile(tmp_path / "left.zip", "w") as archive:
+        archive.writestr(".DS_Store", "x,y\n1,2\n")
+    refused(tmp_path / "left.zip", DataError, "holds no files")
+
+
+def test_what_can_only_be_read_unpacked_is_said_to_be(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.write(FILES / "titled.xlsx", "t.XLSX")
+    refused(tmp_path / "t.zip", DataError, r"only be read unpacked \(.xlsx\). Unpack it")
+    (tmp_path / "t.sav.gz").write_bytes(b"?")
+    refused(tmp_path / "t.sav.gz", DataError, r"only be read unpacked \(.sav\)")
+
+
 def test_damaged_files_are_refused_in_plain_words(tmp_path):
     for name in LAYOUTS:
         content = (FILES / name).read_bytes()

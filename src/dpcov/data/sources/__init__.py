@@ -81,6 +81,10 @@ def _open_file(path: Path, layout: FileLayout, memory_limit: float | None) -> So
             f"'{path.name}' is called as a database is. Say what to read of it: a statement, and "
             f"{kind}:///{path.name} as the database (--sql, --db; in Python, dpcov.Query)."
         )
+    if inner != path.name and ending in {*_FORMATS, *sheets.ENDINGS}:
+        raise DataError(
+            f"'{path.name}' holds a file that can only be read unpacked ({ending}). Unpack it."
+        )
     if ending not in _DELIMITERS:
         texts = [*_DELIMITERS, *_JSON_LINES]
         raise DataError(

@@ -24,6 +24,7 @@ HEAD_BYTES = 1 << 20
 # Alike above the names and below, where Arrow reads.
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz", ".zip")
+_LITTER = (".ds_store", "thumbs.db", "desktop.ini")
 _CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 
@@ -44,12 +45,17 @@ def _member(path: Path, layout: FileLayout) -> str:
     # The file of an archive that was named, or the only one.
     with zipfile.ZipFile(path) as archive:
         found = [each for each in archive.infolist() if not each.is_dir()]
-    # What a Mac adds is no table.
-    named = {each.filename: each for each in found if not each.filename.startswith("__MACOSX/")}
+    named = {each.filename: each for each in found if not _is_litter(each.filename)}
     name = layout.choose(list(named), path.name, "files")
     if named[name].flag_bits & 1:
         raise DataError(f"'{path.name}' is encrypted. Unpack it first.")
     return name
+
+
+def _is_litter(name: str) -> bool:
+    # What a Mac and Windows leave beside files: by its name, for its content is not looked at.
+    *folders, file = name.split("/")
+    return "__MACOSX" in folders or file.startswith("._") or file.lower() in _LITTER
 
 
 def open_text(opener: Opener, layout: FileLayout, name: str) -> Any:
