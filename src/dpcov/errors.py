@@ -54,6 +54,10 @@ class LedgerError(DpcovError):
     exit_code = 6
 
 
+class NoLedgerError(LedgerError):
+    """There is no ledger yet where it should be: no file, an empty one, or a database without."""
+
+
 class ReleaseError(DpcovError):
     """A release file cannot be written, read or trusted."""
 

@@ -140,3 +140,21 @@ def test_an_account_takes_whatever_its_rules_take(desk, ready):
     """Of Gaussian noise a larger delta costs less epsilon."""
     account = {"ledger": "other.sqlite", "dataset": "people"}
     assert send(desk, ready, "account", total_epsilon="3", total_delta="1e-7", **account)[0] == 303
+
+
+def test_an_empty_file_is_no_ledger_yet(desk, ready):
+    (desk.folder / "new.sqlite").touch()
+    account = {"ledger": "new.sqlite", "dataset": "people"}
+    status, _, page = send(desk, ready, "account", total_epsilon="", total_delta="", **account)
+    assert status == 422 and "This account does not exist yet. Say what all releases" in page
+    assert send(desk, ready, "account", total_epsilon="1", total_delta="1e-6", **account)[0] == 303
+    assert "Releasing opens it." in desk.ask(f"{ready}/account")[2]
+    assert "Released" in released(desk, ready)
+    assert len(Ledger(desk.folder / "new.sqlite").entries("people")) == 1
+
+
+def test_a_database_without_a_ledger_gets_one(desk, ready, postgres_database):
+    account = {"ledger": postgres_database, "dataset": "people"}
+    assert send(desk, ready, "account", total_epsilon="1", total_delta="1e-6", **account)[0] == 303
+    assert "Released" in released(desk, ready)
+    assert len(Ledger(postgres_database).entries("people")) == 1

@@ -22,7 +22,15 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
 from dpcov.data.sources import Query, Source, open_source
 from dpcov.desk.columns import declared, written
-from dpcov.errors import BudgetError, DpcovError, LedgerError, SchemaError, UsageError, few_of
+from dpcov.errors import (
+    BudgetError,
+    DpcovError,
+    LedgerError,
+    NoLedgerError,
+    SchemaError,
+    UsageError,
+    few_of,
+)
 from dpcov.files import ReservedFile, is_of_database
 from dpcov.pipeline.terms import BOUNDS_ARE_KEPT
 from dpcov.privacy.budget import Budget
@@ -256,10 +264,12 @@ class Decisions:
 
     def left(self) -> str | None:
         """What the account has left, in words; None where there is none yet."""
-        if self._lacks_ledger():
-            return None
         book = Ledger(self.ledger_place)
-        return book.remaining(self.account).in_words if book.has(self.account) else None
+        try:
+            return book.remaining(self.account).in_words if book.has(self.account) else None
+        # An empty file is one, too.
+        except NoLedgerError:
+            return None
 
     @property
     def ledger_place(self) -> str:
@@ -279,7 +289,9 @@ class Decisions:
         return lacks
 
     def _lacks_ledger(self) -> bool:
-        return "://" not in self.ledger and not Path(self.ledger_place).exists()
+        # A server is not asked for every page.
+        path = Path(self.ledger_place)
+        return "://" not in self.ledger and not (path.exists() and path.stat().st_size)
 
     def cautions(self) -> list[str]:
         """What a release will refuse or warn of."""

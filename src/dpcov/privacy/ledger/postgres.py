@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from dpcov.errors import LedgerError
+from dpcov.errors import LedgerError, NoLedgerError
 from dpcov.extras import load_extra
 from dpcov.privacy.ledger import store as ledger_store
 from dpcov.privacy.ledger.store import CREATE, LedgerStore, Run
@@ -84,7 +84,7 @@ class LedgerServer(LedgerStore):
         view = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         with self._transaction(**{"isolation_level": "READ COMMITTED"} if writes else view) as run:
             if not _exists(run):
-                raise LedgerError(f"There is no ledger in this database. {CREATE}")
+                raise NoLedgerError(f"There is no ledger in this database. {CREATE}")
             ledger_store.check_version(run)
             yield run
 

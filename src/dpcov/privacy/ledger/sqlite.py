@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpcov.errors import LedgerError
+from dpcov.errors import LedgerError, NoLedgerError
 from dpcov.files import is_of_database
 from dpcov.privacy.ledger import store as ledger_store
 from dpcov.privacy.ledger.store import CREATE, LedgerStore, Run
@@ -62,13 +62,13 @@ class LedgerFile(LedgerStore):
     def _opened(self, *, writes: bool) -> Iterator[Run]:
         # Unlike Path.is_file this takes names that no file system does.
         if not os.path.isfile(self._path):  # noqa: PTH113
-            raise LedgerError(f"There is no ledger at this path. {CREATE}")
+            raise NoLedgerError(f"There is no ledger at this path. {CREATE}")
         with self._transaction("IMMEDIATE" if writes else "DEFERRED") as run:
             # Damage within a page may give wrong answers instead of errors.
             if run("PRAGMA quick_check", {}).fetchall() != [("ok",)]:
                 raise LedgerError(_BROKEN)
             if not _has_tables(run):
-                raise LedgerError(f"This file is empty and not a ledger. {CREATE}")
+                raise NoLedgerError(f"This file is empty and not a ledger. {CREATE}")
             ledger_store.check_version(run)
             yield run
 
