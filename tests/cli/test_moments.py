@@ -95,6 +95,13 @@ def test_mistakes_are_refused_before_anything_is_read(folder):
     assert merged.exit_code == 0, merged.output
 
 
+def test_a_survey_is_advised_where_one_can_be_made(folder):
+    assert "dpcov survey" in checkpoint("jan.csv").output
+    (folder / "schema.toml").write_text(f"norm_bound = 1.5\n{SCHEMA}")
+    made = checkpoint("jan.csv", "b.moments")
+    assert made.exit_code == 0 and "survey" not in made.output
+
+
 def test_a_file_that_the_command_reads_is_no_key(folder):
     (folder / "geometry.toml").write_text(SCHEMA)
     (folder / "link").symlink_to("schema.toml")

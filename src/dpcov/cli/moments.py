@@ -95,7 +95,7 @@ def checkpoint(
         held.save(output, secret, overwrite=overwrite or resume or number > 0)
     assert held is not None  # there is a part
     _tell(output, len(held.parts))
-    if geometry == "schema":
+    if geometry == "schema" and dpcov.Schema.from_toml(schema).norm_bound is None:
         typer.echo(_BOUNDS)
 
 
