@@ -170,6 +170,9 @@ def test_what_has_to_be_declared_is_asked_for(tmp_path):
     refused(FILES / "semicolons-latin1.csv", DataError, "declare its encoding", delimiter=";")
     refused(FILES / "utf16-tabs.txt", DataError, "Declare delimiter")
     refused(FILES / "utf16-tabs.txt", DataError, "declare", delimiter="\t")
+    for encoding in ("utf-16-le", "utf-16-be"):
+        (tmp_path / "unmarked.csv").write_bytes("age,dose\n1,2\n".encode(encoding))
+        refused(tmp_path / "unmarked.csv", DataError, 'Declare encoding = "utf-16-le"')
     refused(FILES / "titled.xlsx", DataError, "no names in row 2", header=2)
     refused(FILES / "titled.xlsx", DataError, "no names in row 99", header=99)
     refused(FILES / "titled.xlsx", DataError, "holds numbers or dates where column names", header=4)

@@ -147,6 +147,12 @@ class DelimitedSource(Source):
                 f"The column names of '{self.name}' are not UTF-8 text; declare the encoding in "
                 "the schema's [file] (schema draft: --encoding), or convert it."
             )
+        if any("\0" in label for label in header):
+            raise DataError(
+                f"The column names of '{self.name}' hold zero characters, as text in UTF-16 does "
+                'without a mark of it. Declare encoding = "utf-16-le" (or "utf-16-be") in the '
+                "schema's [file] (schema draft: --encoding), or convert it."
+            )
         for sign, words in _OTHER_DELIMITERS.items():
             if len(header) == 1 and sign in header[0]:
                 # Programs that write semicolons write commas in numbers, as a rule.
