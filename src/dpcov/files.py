@@ -72,6 +72,13 @@ class ReservedFile:
             self.discard()
             raise _explain(self.path, error) from None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the content has its final name; asked after :meth:`write` was begun."""
+        # The disk knows it, wherever an interrupt came: the name is given before this one goes.
+        there = os.path.lexists(self._temporary)
+        return not there or is_same_file(self._temporary, self.path)
+
     def _give_name(self) -> None:
         # What is paid for is kept: where the name is taken by now, under a free one.
         if self._overwrite:

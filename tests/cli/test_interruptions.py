@@ -7,10 +7,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from dpcov import Release
+from dpcov import Release, files
 from dpcov.noise.entropy import SystemEntropy
 from dpcov.privacy.ledger import store
 from dpcov.privacy.ledger.ledger import Ledger, Reservation
@@ -119,16 +120,49 @@ def test_an_interrupt_while_the_ledger_is_charged_says_where_to_look(desk, monke
     assert desk.names() == desk.before
 
 
-def test_an_interrupt_behind_the_last_write_says_that_the_release_is_whole(desk, monkeypatch):
-    def interrupted(self, fingerprint):
+def interrupt_at(monkeypatch, place, *, after=False):
+    """Let the next call there be interrupted."""
+    owner, name = place
+    real = getattr(owner, name)
+
+    def interrupted(*arguments):
+        if after:
+            real(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Reservation, "commit", interrupted)
-    result = desk.release()
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+@pytest.mark.parametrize(
+    ("place", "after", "flags"),
+    [
+        ((Reservation, "commit"), False, ()),
+        ((os, "link"), True, ()),
+        ((files, "_sync_folder"), False, ()),
+        ((Path, "replace"), True, ("--overwrite",)),
+    ],
+    ids=["commit", "link", "sync", "replace"],
+)
+def test_an_interrupt_behind_the_name_says_that_the_release_is_whole(
+    desk, monkeypatch, place, after, flags
+):
+    interrupt_at(monkeypatch, place, after=after)
+    result = desk.release(*flags)
     assert result.exit_code == 130
     assert f"whole, in {desk.output}: nothing has to be made again" in result.output
     assert "The budget IS spent: entry 1" in result.output
     assert Release.load(desk.output).manifest.spent.entry == 1
+    assert not any(map(is_part, desk.names()))
+
+
+@pytest.mark.parametrize("place", [(os, "fsync"), (os, "link")])
+def test_an_interrupt_before_the_name_calls_nothing_whole(desk, monkeypatch, place):
+    interrupt_at(monkeypatch, place)
+    result = desk.release()
+    assert result.exit_code == 130
+    assert "whole" not in result.output
+    assert "The budget IS spent: entry 1" in result.output
+    assert desk.names() == desk.before
 
 
 def test_a_release_whose_name_another_program_took_meanwhile_is_kept(desk, monkeypatch):

@@ -158,10 +158,10 @@ def publish(
                     private=randomness.private and terms.geometry_is_private,
                 )
             )
-            if file is not None:
-                file.write(made.to_bytes())
-            if reservation is not None:
-                with _noting(_whole_note(file), KeyboardInterrupt):
+            with _noting_what_is_whole(file):
+                if file is not None:
+                    file.write(made.to_bytes())
+                if reservation is not None:
                     _commit(reservation, made.fingerprint)
     return made
 
@@ -189,6 +189,19 @@ def _noting(note: str, kind: type[BaseException] = BaseException) -> Iterator[No
         raise
 
 
+@contextlib.contextmanager
+def _noting_what_is_whole(file: ReservedFile | None) -> Iterator[None]:
+    """Tell whoever interrupts the end of a release what there is of it."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if file is None:
+            error.add_note("What was made is lost.")
+        elif file.is_whole:
+            error.add_note(f"What was made is whole, in {file.path}: nothing has to be made again.")
+        raise
+
+
 def _spent_note(reservation: Reservation | None) -> str:
     if reservation is None:
         return "No ledger was charged."
@@ -196,12 +209,6 @@ def _spent_note(reservation: Reservation | None) -> str:
         f"The budget IS spent: entry {reservation.id} of dataset {reservation.dataset} stays in "
         "the ledger, because noise may have been drawn already."
     )
-
-
-def _whole_note(file: ReservedFile | None) -> str:
-    if file is None:
-        return "What was made is lost."
-    return f"What was made is whole, in {file.path}: nothing has to be made again."
 
 
 def _check_entropy(entropy: Entropy | None) -> Entropy:
