@@ -41,10 +41,7 @@ def test_an_interrupt_while_rows_are_read_spends_nothing(desk, sent, megabytes):
         # More than all buffers hold: writing returns only once the rows are being gathered.
         process.stdin.write(b"zebra4711,31337.25,F,true\n" * (megabytes * 40_000))
         process.stdin.flush()
-        end = time.monotonic() + 100
-        while not any(map(is_part, desk.names())):
-            assert time.monotonic() < end, "the run never started"
-            time.sleep(0.02)
+        wait_until(lambda: any(map(is_part, desk.names())))
         process.send_signal(sent)
         # The pipe stays open: a reader that waits for more must not keep the process alive.
         process.wait(100)
@@ -64,10 +61,7 @@ def test_an_interrupt_leaves_no_folder_in_which_a_database_keeps_rows(desk, tmp_
     query += "FROM range(1000000000000)"
     table = ("--sql", query, "--db", "duckdb://", "--geometry", "schema")
     with begin(desk, *table, env={**os.environ, "TMPDIR": str(spills)}) as process:
-        end = time.monotonic() + 100
-        while not (any(spills.iterdir()) and any(map(is_part, desk.names()))):
-            assert time.monotonic() < end, "the run never started"
-            time.sleep(0.02)
+        wait_until(lambda: any(spills.iterdir()) and any(map(is_part, desk.names())))
         # By now it is summing up.
         time.sleep(1)
         process.send_signal(signal.SIGINT)
@@ -75,6 +69,14 @@ def test_an_interrupt_leaves_no_folder_in_which_a_database_keeps_rows(desk, tmp_
     assert process.returncode == 130
     assert not list(spills.iterdir())
     assert desk.untouched()
+
+
+def wait_until(started):
+    """Until a run has come so far."""
+    end = time.monotonic() + 100
+    while not started():
+        assert time.monotonic() < end, "the run never started"
+        time.sleep(0.02)
 
 
 def is_part(name):
@@ -93,33 +95,6 @@ def test_an_error_ends_the_run_while_more_input_is_awaited(desk):
         assert process.returncode == 4, process.stderr.read()
 
 
-def test_an_interrupt_while_noise_is_drawn_is_spent_and_said(desk, monkeypatch):
-    def interrupted(self, count):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(SystemEntropy, "words", interrupted)
-    result = desk.release()
-    assert result.exit_code == 130
-    assert "The budget IS spent: entry 1 of dataset patients" in result.output
-    assert desk.states() == ["drawn"]
-    assert desk.names() == desk.before
-
-
-def test_an_interrupt_while_the_ledger_is_charged_says_where_to_look(desk, monkeypatch):
-    reserve = Ledger.reserve
-
-    def interrupted(self, *spend):
-        reserve(self, *spend)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Ledger, "reserve", interrupted)
-    result = desk.release()
-    assert result.exit_code == 130
-    assert "budget may have been charged just now" in result.output
-    assert desk.states() == ["reserved"]
-    assert desk.names() == desk.before
-
-
 def interrupt_at(monkeypatch, place, *, after=False):
     """Let the next call there be interrupted."""
     owner, name = place
@@ -131,6 +106,24 @@ def interrupt_at(monkeypatch, place, *, after=False):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(owner, name, interrupted)
+
+
+def test_an_interrupt_while_noise_is_drawn_is_spent_and_said(desk, monkeypatch):
+    interrupt_at(monkeypatch, (SystemEntropy, "words"))
+    result = desk.release()
+    assert result.exit_code == 130
+    assert "The budget IS spent: entry 1 of dataset patients" in result.output
+    assert desk.states() == ["drawn"]
+    assert desk.names() == desk.before
+
+
+def test_an_interrupt_while_the_ledger_is_charged_says_where_to_look(desk, monkeypatch):
+    interrupt_at(monkeypatch, (Ledger, "reserve"), after=True)
+    result = desk.release()
+    assert result.exit_code == 130
+    assert "budget may have been charged just now" in result.output
+    assert desk.states() == ["reserved"]
+    assert desk.names() == desk.before
 
 
 @pytest.mark.parametrize(
