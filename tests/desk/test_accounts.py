@@ -158,3 +158,21 @@ def test_a_database_without_a_ledger_gets_one(desk, ready, postgres_database):
     assert send(desk, ready, "account", total_epsilon="1", total_delta="1e-6", **account)[0] == 303
     assert "Released" in released(desk, ready)
     assert len(Ledger(postgres_database).entries("people")) == 1
+
+
+def test_a_server_that_does_not_answer_is_asked_once_a_page_which_says_so(desk, ready, monkeypatch):
+    postgres = pytest.importorskip("dpcov.privacy.ledger.postgres")
+    (work,) = desk.app.works.values()
+    work.ledger, asked = "postgresql://nobody@127.0.0.1:1/none", []
+    connect = postgres.LedgerServer._transaction
+
+    def counted(self, **options):
+        asked.append(options)
+        return connect(self, **options)
+
+    monkeypatch.setattr(postgres.LedgerServer, "_transaction", counted)
+    for step in ("budget", "account", "release"):
+        asked.clear()
+        page = desk.ask(f"{ready}/{step}")[2]
+        assert page.count("server does not answer") == 1
+        assert len(asked) == 1

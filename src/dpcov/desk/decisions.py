@@ -6,7 +6,6 @@ Contract: holds public decisions and names; no value of a row.
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf, nan
 from pathlib import Path
@@ -303,15 +302,14 @@ class Decisions:
             said.append(f"{large} Choose a smaller one, or write down why it has to be so large.")
         if self.schema.norm_bound is not None:
             said.append(BOUNDS_ARE_KEPT)
-        if self.total_delta and isinstance(promise, PureDP) and not self._has_account():
+        exists, refused = self._asked_account()
+        if self.total_delta and isinstance(promise, PureDP) and not exists:
             said.append(
                 "A new account adds up ε and δ from now on if its first release has no delta. "
                 "Releases with a delta cost more there. Will later ones have a delta? Then give "
                 "this one a delta under Budget."
             )
-        if refused := self._refused_by_account():
-            said.append(f"The account {self.account} does not allow this. {refused}")
-        return said
+        return [*said, refused] if refused else said
 
     def refusals(self, n_rows: int | None) -> list[str]:
         """Why no release of so many rows may cost this, whatever the account allows."""
@@ -324,23 +322,21 @@ class Decisions:
             said.append(str(error))
         return said
 
-    def _has_account(self) -> bool:
-        # The step of the account says what is wrong with a ledger.
-        with suppress(DpcovError):
-            return self.left() is not None
-        return False
-
-    def _refused_by_account(self) -> str:
-        """Why an account that exists does not pay for the release, if it does not."""
-        if not self._has_account():
-            return ""
+    def _asked_account(self) -> tuple[bool, str]:
+        """Whether the account exists, and why it does not pay for the release, if it does not."""
+        try:
+            if self.left() is None:
+                return False, ""
+        # A page waits up to ten seconds for a server: it says for what.
+        except DpcovError as error:
+            return False, f"The ledger was asked about the account {self.account}. {error}"
         spend, per_person = typical(self.budget.promise), self.schema.rows_per_person
         spend = replace(spend, mechanism="auto", rows_per_person=per_person)
         try:
             Ledger(self.ledger_place).check(self.account, spend, self.neighbors)
         except LedgerError as error:
-            return str(error)
-        return ""
+            return True, f"The account {self.account} does not allow this. {error}"
+        return True, ""
 
 
 def place_of(data: str | Query, folder: Path) -> str | Query:
