@@ -7,9 +7,10 @@ import pytest
 
 import dpcov
 from dpcov.published import diagnosis
-from dpcov.published.diagnosis import FALSE_ALARMS, GOOD, ColumnVerdict, Diagnosis, diagnose
+from dpcov.published.diagnosis import FALSE_ALARMS, GOOD, diagnose
 from dpcov.published.digits import percent, plus_minus, with_error
 from dpcov.published.summary import told_by_doctor
+from dpcov.published.verdicts import ColumnVerdict, Diagnosis
 from tests.published.mistakes import MISTAKES, TABLES, Mistake, released
 from tests.releases import released as released_within
 from tests.report.examples import grouped, make, plain

@@ -4,11 +4,10 @@ Contract: reads a release only.  What is called suspicious is so whatever the no
 of a thousand releases.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from math import isnan, nan, sqrt
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Sequence
+from dataclasses import replace
+from math import nan, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import remarks_on
-from dpcov.published.digits import percent, plural, plus_minus, two_digits
+from dpcov.published.digits import percent, two_digits
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
@@ -33,9 +32,7 @@ from dpcov.published.numbers import (
     group_numbers,
     told_of_rare_pairs,
 )
-
-Verdict = Literal["suspicious", "lost", "weak", "good", "unknown"]
-ORDER: tuple[Verdict, ...] = get_args(Verdict)
+from dpcov.published.verdicts import ColumnVerdict, Diagnosis, Verdict
 
 # Chance that a release of a table without any mistake has a suspicious column.
 FALSE_ALARMS = 0.001
@@ -58,111 +55,6 @@ AT_NORM_BOUND = 0.95
 LONG_TAIL, MORE_THAN_OTHERS = 0.4, 2.0
 # A level with fewer of the rows is called rare.
 RARE = 0.05
-
-
-@dataclass(frozen=True)
-class ColumnVerdict:
-    """What can be read from one column of the matrix.
-
-    ``within`` is what 95 of 100 errors of its correlations with columns that can be used are
-    smaller than, at the median; ``smallest`` the smallest spread that shows.  Means, spreads and
-    their noise are in the column's unit; ``missing`` is the part of the rows without a value, where
-    the schema marks them; NaN where not known.
-    """
-
-    name: str
-    source: str
-    verdict: Verdict
-    cause: str
-    advice: str
-    mean: float
-    mean_noise: float
-    spread: float
-    spread_noise: float
-    smallest: float
-    within: float
-    missing: float = nan
-    missing_noise: float = nan
-    unit: str = field(default="", kw_only=True)
-
-    @property
-    def in_unit(self) -> str:
-        """The name with the unit: ``weight [kg]``."""
-        return f"{self.name} [{self.unit}]" if self.unit else self.name
-
-    @property
-    def usable(self) -> bool:
-        """Whether anything can be read from the column."""
-        return self.verdict in ("good", "weak")
-
-    @property
-    def hidden(self) -> bool:
-        """Whether noise alone may have made its spread."""
-        return self.verdict in ("lost", "suspicious") and not self.spread >= self.smallest
-
-
-@dataclass(frozen=True, kw_only=True)
-class Diagnosis:
-    """The verdict on every column of a release, and one sentence on all.
-
-    ``typical`` and ``worst`` say what 95 of 100 errors of a correlation of two usable columns are
-    smaller than; NaN where there are no two.  ``remarks`` are about the weights.  Without means,
-    spreads are root mean squares.
-    """
-
-    columns: tuple[ColumnVerdict, ...]
-    typical: float
-    worst: float
-    remarks: tuple[str, ...] = ()
-    knows_means: bool = True
-
-    @property
-    def headline(self) -> str:
-        """What can be read, in one sentence."""
-        count, usable = len(self.columns), sum(column.usable for column in self.columns)
-        if all(column.verdict == "unknown" for column in self.columns):
-            return "This release does not say how large its noise is."
-        if not usable:
-            wrong = sum(column.verdict == "suspicious" for column in self.columns)
-            why = (
-                f"{wrong} look{'s' * (wrong == 1)} like a mistake"
-                if wrong
-                else "the noise hides them"
-            )
-            return f"None of {plural(count, 'column')} can be used: {why}."
-        told = f"{usable} of {plural(count, 'column')} can be used"
-        if isnan(self.typical):
-            return f"{told}."
-        sizes = f"±{plus_minus(self.typical)} (typical), ±{plus_minus(self.worst)} (worst)"
-        return f"{told}; their correlations are within {sizes}."
-
-    def to_frame(self) -> Any:
-        """As a pandas data frame, indexed by name."""
-        import pandas as pd  # type: ignore[import-untyped]
-
-        rows = [vars(column) for column in self.columns]
-        return pd.DataFrame(rows).set_index("name")
-
-    def by_finding(self) -> Iterator[tuple[list[str], ColumnVerdict]]:
-        """Names of columns of which the same is said, and the first; worst verdicts first.
-
-        All columns made of one column of the table, if there are several, have its name.
-        """
-        made_of = Counter(column.source for column in self.columns)
-        found: dict[tuple[str, ...], list[ColumnVerdict]] = {}
-        for column in sorted(self.columns, key=lambda column: ORDER.index(column.verdict)):
-            if column.cause:
-                found.setdefault((column.verdict, column.cause, column.advice), []).append(column)
-        for each in found.values():
-            alike = Counter(column.source for column in each)
-            whole = {source for source, count in alike.items() if 1 < count == made_of[source]}
-            names = (c.source if c.source in whole else c.name for c in each)
-            yield list(dict.fromkeys(names)), each[0]
-
-    def __str__(self) -> str:
-        width = max((len(column.name) for column in self.columns), default=0)
-        lines = [f"{c.name:<{width}}  {c.verdict:<10}  {c.cause}" for c in self.columns]
-        return "\n".join([self.headline, *self.remarks, *(line.rstrip() for line in lines)])
 
 
 class _Said(NamedTuple):

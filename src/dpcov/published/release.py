@@ -12,7 +12,7 @@ from dpcov.files import write_file
 from dpcov.markup import CELL, Child, card, details, el, facts, listing, name_of, names_of
 from dpcov.published.base import BaseRelease
 from dpcov.published.combined import combined_facts
-from dpcov.published.diagnosis import Diagnosis, diagnose
+from dpcov.published.diagnosis import diagnose
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.file import pack, unpack
@@ -23,6 +23,7 @@ from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts
 from dpcov.published.statistics import Post
 from dpcov.published.summary import LIGHTS, summarize, told_numbers
 from dpcov.published.synthetic import sample
+from dpcov.published.verdicts import Diagnosis
 from dpcov.published.words import promise_in_words, rows_in_words, rows_within
 
 

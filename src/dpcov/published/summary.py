@@ -15,9 +15,9 @@ from dpcov.markup import cut
 from dpcov.privacy.guarantee import costs_nothing
 from dpcov.published.base import BaseRelease
 from dpcov.published.design import told_of
-from dpcov.published.diagnosis import ColumnVerdict, Diagnosis, Verdict
 from dpcov.published.digits import percent, plus_minus, with_error
 from dpcov.published.numbers import WITHIN
+from dpcov.published.verdicts import ColumnVerdict, Diagnosis, Verdict
 from dpcov.published.words import NUMERICS_WORDS, counted, own_rows, promise_in_words, rows_in_words
 
 _SHOWN_FEATURES, _SHOWN_NAMES = 12, 6

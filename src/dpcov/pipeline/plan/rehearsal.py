@@ -30,11 +30,11 @@ from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, Neighbors, PureDP
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.diagnosis import Diagnosis
 from dpcov.published.digits import percent, plus_minus
 from dpcov.published.numbers import WITHIN
 from dpcov.published.release import Release
 from dpcov.published.summary import LIGHTS, short_name
+from dpcov.published.verdicts import Diagnosis
 
 SPREAD = 1 / 8
 """Assumed spread of a number, as a part of the width of its bounds."""
