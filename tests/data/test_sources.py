@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from datetime import date
 from decimal import Decimal
 from functools import partial
 
@@ -27,6 +28,7 @@ from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Nume
 from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
+from dpcov.data.sources.base import kind_of_cells
 from dpcov.data.sources.databases import Query
 from dpcov.data.sources.lines import CheckedLines
 from dpcov.data.values import MISSING
@@ -316,6 +318,22 @@ def test_missing_words_can_be_categories_in_text_files(tmp_path):
         [0, 1, 0, 0, 1, 0, 1],
     ]
     assert open_source(path).kinds() == {"a": "text", "b": "number", "c": "other"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([1.5, "n/a", "2", " 3.5 ", None], "number"),
+        ([1, "12 kg"], "text"),
+        (["1", "2"], "text"),
+        ([True, "NA"], "boolean"),
+        ([date(2020, 1, 31), "?"], "date"),
+        (["n/a", ""], "other"),
+        ([date(2020, 1, 31), 5], "other"),
+    ],
+)
+def test_kinds_of_cells_follow_from_those_that_are_not_missing(cells, kind):
+    assert kind_of_cells(cells) == kind
 
 
 def test_kinds_of_many_columns_of_numbers_are_guessed_quickly(tmp_path):

@@ -45,15 +45,25 @@ NO_NUMBER = (
 _NO_TRUTH_VALUE = "that is neither true nor false; declare it categorical, or correct it"
 
 
+def is_missing(cell: object) -> bool:
+    """Whether a cell holds nothing, or a text that means so."""
+    return cell is None or (isinstance(cell, str) and cell.strip(" ") in MISSING_WORDS)
+
+
+def is_number_as_text(cell: object) -> bool:
+    """Whether a text is read as a number where numbers are wanted."""
+    return isinstance(cell, str) and _NUMBER.fullmatch(cell) is not None
+
+
 def number_of(cell: object, name: str, otherwise: str = NO_NUMBER) -> float:
     """Return the nearest float64; NaN for a missing value; other cells raise a `DataError`."""
     cell = plain_cell(cell)
-    if cell is None or (isinstance(cell, str) and cell.strip(" ") in MISSING_WORDS):
+    if is_missing(cell):
         return math.nan
     if not isinstance(cell, str | int | float | Decimal):
         raise DataError(f"Column '{name}' holds something {otherwise}.")
     # Python also reads 1_000 and digits of other scripts, readers of CSV do not.
-    if isinstance(cell, str) and not _NUMBER.fullmatch(cell):
+    if isinstance(cell, str) and not is_number_as_text(cell):
         raise DataError(f"Column '{name}' holds text {otherwise}.")
     try:
         return float(cell)

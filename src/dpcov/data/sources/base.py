@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcov.data.cells import number_column, text_column
+from dpcov.data.cells import is_missing, is_number_as_text, number_column, text_column
 from dpcov.data.dates import day_of, pattern_of
 from dpcov.data.notation import Notation
 from dpcov.data.seal import explain, sealed, sealed_iteration
@@ -178,7 +178,11 @@ def kinds_of(schema: pa.Schema) -> dict[str, Kind]:
 
 def kind_of_cells(cells: Iterable[object]) -> Kind:
     """What a column holds whose cells have types of their own, by those that are not missing."""
-    found = {type(cell) for cell in cells if cell is not None and cell != ""}
+    given = [cell for cell in cells if not is_missing(cell)]
+    found = set(map(type, given))
+    # Spreadsheets keep some of the numbers of a column as texts.
+    if {int, float} & found and all(is_number_as_text(cell) for cell in given if type(cell) is str):
+        found.discard(str)
     if found and found <= {bool}:
         return "boolean"
     if found and found <= {bool, int, float}:
