@@ -43,6 +43,7 @@ CASES = {
     "outside, but no code": ([str(n) for n in range(N)], UNIT, {"outside": 89}, True),
     "yes and no": (["0", "1", "0"], Numeric(lower=0, upper=1), {"two values": 100}, True),
     "zeros": (["0", "0", "0", "5"], UNIT, {"at lower": 75}, True),
+    "another unit": (["0.55", "0.6", "0.1"], Numeric(lower=0, upper=100), {"narrow": 100}, True),
     "constant": (["5"], UNIT, {"constant": 100}, True),
     "mostly missing": (["1", "2", "", "", ""], UNIT, {"missing": 60}, True),
     "no truth": (["yes", "no", "maybe", ""], Boolean(), {"unreadable": 25}, False),
@@ -224,7 +225,7 @@ def test_cells_with_types_of_their_own_are_read_as_in_a_release(declared, way, c
 
 def test_numbers_and_dates_of_their_own_types_fit_columns_of_marked_texts(tmp_path):
     for way in (as_json_lines, as_sqlite, WAYS["pandas"]):
-        path = way([1.5, 1.234, True, 0] * 25, tmp_path)
+        path = way([1.5, 1234.5, True, 0] * 25, tmp_path)
         (found,) = fit(open_source(path), Schema(columns={"a": MARKED})).columns
         assert not found.findings
     dates = WAYS["pandas"]([date(2020, 1, 31), datetime(1999, 1, 1, 5)], tmp_path)

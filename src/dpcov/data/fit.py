@@ -41,6 +41,8 @@ _MARK = "\0"
 _UNREADABLE = f"{_MARK}unreadable"
 # Parts of the values.
 _MOST, _MANY, _OFTEN = 0.5, 0.05, 0.01
+# Part of the bounds in which all values lie if their unit may be another one.
+_NARROW = 1 / 100
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -169,8 +171,8 @@ class _Column:
     at_lower: int = 0
     at_upper: int = 0
     n_values: int = 0
-    first: float | None = None
-    varies: bool = False
+    least: float = math.inf
+    largest: float = -math.inf
     strays: Counter[float] = field(default_factory=Counter)
 
     @property
@@ -233,8 +235,8 @@ class _Column:
         values = cells[~is_missing]
         self.n_values += int(weights[~is_missing].sum())
         if len(values):
-            self.first = float(values[0]) if self.first is None else self.first
-            self.varies |= bool((values != self.first).any())
+            self.least = min(self.least, float(values.min()))
+            self.largest = max(self.largest, float(values.max()))
 
     def _count_strays(self, cells: NDArray[Any], weights: NDArray[np.int64]) -> None:
         values, places = np.unique(cells, return_inverse=True)
@@ -271,7 +273,7 @@ class _Column:
         common, next_common = [*sorted(self.strays.values(), reverse=True), 0, 0][:2]
         if self.missing > _MOST * n_rows:
             yield self._finding("missing", self.missing, n_rows, "rows are missing.")
-        if not self.varies:
+        if self.least >= self.largest:
             yield Finding("constant", values, "one value only: nothing varies. Ignore the column?")
         elif common > max(_OFTEN * values, 2 * next_common) and not isinstance(declared, Boolean):
             yield self._finding("code", common, values, _CODE)
@@ -281,6 +283,10 @@ class _Column:
         elif isinstance(declared, Numeric) and self.at_lower + self.at_upper == values:
             yield Finding("two values", values, _TWO_VALUES)
         elif isinstance(declared, Numeric | Date):
+            lower, upper = _bounds(declared)
+            reach = min(self.largest - lower, upper - self.least)
+            if isinstance(declared, Numeric) and reach < _NARROW * (upper - lower):
+                yield Finding("narrow", values, _FILL_LITTLE)
             for side, count in (("lower", self.at_lower), ("upper", self.at_upper)):
                 if count > _MOST * values:
                     yield self._finding(f"at {side}", count, values, _AT_BOUND.format(side))
@@ -297,6 +303,10 @@ _CODE = (
 _TWO_VALUES = (
     "all values are the two bounds. Declare the column boolean, or categorical if they are not 0 "
     "and 1: fewer rows show a share than a spread."
+)
+_FILL_LITTLE = (
+    "all values lie in a hundredth of the bounds, at one end. Is it another unit, such as 0.55 for "
+    "55 %? If not, leave the bounds as they are."
 )
 _OUT_OF_BOUNDS = "values are outside of the bounds, and will be moved to them. Is the unit right?"
 _OUTSIDE: dict[type, str] = {

@@ -26,7 +26,10 @@ _WEIGHT = (
 _SEX = 'the categories are, for example, "female" and "male", or the codes of the codebook'
 _DATE = "a date, by its {by}; bounds are years, for example 1900 and 2030"
 _YEAR = "a year, by its name; bounds are, for example, 1900 and 2030"
-_PERCENT = "a percentage, by its name: if the codebook says so, bounds are 0 and 100"
+_PERCENT = (
+    "a percentage, by its name: if the codebook says so, bounds are 0 and 100; where 55 % is "
+    "stored as 0.55, as workbooks do, they are 0 and 1"
+)
 _TRUTH = "true or false, by its name"
 _CODE = "a code, by its name: list the codes as texts, or ignore it"
 _OTHER = (
