@@ -69,7 +69,10 @@ class SheetSource(Source):
         # The cells below names; a blank row at the end is not in the file, others would be rows.
         cells = row if len(row) == len(self._places) else [row[place] for place in self._places]
         if cells.count("") == len(cells):
-            raise DataError(f"'{self.name}' has a blank row. Delete it. {NAMES_BELOW}")
+            raise DataError(
+                f"'{self.name}' has a blank row. Delete it, and what stands below the table, such "
+                f"as notes and totals: it would count as a person. {NAMES_BELOW}"
+            )
         return cells
 
     def _load(self) -> Any:
