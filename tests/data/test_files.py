@@ -283,6 +283,31 @@ def test_a_cell_on_which_a_library_panics_is_refused(monkeypatch):
         sealed(_interrupted, "x")
 
 
+class TwoLines:
+    """A sheet whose names stand below headings of several columns."""
+
+    def iter_rows(self):
+        yield ["Person", "", "Values", ""]
+        yield ["age", "sex", "dose", ""]
+        yield [1.0, "F", 2.0, ""]
+
+
+def test_columns_of_a_sheet_without_a_name_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(SheetSource, "_load", lambda self: TwoLines())
+    command = ["schema", "draft", str(FILES / "titled.xlsx")]
+    made = CliRunner().invoke(app, command)
+    assert made.exit_code == 0
+    told = "2 columns of the sheet without a name: not read. If the names of the columns stand"
+    assert told in " ".join(made.stderr.split())
+    assert "without a name" not in made.stdout
+    desk = pytest.importorskip("dpcov.desk.decisions").Decisions
+    assert desk.open(str(FILES / "titled.xlsx"), tmp_path).unnamed == 2
+    assert (
+        "without a name"
+        not in CliRunner().invoke(app, [*command[:2], str(FILES / "awkward.csv")]).output
+    )
+
+
 def _interrupted():
     raise KeyboardInterrupt
 

@@ -56,7 +56,7 @@ def draft(
     the draft contains no value of the data.  A codebook may declare them: a Data Package, CSVW,
     DDI-Codebook, or a file of SPSS, Stata or SAS, of which the dictionary is read.
     """
-    from dpcov.data.layout import FileLayout
+    from dpcov.data.layout import NAMES_BELOW, FileLayout
     from dpcov.data.schema.codebooks import read_codebook
     from dpcov.data.schema.draft import describe
     from dpcov.data.sources import file_of, open_source
@@ -79,6 +79,9 @@ def draft(
         lacking = plural(len(made.absent), "column")
         listed = ", ".join(made.absent[:10])
         typer.echo(f"The table lacks {lacking} of the codebook: {listed}", err=True)
+    if source is not None and source.unnamed:
+        unread = f"{plural(source.unnamed, 'column')} of the sheet without a name: not read."
+        typer.echo(f"{unread} {NAMES_BELOW}", err=True)
     if output is None:
         typer.echo(text, nl=False)
         return

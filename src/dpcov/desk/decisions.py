@@ -67,6 +67,8 @@ class Decisions:
     # Why columns are proposed as they are; and the codebook or schema that was given.
     notes: dict[str, str] = field(default_factory=dict)
     described: str = ""
+    # Columns of a sheet that are not read, because they have no name.
+    unnamed: int = 0
 
     @classmethod
     def open(
@@ -100,7 +102,14 @@ class Decisions:
         schema = schema.resolve(source.columns)
         check_names(schema, source)
         notes = {name: why.get(entries.get(name, name), "") for name in schema.columns}
-        return cls(data=data, folder=folder, schema=schema, notes=notes, described=described)
+        return cls(
+            data=data,
+            folder=folder,
+            schema=schema,
+            notes=notes,
+            described=described,
+            unnamed=source.unnamed,
+        )
 
     @property
     def about(self) -> str:

@@ -48,6 +48,7 @@ class SheetSource(Source):
         labels = self._sealed(lambda: next(self._rows()))
         # A note may stand beside the table.
         self._places = [place for place, label in enumerate(labels) if str(label).strip()]
+        self.unnamed = len(labels) - len(self._places)
         self.columns = check_header([str(labels[place]) for place in self._places], path.name)
 
     def kinds(self) -> dict[str, Kind]:
