@@ -117,6 +117,19 @@ def test_what_does_not_fit_is_counted(case, way, tmp_path):
     assert {finding.what: finding.rows for finding in column.findings} == expected
 
 
+@pytest.mark.parametrize(
+    ("declared", "way"),
+    [
+        (UNIT, "(decimal, thousands), or correct"),
+        (Date(lower=1900, upper=2030), 'such as format = "%d.%m.%Y", or correct'),
+        (Boolean(), "add missing_codes, or correct"),
+    ],
+)
+def test_what_cannot_be_read_is_told_by_which_field_it_could(declared, way, tmp_path):
+    found = fit(open_source(as_csv(["31.1.2020", "x"], tmp_path)), Schema(columns={"a": declared}))
+    assert way in found.columns[0].findings[0].words
+
+
 def test_columns_of_a_database_that_are_no_numbers_are_told_one_by_one(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     path = tmp_path / "t.duckdb"

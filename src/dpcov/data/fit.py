@@ -256,7 +256,8 @@ class _Column:
         if self.unreadable:
             count = f"{'at least ' if self.given_up else ''}{self.unreadable:,} of {n_rows:,} rows"
             wanted = _WANTED.get(type(self.declared), "a number")
-            words = f"in {count} the cell is not {wanted}. {_CORRECT}"
+            way = _WRITTEN.get(type(self.declared), "")
+            words = f"in {count} the cell is not {wanted}. {_CORRECT.format(way)}"
             yield Finding("unreadable", self.unreadable, words)
         elif self.missing == n_rows:
             yield Finding("missing", n_rows, "all values are missing. Ignore the column.")
@@ -295,7 +296,12 @@ class _Column:
         return Finding(what, count, f"{count:,} of {of:,} {words}")
 
 
-_CORRECT = "Declare it categorical, add missing_codes, say how it is written, or correct the data."
+_CORRECT = "Declare it categorical, add missing_codes, {}or correct the data."
+# Fields of the schema that say so.
+_WRITTEN: dict[type, str] = {
+    Date: 'say how it is written, such as format = "%d.%m.%Y", ',
+    Numeric: "say how it is written (decimal, thousands), ",
+}
 _CODE = (
     "values are one and the same number outside of the bounds. Is it a missing code? Then add it "
     "to missing_codes."
