@@ -21,6 +21,7 @@ IGNORED = [
     *("id", "ID", "patient_id", "patientId", "userid", "case_no", "uuid", "ssn"),
     *("Patient_Number", "email", "phone", "name", "first_name", "Nachname", "vorname", "prénom"),
     *("apellidos", "Adresse", "dirección", "street", "zip", "zip_code", "PLZ", "postleitzahl"),
+    *("Fallnummer", "Patientennr", "Versichertennummer", "FallNr"),
     *("code_postal", "codigo_postal", "telefono", "Telefon"),
     *("Unnamed: 0", "__index_level_0__", "rownames", "row.names", "RowNumber", "rowid"),
 ]
@@ -43,6 +44,7 @@ HINTS = {
 PLAIN = [
     *("age", "income", "covid_tests", "acid", "paid", "valid", "weight_kg", "mobile_use"),
     *("state_tax", "kids", "width", "days", "grid", "humidity", "filename_length"),
+    *("INR", "inr_value", "Nummer_der_Welle"),
     *("yearly_visits_rate", "updates", "candidates", "rows", "row_width"),
 ]
 

@@ -80,6 +80,8 @@ _OWNERS = _words("""patient person case record account card insurance member sub
 user customer client student employee respondent""")
 _NUMBERS = _words("no nr num number nummer numero")
 
+# German has one word for it; INR is a laboratory value.
+_NUMBERED = re.compile(r"\w+nummer|(fall|patienten|versicherten|kunden|mitglieds|akten)nr")
 # What pandas, pyarrow and R call row numbers that they write among the columns.
 _ROW_NUMBERS = re.compile(r"unnamed\d+|indexlevel\d+|row(id|names?|num|number)")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -125,6 +127,7 @@ def _is_identifier(words: list[str], joined: str) -> bool:
     owned = not _OWNERS.isdisjoint(words) and bool(_NUMBERS & set(words[-1:]))
     return (
         owned
+        or _NUMBERED.fullmatch(joined) is not None
         or not first_or_last.isdisjoint(_IDS)
         or (joined.removesuffix("id") in _OWNERS and joined.endswith("id"))
     )
