@@ -177,7 +177,7 @@ def test_what_has_to_be_declared_is_asked_for(tmp_path):
     refused(FILES / "titled.xlsx", DataError, "no names in row 99", header=99)
     refused(FILES / "titled.xlsx", DataError, "holds numbers or dates where column names", header=4)
     refused(
-        FILES / "titled.xlsx", DataError, "a blank row.*notes and totals.*declare header", header=1
+        FILES / "titled.xlsx", DataError, "a blank row.*declare header.*notes and totals", header=1
     )
     refused(FILES / "two-sheets.xlsx", DataError, "'Read me', 'Daten'. Choose one by part")
     refused(FILES / "awkward.csv", DataError, "no line 99", header=99)

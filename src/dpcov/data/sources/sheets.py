@@ -71,8 +71,8 @@ class SheetSource(Source):
         cells = row if len(row) == len(self._places) else [row[place] for place in self._places]
         if cells.count("") == len(cells):
             raise DataError(
-                f"'{self.name}' has a blank row. Delete it, and what stands below the table, such "
-                f"as notes and totals: it would count as a person. {NAMES_BELOW}"
+                f"'{self.name}' has a blank row. {NAMES_BELOW} Otherwise delete it, and notes and "
+                "totals below the table, which would count as people."
             )
         return cells
 
