@@ -332,3 +332,9 @@ def test_an_account_without_a_total_is_still_to_be_filled_in(desk):
     assert send(desk, work, "account", total_epsilon="4", total_delta="1e-5", **ACCOUNT)[0] == 303
     page = desk.ask(f"{work}/release")[2]
     assert "to do)" not in page and ">Release</button>" in page
+
+
+def test_what_a_system_leaves_in_the_folder_is_not_offered(desk):
+    for name in ("~$patients.xlsx", "._patients.csv", "visits.2024.zip"):
+        (desk.folder / name).write_bytes(b"?")
+    assert "Tables there: patients.csv, visits.2024.zip." in desk.ask("/")[2]

@@ -14,6 +14,7 @@ from dpcov.data.schema.declared import Weights
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.data.sources import is_table
 from dpcov.data.sources.statistical import ENDINGS
+from dpcov.data.sources.streams import is_litter
 from dpcov.desk.columns import is_unfilled, shown, written
 from dpcov.desk.commands import commands_of
 from dpcov.desk.work import Work
@@ -55,7 +56,8 @@ def start(
     """Choose a table."""
     if any(word in each for each in problems for word in _OF_LAYOUT):
         problems = [*problems, f"Here it is said under: {_LAYOUT}."]
-    files = sorted(path.name for path in folder.iterdir() if is_table(path))
+    tables = (path.name for path in folder.iterdir() if is_table(path))
+    files = sorted(name for name in tables if not is_litter(name))
     return _filled(
         "start",
         base=base,

@@ -104,11 +104,11 @@ def _open_file(path: Path, layout: FileLayout, memory_limit: float | None) -> So
 def is_table(path: Path) -> bool:
     """Whether the ending of a file names a format that can be read."""
     endings = [ending.lower() for ending in path.suffixes]
+    # What is in a zip archive need not show in its name.
+    if endings[-1:] == [".zip"]:
+        return True
     if endings and endings[-1] in COMPRESSED:
         endings.pop()
-        # What is in a zip archive need not show in its name.
-        if not endings:
-            return path.suffix.lower() == ".zip"
     return bool(endings) and endings[-1] in {*_FORMATS, *sheets.ENDINGS, *_DELIMITERS, *_JSON_LINES}
 
 

@@ -45,17 +45,17 @@ def _member(path: Path, layout: FileLayout) -> str:
     # The file of an archive that was named, or the only one.
     with zipfile.ZipFile(path) as archive:
         found = [each for each in archive.infolist() if not each.is_dir()]
-    named = {each.filename: each for each in found if not _is_litter(each.filename)}
+    named = {each.filename: each for each in found if not is_litter(each.filename)}
     name = layout.choose(list(named), path.name, "files")
     if named[name].flag_bits & 1:
         raise DataError(f"'{path.name}' is encrypted. Unpack it first.")
     return name
 
 
-def _is_litter(name: str) -> bool:
-    # What a Mac and Windows leave beside files: by its name, for its content is not looked at.
+def is_litter(name: str) -> bool:
+    """Whether a Mac, Windows or Excel leaves a file of this name beside others."""
     *folders, file = name.split("/")
-    return "__MACOSX" in folders or file.startswith("._") or file.lower() in _LITTER
+    return "__MACOSX" in folders or file.startswith(("._", "~$")) or file.lower() in _LITTER
 
 
 def open_text(opener: Opener, layout: FileLayout, name: str) -> Any:
