@@ -45,6 +45,7 @@ CASES = {
     "zeros": (["0", "0", "0", "5"], UNIT, {"at lower": 75}, True),
     "another unit": (["0.55", "0.6", "0.1"], Numeric(lower=0, upper=100), {"narrow": 100}, True),
     "constant": (["5"], UNIT, {"constant": 100}, True),
+    "marks": (["x", "", "x"], Categorical(categories=("x",)), {"constant": 67}, True),
     "mostly missing": (["1", "2", "", "", ""], UNIT, {"missing": 60}, True),
     "no truth": (["yes", "no", "maybe", ""], Boolean(), {"unreadable": 25}, False),
     "neither 0 nor 1": (["0", "1", "2", "3"], Boolean(), {"outside": 50}, True),
@@ -115,6 +116,13 @@ def test_what_does_not_fit_is_counted(case, way, tmp_path):
     (column,) = found.columns
     assert (found.n_rows, found.usable, column.usable) == (N, usable, usable)
     assert {finding.what: finding.rows for finding in column.findings} == expected
+
+
+def test_an_empty_cell_beside_a_mark_may_mean_no(tmp_path):
+    path = as_csv(["x", "", "x"], tmp_path)
+    for declared, asked in ((Categorical(categories=("x",)), True), (SEX, False)):
+        (column,) = fit(open_source(path), Schema(columns={"a": declared})).columns
+        assert ("Does an empty cell mean no?" in column.findings[0].words) == asked
 
 
 @pytest.mark.parametrize(

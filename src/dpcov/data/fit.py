@@ -275,7 +275,8 @@ class _Column:
         if self.missing > _MOST * n_rows:
             yield self._finding("missing", self.missing, n_rows, "rows are missing.")
         if self.least >= self.largest:
-            yield Finding("constant", values, "one value only: nothing varies. Ignore the column?")
+            is_mark = self.missing and isinstance(declared, Boolean | Categorical)
+            yield Finding("constant", values, _MARKS if is_mark else _CONSTANT)
         elif common > max(_OFTEN * values, 2 * next_common) and not isinstance(declared, Boolean):
             yield self._finding("code", common, values, _CODE)
         elif self.outside > _MANY * values:
@@ -302,6 +303,11 @@ _WRITTEN: dict[type, str] = {
     Date: 'say how it is written, such as format = "%d.%m.%Y", ',
     Numeric: "say how it is written (decimal, thousands), ",
 }
+_CONSTANT = "one value only: nothing varies. Ignore the column?"
+_MARKS = (
+    "one value only, and missing ones. Does an empty cell mean no? Then write that into the data. "
+    "Otherwise nothing varies: ignore the column?"
+)
 _CODE = (
     "values are one and the same number outside of the bounds. Is it a missing code? Then add it "
     "to missing_codes."
