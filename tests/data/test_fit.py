@@ -118,6 +118,19 @@ def test_what_does_not_fit_is_counted(case, way, tmp_path):
     assert {finding.what: finding.rows for finding in column.findings} == expected
 
 
+def test_rows_without_any_value_are_counted(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,a,b\n1,1,F\n2,,M\n3,5,\n,,\nMean,,\n")
+    columns = {"id": Ignored(), "a": UNIT, "b": SEX}
+    found = fit(open_source(path), Schema(columns=columns))
+    assert found.empty == 2
+    assert "look  2 of 5 rows have no value in any column." in found.summary()
+    # Of one column the missing values are told.
+    assert fit(open_source(path), Schema(columns=columns | {"b": Ignored()})).empty == 0
+    path.write_text("id,a,b\n1,1,F\n,,\n2,x,M\n")
+    assert fit(open_source(path), Schema(columns=columns)).empty == 0
+
+
 def test_an_empty_cell_beside_a_mark_may_mean_no(tmp_path):
     path = as_csv(["x", "", "x"], tmp_path)
     for declared, asked in ((Categorical(categories=("x",)), True), (SEX, False)):

@@ -71,6 +71,8 @@ class TableFit(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[ColumnFit, ...]
     # Columns of the table that the schema does not name.
     undeclared: tuple[str, ...] = ()
+    # Rows without a value in any of several columns.
+    empty: int = 0
 
     @property
     def usable(self) -> bool:
@@ -87,6 +89,8 @@ class TableFit(msgspec.Struct, frozen=True, kw_only=True):
             f"{'look' if usable else 'NO  '}  {few_of(told[usable, words], _SHOWN)}: {words}"
             for usable, words in sorted(told, key=lambda each: each[0])
         ]
+        if self.empty:
+            lines.append(f"look  {self.empty:,} of {self.n_rows:,} {_EMPTY}")
         if self.undeclared:
             left_out = "in the table, but not in the schema: not released"
             lines.append(f"look  {few_of(self.undeclared, _SHOWN)}: {left_out}")
@@ -104,18 +108,19 @@ def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None =
     if schema.weights is not None:
         declared[schema.weights.column] = Numeric(lower=0.0, upper=schema.weights.upper)
     columns = [_Column(name, kind, _reader(schema, name)) for name, kind in declared.items()]
-    n_rows = 0
+    n_rows = n_empty = 0
     wanted = {column.name: column.reader.wanted for column in columns}
     for block in source.blocks(_BLOCK_ROWS, wanted=wanted):
         n_rows += len(block)
-        for column in columns:
-            column.add(block)
+        n_empty += int(np.logical_and.reduce([column.add(block) for column in columns]).sum())
         if progress is not None:
             progress(len(block))
     return TableFit(
         n_rows=n_rows,
         columns=tuple(column.found(n_rows) for column in columns),
         undeclared=tuple(name for name in source.columns if name not in schema.columns),
+        # Which rows of a block hold cells that cannot be read is not known.
+        empty=n_empty if len(columns) > 1 and not any(c.unreadable for c in columns) else 0,
     )
 
 
@@ -179,13 +184,16 @@ class _Column:
     def given_up(self) -> bool:
         return self.distinct_unreadable >= _ENOUGH
 
-    def add(self, block: Block) -> None:
-        """Count the cells of a block."""
+    def add(self, block: Block) -> NDArray[np.bool_]:
+        """Count the cells of a block, and say which are missing; none if some cannot be read."""
+        none = np.zeros(len(block), dtype=bool)
         if self.given_up:
-            return
+            return none
         column = column_of(block, self.name)
         try:
-            self._count(self.reader.of(block), np.ones(len(block), dtype=np.int64))
+            cells = self.reader.of(block)
+            self._count(cells, np.ones(len(block), dtype=np.int64))
+            return self._missing(cells)
         except DataError:
             try:
                 if isinstance(column, pa.DictionaryArray):
@@ -197,6 +205,11 @@ class _Column:
                 self.unreadable += len(block)
             else:
                 self._count_distinct(counted.field(0), counted.field(1).to_numpy())
+        return none
+
+    def _missing(self, cells: NDArray[Any]) -> NDArray[np.bool_]:
+        is_level = isinstance(self.declared, Categorical)
+        return np.asarray(cells == MISSING if is_level else np.isnan(cells))
 
     def _count_distinct(self, values: pa.Array, weights: NDArray[np.int64]) -> None:
         # Halve what cannot be read until single cells are left.
@@ -217,11 +230,10 @@ class _Column:
                 self._count(cells, weights[start:stop])
 
     def _count(self, cells: NDArray[Any], weights: NDArray[np.int64]) -> None:
-        declared = self.declared
+        declared, is_missing = self.declared, self._missing(cells)
         if isinstance(declared, Categorical):
-            is_missing, outside = cells == MISSING, cells == UNKNOWN
+            outside = cells == UNKNOWN
         else:
-            is_missing = np.isnan(cells)
             lower, upper = _bounds(declared)
             at_lower, at_upper = cells == lower, cells == upper
             outside = (cells < lower) | (cells > upper)
@@ -303,6 +315,10 @@ _WRITTEN: dict[type, str] = {
     Date: 'say how it is written, such as format = "%d.%m.%Y", ',
     Numeric: "say how it is written (decimal, thousands), ",
 }
+_EMPTY = (
+    "rows have no value in any column. Are they notes, totals or blank lines? Then delete them: "
+    "each counts as a person."
+)
 _CONSTANT = "one value only: nothing varies. Ignore the column?"
 _MARKS = (
     "one value only, and missing ones. Does an empty cell mean no? Then write that into the data. "
