@@ -143,14 +143,14 @@ def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def check_header(labels: Sequence[str], name: str) -> tuple[str, ...]:
-    """Return the names in a line of names, without blanks around."""
+def check_header(labels: Sequence[str], name: str, header: int = 1) -> tuple[str, ...]:
+    """Return the names in a line of names, the ``header``th, without blanks around."""
     labels = [label.strip() for label in labels]
     if any(_is_value(label) for label in labels):
         raise DataError(
-            f"'{name}' holds numbers or dates where column names are expected. Add a line of "
-            "column names (these need a letter, such as y2020), or declare header in the schema's "
-            "[file]."
+            f"'{name}' holds numbers or dates where column names are expected, in line {header}. "
+            "Add a line of column names (these need a letter, such as y2020), or "
+            f"{'declare' if header == 1 else 'correct'} header in the schema's [file]."
         )
     return check_names(labels, name)
 

@@ -53,7 +53,7 @@ class DelimitedSource(Source):
         self._opener, self._layout = opener, layout
         self._delimiter = layout.delimiter or delimiter
         self._header = self._sealed(self._read_header)
-        self.columns = check_header(self._header, name)
+        self.columns = check_header(self._header, name, layout.header)
 
     def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Guess from the first block of text."""

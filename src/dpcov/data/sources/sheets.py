@@ -49,7 +49,8 @@ class SheetSource(Source):
         # A note may stand beside the table.
         self._places = [place for place, label in enumerate(labels) if str(label).strip()]
         self.unnamed = len(labels) - len(self._places)
-        self.columns = check_header([str(labels[place]) for place in self._places], path.name)
+        names = [str(labels[place]) for place in self._places]
+        self.columns = check_header(names, path.name, layout.header)
 
     def kinds(self) -> dict[str, Kind]:
         """Look at the types of the first cells."""
