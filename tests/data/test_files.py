@@ -297,6 +297,23 @@ class TwoLines:
         yield [1.0, "F", 2.0, ""]
 
 
+class Stays:
+    """A sheet with durations."""
+
+    def iter_rows(self):
+        yield ["stay", "age"]
+        yield [datetime.timedelta(hours=36), 50.0]
+        yield ["", 60.0]
+
+
+def test_durations_of_a_sheet_are_drafted_as_the_numbers_that_they_are_read_as(monkeypatch):
+    monkeypatch.setattr(SheetSource, "_load", lambda self: Stays())
+    source = open_source(FILES / "titled.xlsx")
+    assert source.kinds() == {"stay": "number", "age": "number"}
+    (block,) = source.blocks(9, wanted={"stay": "number"})
+    assert block.column("stay").to_pylist() == [1.5, None]
+
+
 def test_columns_of_a_sheet_without_a_name_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr(SheetSource, "_load", lambda self: TwoLines())
     command = ["schema", "draft", str(FILES / "titled.xlsx")]

@@ -55,6 +55,8 @@ class SheetSource(Source):
     def kinds(self) -> dict[str, Kind]:
         """Look at the types of the first cells."""
         rows = self._sealed(lambda: list(map(self._cells, islice(self._rows(), 1, 1000))))
+        # A duration is read as a number.
+        rows = [[0.0 if type(cell) is timedelta else cell for cell in row] for row in rows]
         cells = zip(*rows, strict=True) if rows else ((),) * len(self.columns)
         return {name: kind_of_cells(each) for name, each in zip(self.columns, cells, strict=True)}
 
