@@ -336,6 +336,12 @@ def test_kinds_of_cells_follow_from_those_that_are_not_missing(cells, kind):
     assert kind_of_cells(cells) == kind
 
 
+def test_numbers_as_texts_have_the_decimal_mark_of_the_table():
+    cells = [1.5, "2,5", "n/a"]
+    assert (kind_of_cells(cells), kind_of_cells(cells, ",")) == ("text", "number")
+    assert kind_of_cells([1.5, "2.5"], ",") == "text"
+
+
 def test_kinds_of_many_columns_of_numbers_are_guessed_quickly(tmp_path):
     def seconds(cell):
         (tmp_path / "wide.csv").write_text(

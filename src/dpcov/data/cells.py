@@ -50,9 +50,11 @@ def is_missing(cell: object) -> bool:
     return cell is None or (isinstance(cell, str) and cell.strip(" ") in MISSING_WORDS)
 
 
-def is_number_as_text(cell: object) -> bool:
-    """Whether a text is read as a number where numbers are wanted."""
-    return isinstance(cell, str) and _NUMBER.fullmatch(cell) is not None
+def is_number_as_text(cell: object, decimal: str = ".") -> bool:
+    """Whether a text is read as a number where numbers of this mark are wanted."""
+    if not isinstance(cell, str) or (decimal != "." and "." in cell):
+        return False
+    return _NUMBER.fullmatch(cell.replace(decimal, ".")) is not None
 
 
 def number_of(cell: object, name: str, otherwise: str = NO_NUMBER) -> float:

@@ -15,6 +15,7 @@ from dpcov.data.schema.toml import format_schema
 from dpcov.data.schema.wildcards import is_pattern
 from dpcov.data.sources import Source
 from dpcov.data.sources.delimited import DelimitedSource
+from dpcov.data.sources.sheets import SheetSource
 from dpcov.data.sources.statistical import StatisticalSource
 from dpcov.errors import SchemaError, UsageError, few_of
 
@@ -79,7 +80,10 @@ def describe(
 
 def _proposals(source: Source, known: Mapping[str, Declared], decimal: str) -> dict[str, Proposal]:
     found: dict[str, Proposal] = {}
-    kinds = source.kinds(decimal) if isinstance(source, DelimitedSource) else source.kinds()
+    if isinstance(source, DelimitedSource | SheetSource):
+        kinds = source.kinds(decimal)
+    else:
+        kinds = source.kinds()
     for name, kind in kinds.items():
         nameless = Ignored(note=_NAMELESS), ""
         found[name] = propose(name, kind) if name.strip() else nameless

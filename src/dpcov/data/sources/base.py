@@ -178,12 +178,14 @@ def kinds_of(schema: pa.Schema) -> dict[str, Kind]:
     return {field.name: kind_of_arrow_type(field.type) for field in schema}
 
 
-def kind_of_cells(cells: Iterable[object]) -> Kind:
+def kind_of_cells(cells: Iterable[object], decimal: str = ".") -> Kind:
     """What a column holds whose cells have types of their own, by those that are not missing."""
     given = [cell for cell in cells if not is_missing(cell)]
     found = set(map(type, given))
     # Spreadsheets keep some of the numbers of a column as texts.
-    if {int, float} & found and all(is_number_as_text(cell) for cell in given if type(cell) is str):
+    if {int, float} & found and all(
+        is_number_as_text(cell, decimal) for cell in given if type(cell) is str
+    ):
         found.discard(str)
     if found and found <= {bool}:
         return "boolean"

@@ -52,13 +52,14 @@ class SheetSource(Source):
         names = [str(labels[place]) for place in self._places]
         self.columns = check_header(names, path.name, layout.header)
 
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Look at the types of the first cells."""
         rows = self._sealed(lambda: list(map(self._cells, islice(self._rows(), 1, 1000))))
         # A duration is read as a number.
         rows = [[0.0 if type(cell) is timedelta else cell for cell in row] for row in rows]
         cells = zip(*rows, strict=True) if rows else ((),) * len(self.columns)
-        return {name: kind_of_cells(each) for name, each in zip(self.columns, cells, strict=True)}
+        named = zip(self.columns, cells, strict=True)
+        return {name: kind_of_cells(each, decimal) for name, each in named}
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         rows = self._rows()
