@@ -239,10 +239,9 @@ class _Doctor:
         """What looks wrong about a number."""
         made, (lower, upper) = self.made, self.columns[place].bounds
         if self.untold[place]:
-            verdict = self._ordinary(place).verdict
-            return _Said(
-                "weak" if verdict == "good" else verdict, f"{UNTOLD} of this column.", _LOG
-            )
+            hidden = self._ordinary(place).verdict == "lost"
+            cause = f"{UNTOLD}: its mean and variance may be anything within the bounds."
+            return _Said("lost" if hidden else "weak", cause, _LOG)
         width, mean = upper - lower, float(means[place])
         std = 0.0 if made.mean_noise is None else float(made.mean_noise[place])
         # The spread is below this, but for one release in a thousand.

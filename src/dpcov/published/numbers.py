@@ -35,10 +35,7 @@ WITHIN = 1.96
 # Share of rows from which levels are taken to be exhaustive, and hence collinear.
 NEARLY_ALL = 0.9
 # Said where a release states that nearly all was lost.
-UNTOLD = (
-    "Scaling long rows down took nearly all spread: within the bounds, anything may be the mean "
-    "and the variance"
-)
+UNTOLD = "Scaling long rows down took nearly all spread, and it is not told how much"
 # Pairs of features that a sentence names.
 PAIRS_NAMED = 3
 

@@ -240,7 +240,8 @@ def _hides(release: Release, chosen: Places, goals: Places) -> str:
 
 def _untold(law: MomentLaw, places: Places) -> tuple[str, ...]:
     """Why numbers may be anything within their bounds, if they may."""
-    return (f"{UNTOLD} of columns of numbers.",) * bool(law.scaled.untold[places + 1].any())
+    note = f"{UNTOLD}: means and variances of numbers may be anything within the bounds."
+    return (note,) * bool(law.scaled.untold[places + 1].any())
 
 
 def _opened(
