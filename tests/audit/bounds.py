@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpcov.audit.limits import ALPHA, binomial_low, bound_for, choose_rule, claimed, largest_bound
+from dpcov.audit.limits import ALPHA, binomial_low, bound_for, choose_rule, largest_bound
 from dpcov.audit.releases import by_coin, drawers
 from dpcov.noise.entropy import BlockEntropy, SeededEntropy
 from dpcov.privacy.guarantee import ZCDP, promise_of
@@ -34,11 +34,6 @@ def lower_bound(promise, first, second, *, alpha=ALPHA):
     return largest_bound([rule], bound, fresh, alpha)
 
 
-def refutes(promise, first, second):
-    """Whether the scores of two neighboring tables contradict a promise."""
-    return lower_bound(promise, first, second) > claimed(promise)
-
-
 def lower_bound_epsilon(first, second, *, delta=0, alpha=ALPHA):
     promise = promise_of(epsilon=Fraction(0), delta=Fraction(delta) or None)
     return lower_bound(promise, first, second, alpha=alpha)
@@ -59,9 +54,3 @@ def lower_bound_of_event(first, second, event, *, alpha=ALPHA):
     low = clopper_pearson(event(first).sum(), first.size, alpha / 2)[0]
     high = clopper_pearson(event(second).sum(), second.size, alpha / 2)[1]
     return np.log(low / high) if low > 0 else -np.inf
-
-
-def lower_bound_interval(first, second, event, opposite):
-    """Lower confidence bound on the length of the interval that holds all log-likelihood ratios."""
-    one = lower_bound_of_event(first, second, event, alpha=ALPHA / 2)
-    return one + lower_bound_of_event(second, first, opposite, alpha=ALPHA / 2)
