@@ -72,7 +72,6 @@ class Sampled:
         names = [made.feature_names[place] for place in self.places]
         self.goal = int(self.places[names.index(population.target)])
         lines = self.lines(exact_law(made, population.frame))
-        self.names = {kind: [line.name for line in each] for kind, each in lines.items()}
         self.truth = {
             kind: np.array([line.estimate for line in each]) for kind, each in lines.items()
         }
@@ -112,10 +111,8 @@ class Row:
     repetitions: int
     coverage: float
     least: float
-    least_of: str
     naive: float
     width: float
-    unbounded: float
 
 
 def encoded(frame: pd.DataFrame, law: MomentLaw) -> Array:
@@ -192,10 +189,8 @@ def measure(
             repetitions=repetitions,
             coverage=float(hits.mean()),
             least=float(hits.min()),
-            least_of=sampled.names[kind][int(hits.argmin())],
             naive=float(np.mean(naive[kind])),
             width=float(np.median(widths[kind])),
-            unbounded=float(np.mean(np.isinf(widths[kind]))),
         )
 
 
