@@ -15,7 +15,7 @@ from dpcov.markup import cut
 from dpcov.privacy.guarantee import costs_nothing
 from dpcov.published.base import BaseRelease
 from dpcov.published.design import told_of
-from dpcov.published.digits import percent, plus_minus, with_error
+from dpcov.published.digits import percent, plural, plus_minus, with_error
 from dpcov.published.numbers import WITHIN
 from dpcov.published.verdicts import ColumnVerdict, Diagnosis, Verdict
 from dpcov.published.words import NUMERICS_WORDS, counted, own_rows, promise_in_words, rows_in_words
@@ -100,8 +100,7 @@ def _warnings(release: BaseRelease) -> str:
 
 def _what(release: BaseRelease) -> str:
     kind = "means and covariance" if release.has_intercept else "second moments (not centered)"
-    count = len(release.feature_names)
-    features = f"{count} feature{'s' * (count != 1)}"
+    features = plural(len(release.feature_names), "feature")
     groups = f"the same for each of {_first(release.group_names)}"
     functions = [x.name for x in release.features if x.kind == "numeric" and x.name != x.source]
     told = f"{_first(functions)}: estimates are of the function's value"
