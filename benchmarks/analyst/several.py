@@ -408,14 +408,9 @@ def main() -> None:
     if options.out is not None:
         made_now = pd.DataFrame(found, columns=[field.name for field in fields(Line)])
         if options.out.exists():
-            made_now = _replaced(pd.read_csv(options.out), made_now)
+            made_now = pd.concat([made_now, pd.read_csv(options.out, dtype={"budgets": str})])
+            made_now = made_now.drop_duplicates(["what", "table", "budgets", "truth"])
         made_now.to_csv(options.out, index=False)
-
-
-def _replaced(lines: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    key = ["what", "table", "budgets", "truth"]
-    again = lines[key].astype(str).merge(measured[key].astype(str).assign(again=True), how="left")
-    return pd.concat([measured, lines[again["again"].isna().to_numpy()]], ignore_index=True)
 
 
 if __name__ == "__main__":
