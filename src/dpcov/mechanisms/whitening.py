@@ -120,8 +120,8 @@ def _better(
     whole, plain = (_chosen(covariance, each, noise, given) for each in (values, numbers))
     # Levels of a column add up: no noise is left on their sum, be it mapped or not.
     sums = len({c.source for c in features if c.kind == "category"})
-    levels_mapped = whole.length * (whole.noise - sums * whole.edge)
-    levels_kept = plain.length * (plain.noise - sums)
+    levels_mapped = whole.length * (len(features) - sums * whole.edge)
+    levels_kept = plain.length * (len(features) - sums)
     if levels_mapped < _BETTER * levels_kept:
         return whole, whole.hidden > sums
     return plain, plain.hidden > 0
@@ -141,16 +141,15 @@ class Whitening(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """A map, (p, p), with its mean squared length of rows and the sum of its noise on features.
+    """A map, (p, p), with its mean squared length of rows, which is p without a map.
 
-    Both are p without a map; ``edge`` is that noise where the rows have no variance.  ``hidden``
-    are the directions that the noise hides and another matrix may show.
+    Noise on features sums to p, mapped or not; ``edge`` is that where the rows have no variance.
+    ``hidden`` are the directions that the noise hides and another matrix may show.
     """
 
     matrix: Array
     spreads: Array
     length: float
-    noise: float
     edge: float = 1.0
     hidden: int = 0
 
@@ -162,7 +161,7 @@ def _chosen(
     matrix, places = np.eye(len(covariance)), np.array(chosen, dtype=np.intp)
     units = np.ones(len(matrix)) if given is None else given
     if not len(places):
-        return _Chosen(matrix, units, len(matrix), len(matrix))
+        return _Chosen(matrix, units, len(matrix))
     covariance = covariance[np.ix_(places, places)]
     # What the noise may hide counts as spread.
     variances = np.diagonal(covariance)
@@ -177,11 +176,10 @@ def _chosen(
     # Columns that nothing relates keep their spreads, however much the noise hides.
     root = compose(((kept + edge) / (1 + edge)) ** -0.5, vectors)
     matrix[np.ix_(places, places)] = spreads[:, None] * root / spreads
-    # Lengths of rows under the map, and noise when it is undone.
+    # Lengths of rows under the map.
     others = len(matrix) - len(places)
     length = others + (1 + edge) * float(np.sum(kept / (kept + edge)))
     # Those between half of the edge and the edge gain nothing by another matrix (survey.md).
     clear = _CLEAR if given is None else _CLEAR_LATER
     hidden = np.count_nonzero(values < edge / 2) if edge <= clear else 0
-    noisy = others + len(places)
-    return _Chosen(matrix, units, length, noisy, edge / (1 + edge), int(hidden))
+    return _Chosen(matrix, units, length, edge / (1 + edge), int(hidden))
