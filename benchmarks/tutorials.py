@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,22 +42,11 @@ def names_of(page: str, *, data: str | Path | None = None) -> dict[str, Any]:
     define."""
     text = (PAGES / page).read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": page}
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), _data(data), _quiet():
+    found = mock.patch.dict(os.environ, {"DPCOV_DATA": str(data or "")})
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), found, _quiet():
         for code in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
             exec(compile(code, page, "exec"), names)
     return names
-
-
-@contextlib.contextmanager
-def _data(directory: str | Path | None) -> Iterator[None]:
-    before = os.environ.get("DPCOV_DATA")
-    os.environ["DPCOV_DATA"] = str(directory or "")
-    try:
-        yield
-    finally:
-        os.environ.pop("DPCOV_DATA")
-        if before is not None:
-            os.environ["DPCOV_DATA"] = before
 
 
 @contextlib.contextmanager

@@ -4,12 +4,12 @@ finish."""
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from queue import Empty
+from unittest import mock
 
 from benchmarks.papers.trials import Group, Outcome, run_group
 
@@ -30,7 +30,8 @@ def run_groups(groups: list[Group], *, directory: Path, jobs: int, report: Repor
     context = get_context("spawn")
     outcomes: Queue[Outcome] = context.Queue()
     stop = context.Event()
-    with _single_threads():
+    # They read this when they start.
+    with mock.patch.dict(os.environ, dict.fromkeys(_THREADS, "1")):
         pool = ProcessPoolExecutor(
             jobs, mp_context=context, initializer=_receive, initargs=(outcomes, stop)
         )
@@ -83,19 +84,3 @@ def _send(outcome: Outcome) -> None:
     _outcomes.put(outcome)
     if _stop.is_set():
         raise InterruptedError("The run was stopped.")
-
-
-@contextmanager
-def _single_threads() -> Iterator[None]:
-    """Make the linear algebra of child processes single-threaded; they read this when they
-    start."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

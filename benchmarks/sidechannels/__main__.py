@@ -9,6 +9,7 @@ itself.
 """
 
 import argparse
+import contextlib
 import os
 import tempfile
 from collections import defaultdict
@@ -142,14 +143,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=9)
     given = parser.parse_args()
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            _warm()
-            found = measure(given.rows, given.rounds)
-        finally:
-            os.chdir(before)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        _warm()
+        found = measure(given.rows, given.rounds)
     heads = ("table", "CPU ms", "difference", "visible", "peak MiB, difference")
     for command, runs in found.items():
         lines = [(*heads, "output bytes", "screen bytes"), *rows(runs)]

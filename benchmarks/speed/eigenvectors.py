@@ -6,6 +6,7 @@ Run: ``python benchmarks/speed/eigenvectors.py [n_features ...]``.
 import math
 import sys
 import time
+from unittest import mock
 
 import numpy as np
 
@@ -69,14 +70,9 @@ ACCEPTANCE, TUNED_ENVELOPE = eigenvectors.acceptance, eigenvectors._tuned_envelo
 
 def counted(sscp):
     counter = Counter()
-    eigenvectors.acceptance, eigenvectors._tuned_envelope = (
-        counter.acceptance,
-        counter.tuned_envelope,
-    )
-    try:
+    watched = {"acceptance": counter.acceptance, "_tuned_envelope": counter.tuned_envelope}
+    with mock.patch.multiple(eigenvectors, **watched):
         seconds(sscp, repeats=1)
-    finally:
-        eigenvectors.acceptance, eigenvectors._tuned_envelope = ACCEPTANCE, TUNED_ENVELOPE
     return counter
 
 
