@@ -8,7 +8,6 @@ Neither does bad luck: in the process of a test its name determines the noise.
 """
 
 import os
-import shutil
 import tempfile
 from contextlib import contextmanager
 from hashlib import sha256
@@ -43,19 +42,17 @@ def pytest_addoption(parser):
 @contextmanager
 def noise_of(name, config):
     """Keys of the system's randomness follow from a name; those of forked children do not."""
-    before, number = entropy._new_key, count()
+    number = count()
 
     def key():
         if os.getpid() != _RUNNER:
             return _SYSTEM_KEY()
         return sha256(f"{name} {next(number)}".encode()).digest()
 
-    if not config.getoption("--fresh-noise"):
-        entropy._new_key = key
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        if not config.getoption("--fresh-noise"):
+            patch.setattr(entropy, "_new_key", key)
         yield
-    finally:
-        entropy._new_key = before
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,14 +77,13 @@ def unprivileged(tmp_path):
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         yield tmp_path
         return
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o777)
-    os.seteuid(65534)
-    try:
-        yield folder
-    finally:
-        os.seteuid(0)
-        shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        os.seteuid(65534)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(0)
 
 
 @pytest.fixture

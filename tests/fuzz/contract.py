@@ -11,8 +11,9 @@ import signal
 import tempfile
 import traceback
 import warnings
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
+from unittest import mock
 
 from dpcov.errors import DpcovError
 from tests.fuzz.mutate import Detonator
@@ -32,20 +33,15 @@ class HungError(BaseException):
 def scratch():
     """A folder in a folder, in memory if possible; TMPDIR and working directory in it."""
     memory = Path("/dev/shm")
-    root = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else None))
-    folder, before = root / "work", Path.cwd()
-    folder.mkdir()
-    (root / "tmp").mkdir()
-    saved, tempfile.tempdir = tempfile.tempdir, str(root / "tmp")
-    os.chdir(folder)
-    try:
-        with warnings.catch_warnings():
+    where = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=where, ignore_cleanup_errors=True) as root:
+        work, temporary = Path(root, "work"), Path(root, "tmp")
+        work.mkdir()
+        temporary.mkdir()
+        tempdir = mock.patch.object(tempfile, "tempdir", str(temporary))
+        with tempdir, chdir(work), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield folder
-    finally:
-        os.chdir(before)
-        tempfile.tempdir = saved
-        shutil.rmtree(root, ignore_errors=True)
+            yield work
 
 
 def one_case(run, random, folder, writes=False):
