@@ -15,7 +15,7 @@ from narwhals.exceptions import DuplicateError
 from sklearn.utils.validation import check_array, validate_data
 
 from dpcov.analysis.problems import InputError, require_matrix
-from dpcov.errors import ReleaseError
+from dpcov.errors import ReleaseError, few_of
 from dpcov.published.columns import EncodedColumn, centers_of, given_names, half_ranges_of
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array, Places
@@ -65,7 +65,7 @@ def find_features(
         exact = [i for i, column in enumerate(columns) if column.name == name]
         found = exact or [i for i in values if columns[i].source == name]
         if not found:
-            some = ", ".join([column.name for column in columns[:8]] + ["..."] * (len(columns) > 8))
+            some = few_of([column.name for column in columns], 8)
             known = [*(column.name for column in columns), *(column.source for column in columns)]
             close = get_close_matches(str(name), known, n=1)
             meant = f" Did you mean {close[0]!r}?" if close else ""

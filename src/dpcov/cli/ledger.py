@@ -66,7 +66,7 @@ def verify(
     ledger: options.LedgerPlace, receipt: Annotated[str | None, option("ledger receipt")] = None
 ) -> None:
     """Check the trail for edited, deleted, moved or cut-off entries; say what can be trusted."""
-    from dpcov.errors import LedgerError
+    from dpcov.errors import LedgerError, few_of
     from dpcov.privacy.ledger.ledger import Ledger
 
     found = Ledger(ledger).verify(receipt)
@@ -75,7 +75,7 @@ def verify(
         typer.echo(f"Found: {problem}.", err=True)
     if found.problems:
         whole = found.trusted_entries
-        some = ", ".join(map(str, whole[:20])) + ", ..." * (len(whole) > 20) or "none"
+        some = few_of(list(map(str, whole)), 20) or "none"
         raise LedgerError(
             "The ledger is not as it was written. Trustworthy are events 1 to "
             f"{found.trusted_events} and {plural(len(whole), 'release')} ({some}). "

@@ -9,7 +9,7 @@ from typer import Argument
 
 from dpcov.cli import options
 from dpcov.cli.options import example, option
-from dpcov.errors import UsageError
+from dpcov.errors import UsageError, few_of
 from dpcov.files import check_output, write_file
 from dpcov.published.digits import plural
 
@@ -77,7 +77,7 @@ def draft(
     text = made.dumps()
     if made.absent:
         lacking = plural(len(made.absent), "column")
-        listed = ", ".join(made.absent[:10])
+        listed = few_of(made.absent, 10)
         typer.echo(f"The table lacks {lacking} of the codebook: {listed}", err=True)
     if source is not None and source.unnamed:
         unread = f"{plural(source.unnamed, 'column')} of the sheet without a name: not read."

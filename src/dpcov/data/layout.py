@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from dpcov.errors import DataError, SchemaError
+from dpcov.errors import DataError, SchemaError, few_of
 
 # Encodings in which no character changes the meaning of a later one.
 _ENCODINGS = re.compile(
@@ -78,7 +78,7 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return self.part or names[0]
         if not names:
             raise DataError(f"'{within}' holds no {kind}. Give a file that holds the table.")
-        listed = ", ".join(f"'{name}'" for name in names[:10])
+        listed = few_of([f"'{name}'" for name in names], 10)
         raise DataError(
             f"'{within}' holds {len(names)} {kind}: {listed}. Choose one by part in the "
             "schema's [file] (--part)."

@@ -10,7 +10,7 @@ from textwrap import fill
 
 import numpy as np
 
-from dpcov.errors import printable
+from dpcov.errors import few_of, printable
 from dpcov.markup import cut
 from dpcov.privacy.guarantee import costs_nothing
 from dpcov.published.base import BaseRelease
@@ -85,8 +85,7 @@ def short_name(name: str) -> str:
 
 
 def _first(names: Sequence[str]) -> str:
-    more = f", and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-    return ", ".join(map(short_name, names[:_SHOWN_NAMES])) + more
+    return few_of(list(map(short_name, names)), _SHOWN_NAMES)
 
 
 def _title(release: BaseRelease) -> str:

@@ -23,6 +23,7 @@ from dpcov.analysis.intervals.inference import (
 )
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, is_number, require_one_of
+from dpcov.errors import few_of
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import stated, weights_column
 from dpcov.published.release import Release
@@ -127,9 +128,12 @@ def _tables(
         _require_one_unit(releases, known)
     make = _TABLES[what]
     tables = [make(release, chosen, level=level, sampling=sampling) for release in releases]
-    left_out = [name for name in dict.fromkeys(chain(*names)) if name not in shared]
-    notes = _left_out_notes(left_out) if features is None else []
-    return tables, [*_meaning_notes(releases, known), *notes]
+    notes = _meaning_notes(releases, known)
+    left_out = [repr(name) for name in dict.fromkeys(chain(*names)) if name not in shared]
+    if features is None and left_out:
+        told = few_of(left_out, _SHOWN)
+        notes.append(f"Left out, since only some of the releases have it: {told}.")
+    return tables, notes
 
 
 def _combined(
@@ -194,20 +198,11 @@ def _require_one_unit(releases: Sequence[Release], names: Iterable[str]) -> None
 def _meaning_notes(releases: Sequence[Release], names: Sequence[str]) -> list[str]:
     """Say which features are declared differently, by unit, function, date or grouping."""
     schemas = [stated(release.manifest.schema_toml or "", _Stated) for release in releases]
-    differ = [name for name in names if _differ(name, releases, schemas)]
+    differ = [repr(name) for name in names if _differ(name, releases, schemas)]
     if not differ:
         return []
     verb = "is" if len(differ) == 1 else "are"
-    return [f"{_listed(differ)} {verb} declared differently in these releases."]
-
-
-def _left_out_notes(names: Sequence[str]) -> list[str]:
-    """Say which features are left out."""
-    return [f"Left out, since only some of the releases have it: {_listed(names)}."] * bool(names)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join([repr(name) for name in names[:_SHOWN]] + ["..."] * (len(names) > _SHOWN))
+    return [f"{few_of(differ, _SHOWN)} {verb} declared differently in these releases."]
 
 
 def _columns(name: str, releases: Sequence[Release]) -> list[EncodedColumn]:
