@@ -4,9 +4,11 @@ Contract: after :func:`make_plain` every field is an int, float, bool, str or No
 which a manifest can hold; anything else is refused with a UsageError that names the option.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from decimal import Decimal
+from functools import cache
 from math import inf, isfinite
 from numbers import Integral, Real
 from types import NoneType, UnionType
@@ -47,9 +49,16 @@ Seed = Annotated[int, Between(0)]
 
 def make_plain(options: Any, *names: str) -> None:
     """Make fields of a frozen dataclass plain, all or those named, or refuse them."""
-    hints = get_type_hints(type(options), include_extras=True)
+    kind: Any = type(options)
+    hints = _hints(kind)
     for name in names or [field.name for field in fields(options)]:
         object.__setattr__(options, name, plain(name, getattr(options, name), hints[name]))
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    # Annotations are read anew whenever they are asked for.
+    return get_type_hints(kind, include_extras=True)
 
 
 def plain(name: str, value: object, hint: Any) -> Any:
