@@ -286,12 +286,16 @@ class EncodedRelease(ReleaseRecord):
         map_ = self.presence.stretched(self.pairwise)
         return tuple(map_ if back is None else map_ @ back for back in self.row_maps)
 
+    @cached_property
+    def _noise_of_all(self) -> MomentNoise | None:
+        return noise_of(self, None, indicators=True)
+
     def filled(self, found: PresentMoments, missing: MissingAs) -> PresentMoments:
         """Pairwise moments as they are, or what they say of all rows."""
         if plain("missing", missing, MissingAs) == "pairwise" or self.presence is None:
             return found
         # Where noise alone ends, in units of the features' own spreads.
-        law = noise_of(self, None, indicators=True)
+        law = self._noise_of_all
         # Of spreads that noise alone may have made the edge would hide all other directions.
         places = self.presence.complete(found, hidden_variance(found.mean, law))
         scales = np.diagonal(found.covariance)[places] ** -0.5
@@ -307,7 +311,7 @@ class EncodedRelease(ReleaseRecord):
         found = self.filled(present, missing).covariance
         if post.may_be_indefinite:
             return found
-        law, rarely = noise_of(self, None, indicators=True), self.presence.indicators >= 0
+        law, rarely = self._noise_of_all, self.presence.indicators >= 0
         if law is not None:
             found = without_hidden(found, present.mean, law, rarely)
         return self._positive(found)
@@ -366,8 +370,7 @@ class EncodedRelease(ReleaseRecord):
         factors: RowFactors | None,
     ) -> Array:
         found = frame.covariance(post.apply(self._covariance_of(unit)))
-        has_levels = of_kind(columns, "category", "missing").any()
-        if not (has_levels and post.drops_empty):
+        if not (post.drops_empty and of_kind(columns, "category", "missing").any()):
             return found
         # Shrunk, block by block, with what everybody knows of levels.
         kept = read_with(unit, "shrink")
@@ -396,8 +399,6 @@ def noise_of(
         law = law.mapped(np.diag(1 / release.row_factors.of_rows))
     if release.statistics.lost:
         law = replace(law, lost=LostParts(release.lost_parts, release.unit.n_rows))
-    if presence is None:
-        return law
-    if release.knows_means and release.pairwise is not None:
+    if presence is not None and release.knows_means and release.pairwise is not None:
         law = law.over_present(presence, release.pairwise)
-    return law if indicators else law.on(release.shown)
+    return law if indicators or presence is None else law.on(release.shown)
