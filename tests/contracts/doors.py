@@ -228,6 +228,8 @@ def _sqlite_file(rows, folder):
     path = folder / "t.sqlite"
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as connection, connection:
+        # Nobody waits for the disk: the file is gone after a moment.
+        connection.execute("PRAGMA synchronous = OFF")
         connection.execute("CREATE TABLE t (n NUMERIC, c NUMERIC)")
         storable = [tuple(map(_storable, row)) for row in rows]
         connection.executemany("INSERT INTO t VALUES (?, ?)", storable)
@@ -248,7 +250,7 @@ def duckdb_file(rows, folder):
 
     path = folder / "t.duckdb"
     path.unlink(missing_ok=True)
-    with duckdb.connect(str(path)) as connection:
+    with duckdb.connect(str(path), config={"threads": 1}) as connection:
         connection.register("given", arrow(rows))
         connection.execute("CREATE TABLE t AS SELECT * FROM given")
     return dpcov.Query("SELECT n, c FROM t", db=f"duckdb:///{path}")
