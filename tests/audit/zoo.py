@@ -301,7 +301,7 @@ PLANTS = [
     Plant(ClipIgnored, Budget(epsilon=2, delta="1e-3"), 1000),
     Plant(ReusedSearchNoise, Budget(epsilon=1), 6000, needs="short"),
     Plant(StratumTwice, Budget(rho=8), 1500),
-    Plant(UnscaledShells, Budget(rho="0.5"), 1500, candidates=8, needs="short rows"),
+    Plant(UnscaledShells, Budget(rho="0.5"), 600, candidates=8, needs="short rows"),
     Plant(ReusedSeed, Budget(rho=1), 1000),
     Plant(ReusedStream, Budget(rho=1), 500),
     Plant(UnchargedTrace, Budget(rho=8), 1500, neighbors="add-remove-one"),
@@ -311,5 +311,5 @@ PLANTS = [
     Plant(ExactSecond, Budget(rho="0.25"), 400, neighbors="add-remove-one", candidates=1),
     Plant(ExactScales, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
     Plant(ExactLengths, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
-    Plant(ExactLosses, Budget(rho="0.25"), 1000, neighbors="add-remove-one", candidates=1),
+    Plant(ExactLosses, Budget(rho="0.25"), 500, neighbors="add-remove-one", candidates=1),
 ]
