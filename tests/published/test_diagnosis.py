@@ -59,9 +59,12 @@ def test_there_are_twenty_mistakes_on_five_tables():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_no_column_of_a_clean_table_is_suspicious(name):
-    """All five together: 200 releases, which may have 0.2 false alarms at the stated rate."""
-    made = [released(name, 100 + seed, n_rows=4000) for seed in range(40)]
-    assert 200 * FALSE_ALARMS < 1
+    """All five together: 120 releases, which may have 0.12 false alarms at the stated rate.
+
+    Of a rate that is thirty times as large 97 of 100 such runs would have one.
+    """
+    made = [released(name, 100 + seed, n_rows=4000) for seed in range(24)]
+    assert 120 * FALSE_ALARMS < 1
     found = [column for each in made for column in each.diagnose().columns]
     assert {column.verdict for column in found} <= {"good", "weak", "lost"}
     assert sum(column.usable for column in found) > 0.9 * len(found)

@@ -96,10 +96,19 @@ READINGS = {
 }
 
 
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("released") / "made.dpcov"
+    budget = dpcov.Budget(rho=1)
+    dpcov.release(ROWS, schema=SCHEMA, budget=budget, mechanism="gaussian").save(path)
+    return path
+
+
 @pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
 @pytest.mark.parametrize("reading", READINGS)
-def test_reading_a_release_takes_one_thread(reading, monkeypatch):
-    made = dpcov.release(ROWS, schema=SCHEMA, budget=dpcov.Budget(rho=1), mechanism="gaussian")
+def test_reading_a_release_takes_one_thread(reading, file, monkeypatch):
+    # One of its own, of which nothing was read yet.
+    made = dpcov.load(file)
     monkeypatch.setattr("dpcov.published.synthetic._ROUNDS", 1)
     with counted(monkeypatch) as threads:
         READINGS[reading](made)
