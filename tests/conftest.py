@@ -7,6 +7,7 @@ Neither does bad luck: in the process of a test its name determines the noise.
 ``pytest --fresh-noise`` draws other noise in every run.
 """
 
+import gc
 import os
 import tempfile
 from contextlib import contextmanager
@@ -53,6 +54,21 @@ def noise_of(name, config):
         if not config.getoption("--fresh-noise"):
             patch.setattr(entropy, "_new_key", key)
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Thousands of tests are no garbage: nobody looks for it among them, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure():
+    gc.unfreeze()
 
 
 @pytest.hookimpl(wrapper=True)
