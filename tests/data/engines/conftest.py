@@ -7,6 +7,11 @@ import sys
 import pytest
 
 
+def pytest_collection_modifyitems(items):
+    """Tests of Spark come first, one after another: of several processes one starts it."""
+    items.sort(key=lambda item: "session" not in item.fixturenames and "spark" not in item.name)
+
+
 @pytest.fixture(scope="session")
 def session():
     """A Spark of two threads that gives a task two attempts."""
