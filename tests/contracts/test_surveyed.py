@@ -260,15 +260,16 @@ def test_a_survey_that_is_not_charged_is_noticed(mechanism, beside, spent):
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 def test_the_noise_given_the_geometry_has_the_stated_law(neighbors):
     """Size 1e-9, power 1 - 1e-6 against a scale error of ten percent."""
-    rows = np.random.default_rng(0).normal(size=(1000, 9))
-    columns = {f"x{place}": dpcov.Numeric(lower=-50, upper=50) for place in range(9)}
+    # Each draw of so many columns has 120 numbers with noise of their own.
+    rows = np.random.default_rng(0).normal(size=(1000, 14))
+    columns = {f"x{place}": dpcov.Numeric(lower=-50, upper=50) for place in range(14)}
     encoding = TableEncoding(schema=dpcov.Schema(missing="never", columns=columns))
     mechanism = surveyed.Surveyed.of(Gaussian(), encoding.schema, encoding.encoder)
     n_rows = len(rows) if neighbors == "replace-one" else None
-    problem = Problem(n_features=10, neighbors=neighbors, n_rows=n_rows)
+    problem = Problem(n_features=15, neighbors=neighbors, n_rows=n_rows)
     calibration = mechanism.calibrate(problem, dpcov.Budget(rho=5))
     gathering, entropy = Gathering(threads=1), SeededEntropy(1)
-    upper, found, maps = np.triu_indices(10), [], set()
+    upper, found, maps = np.triu_indices(15), [], set()
     draws = math.ceil(mean_square_samples() / len(upper[0]))
     for _ in range(draws):
         made = mechanism.draw(gathering.ask(rows, encoding), calibration, problem, entropy)
@@ -278,7 +279,7 @@ def test_the_noise_given_the_geometry_has_the_stated_law(neighbors):
         geometry = Geometry.of(made.columns, made.norm_bound, linear)
         encoded = replace(encoding, geometry=geometry)
         (stratum,) = gathering.answer(rows, encoded, MomentsQuestion()).strata
-        variances = np.full((10, 10), float(made.noise.off_diagonal_variance))
+        variances = np.full((15, 15), float(made.noise.off_diagonal_variance))
         np.fill_diagonal(variances, float(made.noise.diagonal_variance))
         noise = made.arrays["sscp"] * 2.0**made.dropped_bits - stratum.sscp.to_float()
         found.append((noise / np.sqrt(variances))[upper])
