@@ -19,10 +19,12 @@ from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import BudgetError, DpcovError, LedgerError, NumericError, UsageError
 from dpcov.mechanisms import budget_split, surveyed
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.budget_split import LENGTHS
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
+from dpcov.mechanisms.surveyed import FIRST_LOOK, SECOND_LOOK
 from dpcov.mechanisms.whitening import Whitening
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.privacy.calibrate import gaussian_delta
@@ -222,23 +224,37 @@ def spent(monkeypatch):
 
 
 @every_case
-@pytest.mark.parametrize(("seen", "again"), [(True, 0), (True, 1), (False, 0), (False, 3)])
-def test_all_that_is_drawn_adds_up_to_the_promise(neighbors, kind, seen, again, spent, monkeypatch):
+@pytest.mark.parametrize(
+    ("seen", "again", "twice"),
+    [(True, 0, True), (True, 1, False), (True, 1, True), (False, 0, False), (False, 3, True)],
+)
+def test_all_that_is_drawn_adds_up_to_the_promise(
+    neighbors, kind, seen, again, twice, spent, monkeypatch
+):
     turns = iter([True] * again + [False])
     monkeypatch.setattr(Whitening, "goes_on", property(lambda self: next(turns)))
+    # Lengths are looked at under the first map, too, where rows lose much under the last.
+    monkeypatch.setattr(surveyed, "_MUCH_LOST", -1.0 if twice else 1.0)
+    again = again if kind is not PureDP else 0
     if not seen:
         # As if the survey had shown less than half of the columns.
         monkeypatch.setattr(surveyed, "_SEEN", 2.0)
     promise = release(neighbors, kind).guarantee.promise
     # Columns, lengths where little was seen, matrices for the map, lengths, the last one, losses.
-    assert len(spent) == (5 if seen else 6) + (again if kind is not PureDP else 0)
+    assert len(spent) == (5 if seen else 6) + again + (twice and again > 0)
     if kind is PureDP:
         assert sum(cost.epsilon for cost in spent) == promise.epsilon
-    elif kind is ZCDP:
-        assert sum(cost.rho for cost in spent) == promise.rho
+        return
+    drawn = sum(cost.rho for cost in spent)
+    if again and not twice:
+        # What a second look may cost is charged all the same.
+        lengths = spent[0].rho * LENGTHS / (1 - LENGTHS) * (1 if seen else 1 - FIRST_LOOK)
+        drawn += SECOND_LOOK * lengths
+    if kind is ZCDP:
+        assert drawn == promise.rho
     else:
         assert kind is ApproxDP
-        multiplier = Fraction(1 / math.sqrt(2 * sum(cost.rho for cost in spent)))
+        multiplier = Fraction(1 / math.sqrt(2 * drawn))
         assert 0.99 * promise.delta < gaussian_delta(multiplier, promise.epsilon)
         assert gaussian_delta(multiplier, promise.epsilon) < promise.delta * (1 + 1e-9)
 

@@ -60,13 +60,15 @@ class Shortening:
     """Squared length per column to which rows are scaled down, and the part that is lost.
 
     ``limit`` is the largest loss of a row, in squared encoded units, that sums of losses count, and
-    ``counted`` the part of all losses that they count for it.
+    ``counted`` the part of all losses that they count for it.  ``error`` is what is expected of
+    correlations, as a mean square.
     """
 
     energy: float
     lost: float
     limit: float = 1.0
     counted: float = 1.0
+    error: float = 0.0
 
 
 def question(geometry: Geometry) -> HistogramQuestion:
@@ -144,12 +146,15 @@ def _best(
     spread = stakes.entry_std * (ends * n_values + 1) / kept
     # Rows of rare levels are the long ones: where all columns are levels it takes twice as much.
     usual = USUAL_ERROR * (1 + stakes.n_levels / max(1, n_values))
-    taken = correlation_error(lost, n_rows or float(seen.sum()), usual)
+    rows = n_rows or float(seen.sum())
+    taken = correlation_error(lost, rows, usual)
     best = int(np.argmin(spread**2 + taken**2))
     # It is rarely stated far too small: a standard deviation is added.
     doubt = sqrt(float(beyond[best] ** 2 @ variances)) / whole
     limits = _limit(_ALONG * n_values * beyond[best], seen, stakes.loss_std, n_values)
-    return Shortening(float(ends[best]), float(min(lost[best] + doubt, _MOST_LOST)), *limits)
+    stated = float(min(lost[best] + doubt, _MOST_LOST))
+    error = float(spread[best] ** 2 + correlation_error(stated, rows, usual) ** 2)
+    return Shortening(float(ends[best]), stated, *limits, error=error)
 
 
 def _limit(losses: Array, rows: Array, std: float, n_columns: int) -> tuple[float, float]:

@@ -43,6 +43,10 @@ from dpcov.published.statistics import NoisyStatistics
 # in the last: with half of it intervals of a release with little noise covered too seldom.
 FIRST_LOOK = Fraction(1, 5)
 
+# And for a look at those under the map of the first matrix, where others followed and rows lose so
+# much; that map is kept where the squared error that is expected is so much smaller (survey.md).
+SECOND_LOOK, _MUCH_LOST, _FAR_BETTER = Fraction(1, 8), 0.1, 1 / 20
+
 # Mean squared length of rows in the first matrix at most, over what the survey saw on average,
 # where it saw at least that part of the columns; otherwise a look says how long they are.
 _FIRST_LENGTH, _SEEN = 2.0, 0.5
@@ -221,16 +225,18 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         by_name = {column.name: each for column, each in zip(self.columns, spreads, strict=True)}
         notes = [f"centers and scales of the columns were found with {calibration.survey}"]
         full = self._centered(Geometry(columns=self._scales(by_name)), by_name)
-        rest = calibration.inner
+        rest, maps = calibration.inner, [full]
         if calibration.first is not None:
             usual = self._usual_lengths(spreads, is_centered=full.linear is not None)
             if usual is None:
                 look, of_lengths = (part_of(of_lengths, x) for x in (FIRST_LOOK, 1 - FIRST_LOOK))
                 usual = self._lengths(drawing, full, look, calibration.first, None)
-            full, rest, how = self._mapped(drawing, calibration, full, usual)
+            maps, rest, how = self._mapped(drawing, calibration, full, usual)
             notes.append(f"a linear map that takes correlations out {how}")
         losses = calibration.losses
-        lengths = self._lengths(drawing, full, of_lengths, rest, losses)
+        full, lengths = self._shortest(drawing, maps, of_lengths, rest, losses)
+        if full is not maps[-1]:
+            notes.append("rows are far shorter under the first of these maps, which is kept")
         # In squared units of what is encoded, whatever the map does to it.
         factor = 1 / self._unit**2
         if full.linear is not None:
@@ -262,24 +268,45 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         calibration: SurveyedCalibration,
         geometry: Geometry,
         usual: Shortening,
-    ) -> tuple[Geometry, Calibration, str]:
-        """The geometry under the map of one matrix or more, what is left, and how it was found."""
+    ) -> tuple[list[Geometry], Calibration, str]:
+        """Geometries under the map of every matrix, what is left, and how they were found."""
         first, again, rest = calibration.first, calibration.again, calibration.inner
         assert first is not None
         how = f"found with {first.promise}"
         made = self._whitened(drawing, first, geometry, usual)
         if made is None:
-            return geometry, rest, f"could not be {how}"
+            return [geometry], rest, f"could not be {how}"
         # No row is scaled down before lengths are measured.
-        geometry = Geometry(columns=geometry.columns, linear=made.linear, norm_bound=ANY_BOUND)
+        maps = [Geometry(columns=geometry.columns, linear=made.linear, norm_bound=ANY_BOUND)]
         for left in calibration.rests:
             if again is None or not made.goes_on:
                 break
             rest, how = left, f"{how}, then {again.promise}"
-            more = self._whitened(drawing, again, geometry, usual, made.spreads)
+            more = self._whitened(drawing, again, maps[-1], usual, made.spreads)
             made = more or made._replace(goes_on=False)
-            geometry = msgspec.structs.replace(geometry, linear=made.linear)
-        return geometry, rest, f"was {how}"
+            maps.append(msgspec.structs.replace(maps[-1], linear=made.linear))
+        return maps, rest, f"was {how}"
+
+    def _shortest(
+        self,
+        drawing: Drawing,
+        maps: Sequence[Geometry],
+        cost: Cost,
+        rest: Calibration,
+        losses: Cost | None,
+    ) -> tuple[Geometry, Shortening]:
+        """The last geometry and its lengths, or the first, where it serves far better."""
+        if len(maps) == 1:
+            return maps[0], self._lengths(drawing, maps[0], cost, rest, losses)
+        look, second = part_of(cost, 1 - SECOND_LOOK), part_of(cost, SECOND_LOOK)
+        found = self._lengths(drawing, maps[-1], look, rest, losses)
+        if found.lost > _MUCH_LOST:
+            # A direction in which few rows are long seems to have no spread where these are scaled
+            # down, and every further map stretches it.
+            earlier = self._lengths(drawing, maps[0], second, rest, losses)
+            if earlier.error < _FAR_BETTER * found.error:
+                return maps[0], earlier
+        return maps[-1], found
 
     def _lengths(
         self,
