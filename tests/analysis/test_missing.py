@@ -155,19 +155,6 @@ def test_noise_at_random_is_as_large_as_it_is_said_to_be(intervals, released_aga
     assert np.all(np.abs(np.log(found / said)) < 0.4)
 
 
-def test_the_noise_of_a_release_is_simulated_once_for_all_its_tables(monkeypatch):
-    made, other = (released_by_first(0, 0, "0.5", geometry="schema") for _ in range(2))
-    mean_intervals(made, missing="at-random")
-    filled, plain = [], type(made).filled
-    monkeypatch.setattr(
-        type(made), "filled", lambda *given: filled.append(given) or plain(*given), raising=False
-    )
-    kept = correlation_intervals(made, missing="at-random")
-    assert len(filled) < 10
-    assert kept.rows == correlation_intervals(other, missing="at-random").rows
-    assert len(filled) > 200
-
-
 def test_laws_at_random_agree_with_themselves_and_where_nothing_is_missing():
     law, rng = (
         moment_law(released_by_first(0, 0, "0.1"), missing="at-random"),

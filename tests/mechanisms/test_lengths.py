@@ -1,6 +1,7 @@
 """The length of rows: what scaling down is said to take is what it takes, up to the noise."""
 
 from fractions import Fraction
+from math import inf
 from types import SimpleNamespace
 
 import numpy as np
@@ -51,6 +52,13 @@ def test_what_is_lost_is_hardly_ever_stated_far_too_small(table, cost):
     assert far_too_small.mean() <= 0.03
     # Nor does it hide everything behind a large number.
     assert np.median(stated) <= 2 * np.median(true) + 0.06
+
+
+def test_a_look_that_shows_nothing_promises_nothing():
+    """Taken for a small error, it made a release keep a map of which nothing was known."""
+    hidden = chosen(TABLES["normal rows"], ZCDP(rho=Fraction(1, 10**9)), 0)
+    assert hidden.error == inf
+    assert 0 < chosen(TABLES["normal rows"], COSTS["zcdp"], 0).error < 0.01
 
 
 def test_rows_that_share_a_length_behind_the_others_are_not_taken_for_noise():

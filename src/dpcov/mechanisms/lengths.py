@@ -6,7 +6,7 @@ Sensitivity : That of a histogram of disjoint cells, as in the survey.
 """
 
 from dataclasses import dataclass
-from math import hypot, pi, sqrt
+from math import hypot, inf, pi, sqrt
 
 import numpy as np
 from scipy.special import erfcx
@@ -61,14 +61,14 @@ class Shortening:
 
     ``limit`` is the largest loss of a row, in squared encoded units, that sums of losses count, and
     ``counted`` the part of all losses that they count for it.  ``error`` is what is expected of
-    correlations, as a mean square.
+    correlations, as a mean square; infinite where no lengths show.
     """
 
     energy: float
     lost: float
     limit: float = 1.0
     counted: float = 1.0
-    error: float = 0.0
+    error: float = inf
 
 
 def question(geometry: Geometry) -> HistogramQuestion:

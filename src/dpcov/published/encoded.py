@@ -182,7 +182,7 @@ class EncodedRelease(ReleaseRecord):
 
     @property
     def untold(self) -> NDArray[np.bool_]:
-        """Which features are numbers that may have lost anything to scaling rows down, (p,)."""
+        """Which features are numbers of which it is not told how much they lost, (p,)."""
         return of_kind(self.encoded_features, "numeric") & (self.statistics.lost > MOST_LOST)
 
     @cached_property

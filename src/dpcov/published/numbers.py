@@ -162,7 +162,7 @@ def _mean_errors(
 
 
 def reach_of(features: Sequence[EncodedColumn], means: Array) -> Array:
-    """Errors of encoded means, (..., p), twice which are how far values may lie from them."""
+    """Deviations of which 95 % intervals of these encoded means, (..., p), reach both bounds."""
     lowest, largest = np.array([(column.lowest, column.largest) for column in features]).T
     return np.asarray(np.maximum(largest - means, means - lowest) / WITHIN)
 

@@ -105,7 +105,7 @@ class ScaledDown:
     whole: Array
     # Errors of what means were given back, over deviations, (d,).
     moved_stds: Array
-    # Which columns may have lost anything, (d,).
+    # Of which columns it is not told how much they lost, (d,).
     untold: NDArray[np.bool_]
 
     @property

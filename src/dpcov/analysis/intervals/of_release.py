@@ -7,7 +7,6 @@ simulated release in that way (docs/missing.md).
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from math import sqrt
 from typing import Self
 
@@ -25,10 +24,6 @@ from dpcov.published.release import Release
 
 # Simulated releases: variances are known to a tenth.
 _DRAWS = 200
-# Simulations of a release that are kept for its next table.
-_KEPT = 2
-
-Drawn = dict[bytes, Array]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,12 +31,11 @@ class FilledLaw(MomentLaw):
     """The law of what all rows would have, were no value missing; its noise is simulated.
 
     ``raw`` is that of encoded rows, whose missing values are zeros; ``fill`` makes of a raw moment
-    that of all rows, both (d, d); ``drawn`` is the noise of the last laws of the release.
+    that of all rows, both (d, d).
     """
 
     raw: MomentLaw
     fill: Callable[[Array], Array]
-    drawn: Drawn
 
     def on(self, raw: MomentLaw) -> Self:
         """The same of another law of encoded rows."""
@@ -83,22 +77,12 @@ class FilledLaw(MomentLaw):
 
     def draw_noise(self, draws: int, rng: np.random.Generator, *, in_all: bool = True) -> Array:
         """What simulated noise makes of the moments, (draws, d, d)."""
-        return self.filled(self.raw.draw_noise(draws, rng, in_all=in_all))
-
-    def filled(self, noise: Array) -> Array:
-        """What noise on encoded rows, (draws, d, d), makes of the moments."""
+        noise = self.raw.draw_noise(draws, rng, in_all=in_all)
         return np.array([self.fill(self.raw.moment + each) for each in noise]) - self.moment
 
     @cached_property
     def _drawn(self) -> Array:
-        # The same for every table of a release, unless what scaling rows down took is asked for.
-        noise = self.raw.draw_noise(_DRAWS, np.random.default_rng(0), in_all=False)
-        key = sha256(self.raw.moment.tobytes() + noise.tobytes()).digest()
-        found = self.drawn.pop(key, None)
-        self.drawn[key] = found = self.filled(noise) if found is None else found
-        for oldest in list(self.drawn)[:-_KEPT]:
-            self.drawn.pop(oldest, None)
-        return found
+        return self.draw_noise(_DRAWS, np.random.default_rng(0), in_all=False)
 
 
 def moment_law(
@@ -227,8 +211,7 @@ def _of_all_rows(release: Release, raw: MomentLaw) -> MomentLaw:
     # Its fields are those of the law over what is present, and those few of its own.
     facts = {name: getattr(pairwise, name) for name in MomentLaw.__dataclass_fields__}
     facts |= {"shares": worth, "moment": fill(raw.moment)}
-    drawn: Drawn = vars(release).setdefault("_simulated", {})
-    return FilledLaw(**facts, raw=raw, fill=fill, drawn=drawn)
+    return FilledLaw(**facts, raw=raw, fill=fill)
 
 
 def _diagonal(noise: MomentNoise, d: int, intercept_is_known: bool) -> Array:
