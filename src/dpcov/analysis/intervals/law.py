@@ -194,11 +194,15 @@ class MomentLaw:
 
     def present(self, places: Places) -> Array:
         """Parts of the rows in which pairs of columns are present, (q, q)."""
-        found = np.ones((len(self.moment), len(self.moment)))
+        return np.asarray(self._present[places][:, places])
+
+    @cached_property
+    def _present(self) -> Array:
+        found = np.ones_like(self.moment)
         if self.shares is not None:
             found[1:, 1:] = self.shares
             found[0, 1:] = found[1:, 0] = np.diagonal(self.shares)
-        return np.asarray(found[np.ix_(places, places)])
+        return found
 
     def hardly_together(self, places: Places) -> bool:
         """Whether hardly any row has both of two of these columns, as far as noise tells."""

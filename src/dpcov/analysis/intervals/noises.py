@@ -4,6 +4,7 @@ Both are in encoded units, and symmetric.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, sqrt
 
 import numpy as np
@@ -27,6 +28,10 @@ class Noise:
     def map_(self) -> Array:
         """By which noise gets into the moments, (d, d)."""
         return np.eye(len(self.diagonal)) if self.back is None else self.back
+
+    @cached_property
+    def _gram(self) -> Array:
+        return self.map_ @ self.map_.T
 
     def mapped(self, matrices: Array) -> Array:
         """What matrices (..., d, d) like N make of the moments."""
@@ -57,7 +62,7 @@ class Noise:
             # Of rows' F rows, products of which need no such matrix.
             rows = self.back[where]
             D, taken = self.diagonal, None if taken is None else rows @ taken @ rows.T
-            mixed = forms @ (rows @ rows.T)
+            mixed = forms @ self._gram[where][:, where]
             products = np.einsum("kij,lji->kl", mixed, mixed)
             diagonals = np.sum((forms @ rows) * rows, axis=1)
         off = products - diagonals @ diagonals.T
