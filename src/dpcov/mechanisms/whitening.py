@@ -57,7 +57,8 @@ def whitening_map(
     """With D the spreads and R the correlations, ``D ((R + edge I)/(1 + edge))^-1/2 D^-1 (x - m)``.
 
     The m are means, as far as the noise lets them be known.  Of rows that were mapped before, R is
-    the covariance in units of the D of then, and the map goes on from theirs.
+    the covariance in units of the D of then, and the map goes on from theirs.  Columns that were left
+    as they are get their D now.
 
     ``first`` is of rows in the geometry of ``columns`` with this norm ``bound``, and its noise has
     a law; it has a noisy number of rows where no public one is given.  ``keeps_intercept``: every
@@ -133,7 +134,7 @@ def centering_map(middles: Array) -> LinearMap:
 
 
 class Whitening(NamedTuple):
-    """A map with the spreads D; ``goes_on`` says that another matrix under it would show more."""
+    """A map with the spreads D, NaN of what it leaves; ``goes_on``: another matrix shows more."""
 
     linear: LinearMap
     spreads: Array
@@ -159,16 +160,16 @@ def _chosen(
 ) -> _Chosen:
     """Take correlations among the chosen features out; the others stay as they are."""
     matrix, places = np.eye(len(covariance)), np.array(chosen, dtype=np.intp)
-    units = np.ones(len(matrix)) if given is None else given
+    units = np.full(len(matrix), np.nan) if given is None else given.copy()
     if not len(places):
         return _Chosen(matrix, units, len(matrix))
     covariance = covariance[np.ix_(places, places)]
     # What the noise may hide counts as spread.
     variances = np.diagonal(covariance)
     least = max(sqrt(noise.entries.diagonal), _LEAST * float(variances.max()), np.finfo(float).tiny)
-    if given is None:
-        units[places] = np.sqrt(np.maximum(variances, least))
-    spreads = units[places]
+    # Those that no map has mixed yet have no unit.
+    own = np.sqrt(np.maximum(variances, least))
+    spreads = units[places] = np.where(np.isnan(units[places]), own, units[places])
     edge = largest_noise_eigenvalue(noise, 1 / spreads, np.zeros(len(spreads)))
     edge = max(edge, _LEAST)
     values, vectors = eigh(covariance / np.outer(spreads, spreads))
