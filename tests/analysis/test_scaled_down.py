@@ -254,6 +254,17 @@ def test_eigenvalues_count_what_their_own_columns_lost():
     assert alone.upper - alone.lower < 3 * (variance.upper - variance.lower)
 
 
+def test_each_eigenvalue_counts_what_its_own_column_lost():
+    """An average of all columns made that of one too wide, and missed that of the other."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        rows = np.column_stack([rng.normal(0, 10, 20_000), np.exp(1.3 * rng.normal(size=20_000))])
+        release = released(rows, -400, 400, seed)
+        found = eigenvalue_intervals(release, sampling=False)
+        variances = variance_intervals(release, sampling=False)
+        assert found.privacy_std == pytest.approx(variances.privacy_std, rel=0.5)
+
+
 def test_the_spread_of_yes_or_no_is_as_sure_as_its_mean():
     held = []
     for seed in range(12):

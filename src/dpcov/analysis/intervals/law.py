@@ -97,14 +97,18 @@ class MomentLaw:
         return np.asarray(raw / (1 - min(0.5, self.sampling_factor)))
 
     @cached_property
-    def shortened(self) -> Array:
-        """Covariance of rows as they were scaled down, mapped where there is a map, (d, d)."""
+    def spread(self) -> Array:
+        """Covariance of rows as they were scaled down, (d, d)."""
         means = self.plausible[0] / self.count
         spread = self.plausible - np.outer(means, means) * self.count
-        spread = spread * (np.diagonal(spread) > 0) * self.has_intercept
+        return np.asarray(spread * (np.diagonal(spread) > 0) * self.has_intercept)
+
+    @cached_property
+    def shortened(self) -> Array:
+        """The same of mapped rows, where there is a map."""
         back = self.noises[0].back
-        forth = np.eye(len(spread)) if back is None else np.linalg.inv(back)
-        return np.asarray(forth @ spread @ forth.T)
+        forth = np.eye(len(self.spread)) if back is None else np.linalg.inv(back)
+        return np.asarray(forth @ self.spread @ forth.T)
 
     @cached_property
     def taken(self) -> Array:
@@ -292,16 +296,17 @@ class MomentLaw:
     def draw_noise(self, draws: int, rng: np.random.Generator, *, in_all: bool = True) -> Array:
         """Simulate Gaussian noise of this covariance, (draws, d, d).
 
-        Of what scaling rows down took it has all, or without ``in_all`` what no common factor is.
+        Of what scaling rows down took it has all, or without ``in_all`` what is no factor.
         """
         first, *others = self.noises
-        noise = first.draw(draws, rng)
+        noise = first.mapped(first.draw(draws, rng))
         if self.scaled.lost:
-            # Variances feel the common factor, too.
-            factor_std, taken = self.scaled.factor_std, self.taken
-            taken = taken + factor_std * self.shortened if in_all else taken
+            taken = first.mapped(self.taken)
+            if in_all:
+                # Variances feel the factors of columns, too: long rows make all err to one side.
+                stds = self.scaled.factor_stds / 2
+                taken = taken + (stds[:, None] + stds) * self.spread
             noise += rng.standard_normal((draws, 1, 1)) * taken
-        noise = first.mapped(noise)
         for other in others:
             noise = noise + other.mapped(other.draw(draws, rng))
         return noise

@@ -122,3 +122,10 @@ class ScaledDown:
             known = self.stretch_stds[self.stretch_stds > 0]
             part = float(np.sqrt(np.mean(known**2))) if len(known) else part
         return part
+
+    @property
+    def factor_stds(self) -> Array:
+        """Those of the factors of columns, (d,): the common one where the release tells of none."""
+        if self.stretch_stds is None:
+            return np.full(len(self.lost_parts), self.factor_std)
+        return self.stretch_stds
