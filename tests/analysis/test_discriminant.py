@@ -100,6 +100,33 @@ def test_rows_of_unlisted_classes_are_left_aside(blobs):
     assert model.score(X[y < 2], y[y < 2]) > 0.85
 
 
+@pytest.mark.parametrize("missing", ["never", "indicator"])
+def test_classes_that_lost_more_have_units_of_their_own(missing):
+    """Units of all rows made other covariances of those of the classes."""
+    rng = np.random.default_rng(0)
+    few = rng.uniform(size=20_000) < 0.15
+    long = np.exp(1.6 * rng.normal(size=len(few)))
+    table = pd.DataFrame({"x": np.where(few, long, rng.normal(size=len(few)))})
+    table["z"], table["c"] = rng.normal(size=len(few)), np.where(few, "b", "a")
+    columns = {name: dpcov.Numeric(lower=-10, upper=400) for name in ("x", "z")}
+    columns["c"] = dpcov.Categorical(categories=("a", "b"))
+    schema = dpcov.Schema(columns=columns, missing=missing)
+    terms = {"budget": dpcov.Budget(epsilon=8, delta="1e-6"), "entropy": dpcov.SeededEntropy(0)}
+    release = dpcov.release(table, schema=schema, by="c", **terms)
+    model = PrivateQDA.from_release(release)
+    for name, found in zip(model.classes_, model.covariance_, strict=True):
+        np.testing.assert_allclose(found, release.group(name).covariance(), rtol=1e-6)
+    center = pd.DataFrame([model.means_[1]], columns=["x", "z"])
+    joint = model.predict_log_proba(center)[0]
+    apart = center.to_numpy()[0] - model.means_[0]
+    first = np.linalg.slogdet(model.covariance_[0])[1] + apart @ np.linalg.solve(
+        model.covariance_[0], apart
+    )
+    wanted = (first - np.linalg.slogdet(model.covariance_[1])[1]) / 2
+    wanted += np.log(model.priors_[1] / model.priors_[0])
+    assert joint[1] - joint[0] == pytest.approx(wanted)
+
+
 @pytest.mark.parametrize("case", ["weighted", "half missing", "mostly missing"])
 def test_shares_and_spread_within_classes_are_those_of_the_rows_that_count(case):
     """Rows of one class weigh a tenth, or lack a value: no class is like the others."""

@@ -184,6 +184,11 @@ class PrivateLDA(Discriminant):
             return reading
         return Reading(reading.release, self._places, "none", missing=self.missing)
 
+    def _in_units_of_all(self, reading: Reading) -> Array:
+        # Scaling rows down took more of some classes than of others, which have larger units.
+        scale = np.outer(self._pooled.half_ranges, self._pooled.half_ranges)
+        return np.asarray(self._unbiased(reading).covariance / scale)
+
     def _within(self, pooled: Reading, parts: list[tuple[float, Reading]]) -> Array:
         # Rows without a listed class spread the pooled covariance too.
         if OTHER in self.release_.group_names:
@@ -202,7 +207,7 @@ class PrivateLDA(Discriminant):
             present = reading.release.pairwise
             shares = 1.0 if present is None else present.shares[np.ix_(*[self._places] * 2)]
             weights += n_rows * shares
-            total += n_rows * shares * self._unbiased(reading).encoded_covariance
+            total += n_rows * shares * self._in_units_of_all(reading)
         # Of pairs that no class has enough rows of the total is zero.
         return np.asarray(total / np.where(weights > 0, weights, 1.0))
 
@@ -222,14 +227,18 @@ class PrivateQDA(Discriminant):
 
     def _learn(self, found: list[tuple[float, Reading]]) -> None:
         systems = [_floored(reading.encoded_covariance, reading.edge) for _, reading in found]
-        scale = np.outer(self._pooled.half_ranges, self._pooled.half_ranges)
-        self.covariance_ = np.array([compose(*system) * scale for system in systems])
-        self._roots = np.array([vectors / np.sqrt(values) for values, vectors in systems])
-        self._log_determinants = np.array([np.sum(np.log(values)) for values, _ in systems])
+        # Every class has units of its own, as scaling rows down took more of some.
+        units = [reading.half_ranges for _, reading in found]
+        pairs = list(zip(systems, units, strict=True))
+        self.covariance_ = np.array([compose(*system) * np.outer(u, u) for system, u in pairs])
+        self._roots = np.array([v / np.sqrt(values) / u[:, None] for (values, v), u in pairs])
+        self._log_determinants = np.array(
+            [np.sum(np.log(values * u**2)) for (values, _), u in pairs]
+        )
 
     def _scores(self, X: Any) -> Array:
-        encoded = (self._features_of(X) - self.means_[:, None]) / self._pooled.half_ranges
-        distances = np.sum((encoded @ self._roots) ** 2, axis=2).T
+        centered = self._features_of(X) - self.means_[:, None]
+        distances = np.sum((centered @ self._roots) ** 2, axis=2).T
         return np.asarray(np.log(self.priors_) - 0.5 * (self._log_determinants + distances))
 
 
