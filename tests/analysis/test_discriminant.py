@@ -95,9 +95,24 @@ def test_rows_of_unlisted_classes_are_left_aside(blobs):
     terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho=10), "seed": 4}
     model = PrivateLDA(classes=[0, 1], **terms).fit(X, y)
     assert list(model.classes_) == [0, 1]
-    within = sum(np.cov(X[y == k].T) * np.mean(y == k) for k in range(3))
+    within = sum(np.cov(X[y == k].T) * np.mean(y[y < 2] == k) for k in range(2))
     np.testing.assert_allclose(model.covariance_, within, atol=0.003)
     assert model.score(X[y < 2], y[y < 2]) > 0.85
+
+
+@pytest.mark.parametrize("missing", ["never", "indicator"])
+def test_rows_without_a_label_do_not_spread_the_classes(missing):
+    """They are of all classes, so that the distance of these was counted as spread within them."""
+    rng = np.random.default_rng(0)
+    second = rng.uniform(size=20_000) < 0.5
+    table = pd.DataFrame({"x": rng.normal(size=len(second)) + 4 * second})
+    table["z"], table["c"] = rng.normal(size=len(second)), np.where(second, "b", "a")
+    table.loc[rng.uniform(size=len(second)) < 0.4, "c"] = None
+    columns = {name: dpcov.Numeric(lower=-6, upper=10) for name in ("x", "z")}
+    columns["c"] = dpcov.Categorical(categories=("a", "b"))
+    schema = dpcov.Schema(columns=columns, missing=missing)
+    model = PrivateLDA.from_release(made_release(table, 100, 1, schema=schema, by="c"))
+    np.testing.assert_allclose(model.covariance_, np.eye(2), atol=0.05)
 
 
 @pytest.mark.parametrize("missing", ["never", "indicator"])

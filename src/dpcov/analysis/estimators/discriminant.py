@@ -26,6 +26,9 @@ from dpcov.published.design import design_of, weighting_of
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release
 
+# Rows of classes, weighted as they were, with means and covariance.
+Parts = list[tuple[float, Reading]]
+
 
 @dataclass(eq=False, repr=False)
 class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
@@ -105,8 +108,7 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
             n_rows *= design_of(part).share
         return n_rows, reading
 
-    # ``found`` has the rows of every class, weighted as they were, and means and covariance.
-    def _learn(self, found: list[tuple[float, Reading]]) -> None:
+    def _learn(self, found: Parts) -> None:
         raise NotImplementedError
 
     # The log joint density of every class up to a common term, (n_rows, n_classes).
@@ -158,14 +160,16 @@ class PrivateLDA(Discriminant):
         In encoded units.
     """
 
-    def _learn(self, found: list[tuple[float, Reading]]) -> None:
+    def _learn(self, found: Parts) -> None:
         pooled = self._unbiased(self._pooled)
-        self.noise_edge_ = pooled.edge
-        within = self._within(pooled, found)
+        others = [self._of_class(OTHER)] if OTHER in self.release_.group_names else []
+        # Noise is divided by the rows of the classes, which are fewer.
+        self.noise_edge_ = pooled.edge / _shares([*found, *others])[: len(found)].sum()
+        within = self._within(pooled, found, others)
         # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).  It
         # classifies best, on images at any budget, between trusting noise and dropping directions.
-        values, vectors = _floored(within, pooled.edge / 2)
-        if values[-1] <= pooled.edge:
+        values, vectors = _floored(within, self.noise_edge_ / 2)
+        if values[-1] <= self.noise_edge_:
             warn_noise(
                 "The noise hides how features vary within the classes: these are told apart by "
                 "little more than the distance of their means."
@@ -189,17 +193,20 @@ class PrivateLDA(Discriminant):
         scale = np.outer(self._pooled.half_ranges, self._pooled.half_ranges)
         return np.asarray(self._unbiased(reading).covariance / scale)
 
-    def _within(self, pooled: Reading, parts: list[tuple[float, Reading]]) -> Array:
-        # Rows without a listed class spread the pooled covariance too.
-        if OTHER in self.release_.group_names:
-            parts = [*parts, self._of_class(OTHER)]
+    def _within(self, pooled: Reading, parts: Parts, others: Parts) -> Array:
         if self.release_.presence is not None:
             return self._within_present(parts)
-        means = np.array([reading.mean for _, reading in parts])
-        spread = (means - pooled.mean) / pooled.half_ranges
-        return np.asarray(pooled.encoded_covariance - (spread.T * _shares(parts)) @ spread)
+        # Rows without a listed class spread the pooled covariance too.
+        means = np.array([reading.mean for _, reading in [*parts, *others]])
+        spread, shares = (means - pooled.mean) / pooled.half_ranges, _shares([*parts, *others])
+        within = pooled.encoded_covariance - (spread.T * shares) @ spread
+        for share, (_, reading) in zip(shares[len(parts) :], others, strict=True):
+            # They may be of several classes, and vary as all do.
+            if reading is not self._pooled:
+                within = (within - share * self._in_units_of_all(reading)) / (1 - share)
+        return np.asarray(within)
 
-    def _within_present(self, parts: list[tuple[float, Reading]]) -> Array:
+    def _within_present(self, parts: Parts) -> Array:
         # Pairs of values are over the rows that have both, of which every class has its own part.
         size = len(self._places)
         total, weights = np.zeros((size, size)), np.zeros((size, size))
@@ -225,7 +232,7 @@ class PrivateQDA(Discriminant):
         Variances that the noise hides are raised to the noise edge of the class.
     """
 
-    def _learn(self, found: list[tuple[float, Reading]]) -> None:
+    def _learn(self, found: Parts) -> None:
         systems = [_floored(reading.encoded_covariance, reading.edge) for _, reading in found]
         # Every class has units of its own, as scaling rows down took more of some.
         units = [reading.half_ranges for _, reading in found]
@@ -249,7 +256,7 @@ def _one_column(y: Any) -> NDArray[Any]:
     raise InputError("y should be a 1d array of classes.")
 
 
-def _shares(parts: list[tuple[float, Reading]]) -> Array:
+def _shares(parts: Parts) -> Array:
     counts = np.array([n_rows for n_rows, _ in parts])
     return np.asarray(counts / counts.sum())
 
