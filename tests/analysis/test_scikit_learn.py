@@ -192,6 +192,18 @@ def test_what_is_refused_leaves_the_estimator_unspent(tmp_path):
     assert entries(ledger) == 1
 
 
+def test_a_reading_that_cannot_be_is_refused_before_anything_is_spent(tmp_path):
+    ledger = ledger_of(tmp_path)
+    for terms, said in (
+        ({"missing": "at_random"}, "pairwise, at-random"),
+        ({"target": []}, "every column of y"),
+        ({"target": ["a", "b"]}, "every column of y"),
+    ):
+        with pytest.raises(dpcov.DpcovError, match=said):
+            ridge(ledger).set_params(**terms).fit(ROWS, ROWS[:, 0])
+    assert entries(ledger) == 0
+
+
 def test_public_terms_have_no_defaults_and_do_not_contradict_each_other():
     for terms, said in (
         ({"budget": None}, "budget"),

@@ -32,7 +32,7 @@ from dpcov.analysis.features import (
     source_names,
     verdicts_of,
 )
-from dpcov.analysis.problems import InputError, NotFitted, warn_noise
+from dpcov.analysis.problems import InputError, NotFitted, require_one_of, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import few_of
 from dpcov.markup import Child, card, details, el, facts, join, name_of
@@ -180,6 +180,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
                 plain(field.name, getattr(self, field.name), bool)
         if self.post is not None:
             find_post(self.post)
+        require_one_of("missing", self.missing, MissingAs)
         find_features(columns, self.features)
 
     def _chosen(self, release: Release, columns: Columns) -> Places:

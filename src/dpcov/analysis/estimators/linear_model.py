@@ -102,6 +102,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             names = ("y",)
         else:
             names = tuple(f"y{i}" for i in range(columns.shape[1]))
+        if columns is not None and len(names) != columns.shape[1]:
+            raise InputError("target must name every column of y, and nothing else.")
         facts = {} if y is None else {"targets": names, "flat": array_of(y).ndim == 1}
         roles = Roles(targets=names, target_bounds=self.target_bounds)
         return table_of(X, columns, names), roles, facts
