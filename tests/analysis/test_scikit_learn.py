@@ -201,7 +201,13 @@ def test_a_reading_that_cannot_be_is_refused_before_anything_is_spent(tmp_path):
     ):
         with pytest.raises(dpcov.DpcovError, match=said):
             ridge(ledger).set_params(**terms).fit(ROWS, ROWS[:, 0])
+    columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1", "x2", "y")}
+    schema = dpcov.Schema(columns=columns, missing="never", intercept=False)
+    model = ridge(ledger).set_params(schema=schema, bounds=None, target_bounds=None)
+    with pytest.raises(dpcov.DpcovError, match="nothing can be centered"):
+        model.fit(ROWS, ROWS[:, 0])
     assert entries(ledger) == 0
+    assert model.set_params(fit_intercept=False).fit(ROWS, ROWS[:, 0]).intercept_ == 0.0
 
 
 def test_public_terms_have_no_defaults_and_do_not_contradict_each_other():

@@ -28,6 +28,10 @@ Columns = Sequence[EncodedColumn]
 # Features that a message names.
 FEATURES_NAMED = 6
 
+WITHOUT_MEANS = (
+    "nothing can be centered: release with intercept = true.  Estimators also take "
+    "assume_centered=True, or fit_intercept=False."
+)
 WITHOUT_ONE = "Name the features without one of each pair."
 
 
@@ -40,10 +44,7 @@ def require_release(release: Any) -> None:
 def require_intercept(release: Release) -> None:
     """Refuse a release whose means are not known, where they are needed."""
     if not release.has_intercept:
-        raise ReleaseError(
-            "This release has no intercept, so nothing can be centered: release with intercept = "
-            "true.  Estimators also take assume_centered=True, or fit_intercept=False."
-        )
+        raise ReleaseError(f"This release has no intercept, so {WITHOUT_MEANS}")
 
 
 def find_features(

@@ -23,6 +23,7 @@ from dpcov.analysis.estimators.fit_rows import (
 )
 from dpcov.analysis.features import (
     FEATURES_NAMED,
+    WITHOUT_MEANS,
     WITHOUT_ONE,
     Columns,
     feature_matrix,
@@ -133,6 +134,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         # What the release could not be read with is refused before it costs anything.
         columns = schema.encoded_columns
         self._check(tuple(column for column in columns if column.kind != "intercept"))
+        if not schema.intercept and self._centers():
+            raise InputError(f"The schema has intercept = false, so {WITHOUT_MEANS}")
         spending = self.__dict__.setdefault("_spending", Spending())
         with nullcontext() if self.spend_again else spending.used(type(self).__name__):
             self.release_ = make_release(self, table, roles, schema)
@@ -182,6 +185,10 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
             find_post(self.post)
         require_one_of("missing", self.missing, MissingAs)
         find_features(columns, self.features)
+
+    def _centers(self) -> bool:
+        """Whether it reads means, by parameters that some estimators have."""
+        return not getattr(self, "assume_centered", False) and getattr(self, "fit_intercept", True)
 
     def _chosen(self, release: Release, columns: Columns) -> Places:
         return find_features(columns, self.features, weights_column(release))
