@@ -122,6 +122,32 @@ def test_it_is_the_least_squares_solution(family):
     assert np.allclose(missing, 0.0, rtol=1e-6, atol=1e-3)
 
 
+def test_regions_that_are_nearly_empty_do_not_add_rows_to_their_state():
+    """Noisy numbers below one became one, and the state's number was their sum."""
+    zero = np.zeros((1, 1))
+    children = [Sums(zero, 1.0, count, 100.0) for count in (-30.0, -10.0, 5.0, 900.0)]
+    found, above = reconcile(children, Sums(zero, 1.0, 870.0, 100.0))
+    assert above.count == 869
+    assert sum(each.count for each in found) == 869 and all(each.count >= 1 for each in found)
+    drowned, total = reconcile(children[:2], Sums(zero, 1.0, -5.0, 100.0))
+    assert [each.count for each in drowned] == [1, 1] and total.count == 2
+
+
+def test_empty_regions_of_a_release_do_not_add_rows_to_their_state():
+    frame = table(2_000)
+    empty = tuple(f"r{place}" for place in range(6, 60))
+    labels = dpcov.Categorical(categories=(*INSIDE, *empty))
+    schema = dpcov.Schema(columns={**NUMBERS, "region": labels})
+    terms = {"budget": dpcov.Budget(rho="0.02"), "geometry": "schema"}
+    by_region = dpcov.release(
+        frame, schema=schema, by="region", entropy=dpcov.SeededEntropy(5), **terms
+    )
+    by_state = released(frame, "state", 6, **terms)
+    _, states = by_region.nest(by_state, INSIDE | dict.fromkeys(empty, "s1"))
+    off = states["s1"].n_rows - by_state.group("s1").n_rows
+    assert abs(off) < 4 * float(by_state.statistics.noise.row_count_variance) ** 0.5
+
+
 def test_the_guarantee_is_that_of_both(made, tmp_path):
     _, by_region, by_state = made
     regions, states = by_region.nest(by_state, INSIDE)

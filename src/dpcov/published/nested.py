@@ -46,7 +46,9 @@ class Sums:
         assert unit.noise is not None
         law = group.statistics.noise
         own = 0.0 if law is None else float(law.row_count_variance or 0.0)
-        return cls(unit.matrix * n, unit.noise.off_diagonal * n**2, float(n), own)
+        # As noisy as it is: of empty groups, numbers that are one at least add up to too many.
+        count = float(group.statistics.arrays["row_count"].sum())
+        return cls(unit.matrix * n, unit.noise.off_diagonal * n**2, count, own)
 
 
 def reconcile(children: Sequence[Sums], parent: Sums) -> tuple[list[Sums], Sums]:
@@ -66,8 +68,7 @@ def reconcile(children: Sequence[Sums], parent: Sums) -> tuple[list[Sums], Sums]
         np.array(parent.count),
         parent.count_variance,
     )
-    # Whole numbers, and one at least, so that they divide.
-    whole = [max(1.0, round(float(count))) for count in counts]
+    whole = _whole(np.array(counts), np.array(count_variance[0]))
     found = [
         Sums(moment, own, count, of_count)
         for moment, own, count, of_count in zip(
@@ -88,6 +89,23 @@ def _shared(
     moved = [child + part * missing for child, part in zip(children, parts, strict=True)]
     left = variance * (1 - variance / total) if total > 0 else 0.0
     return moved, ((variances * (1 - parts)).tolist(), left)
+
+
+def _whole(counts: Array, variances: Array) -> list[float]:
+    """Whole numbers of the same sum, one at least, so that they divide: the nearest, as above."""
+    above, spread = counts - 1.0, variances + (1e-9 * variances.max() or 1.0)
+    total = max(0.0, np.round(above.sum()))
+    kept = np.full(len(counts), total > 0)
+    found = np.zeros(len(counts))
+    while kept.any():
+        move = (total - above[kept].sum()) / spread[kept].sum()
+        found = np.where(kept, above + move * spread, 0.0)
+        if found.min() >= 0:
+            break
+        kept &= found > 0
+    # Rounding sums so far keeps the last one.
+    steps = np.diff(np.round(np.cumsum(found)), prepend=0.0)
+    return [1.0 + float(step) for step in steps]
 
 
 def nested_facts(
