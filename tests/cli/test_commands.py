@@ -119,12 +119,15 @@ def test_groups_inside_groups_add_up(desk):
     above, inside, out = (desk.folder / name for name in ("s.dpcov", "in.csv", "f.dpcov"))
     desk.output.rename(above)
     desk.release("--by", "sex", "--geometry", "schema")
-    inside.write_text("region,state\nF,F\nM,M\n")
+    inside.write_text("region,state\n F , F\nM,M\n")
     chosen = ("nest", desk.output, above, "--inside", inside, "-o", out)
     assert "F, (" in desk.done(*chosen, "--group", "F")
     assert "adds up" in desk.done("show", out, "--details")
     result = desk.run(*chosen, "--overwrite", "--group", "Q")
     assert result.exit_code == 2 and "has a group" in result.output
+    inside.write_text("region,state\nF,M\nM,F\n")
+    result = desk.run(*chosen, "--overwrite", "--group", "F")
+    assert result.exit_code == 2 and "Both releases have a group 'F'" in result.output
     inside.write_text("F\nM,M,M\n")
     assert "two columns" in desk.run(*chosen, "--overwrite", "--group", "F").output
     inside.write_text("region,state\nF,M\nM,M\nF,F\n")

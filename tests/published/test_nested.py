@@ -188,6 +188,16 @@ def test_both_charges_are_stated(made, tmp_path):
     assert sorted(each.entry for each in both.manifest.charges) == [1, 3]
 
 
+def test_one_of_them_may_have_no_ledger(made, tmp_path):
+    """It was refused as if the tables were different."""
+    frame, by_region, _ = made
+    book = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    book.create("people", dpcov.Budget(rho="1"), "replace-one")
+    by_state = released(frame, "state", 4, ledger=book, dataset="people")
+    _, states = by_region.nest(by_state, INSIDE)
+    assert [each.entry for each in states["s0"].manifest.charges] == [1]
+
+
 def test_what_does_not_go_together_is_refused(made):
     frame, by_region, by_state = made
     with pytest.raises(UsageError, match="holds 'r5'"):
@@ -196,6 +206,10 @@ def test_what_does_not_go_together_is_refused(made):
         by_region.nest(by_state, {**INSIDE, "r5": "s7"})
     with pytest.raises(UsageError, match="No group lies in 's1'"):
         by_region.nest(by_state, dict.fromkeys(INSIDE, "s0"))
+    with pytest.raises(UsageError, match="'r9' lies in 's0', but is no group"):
+        by_region.nest(by_state, {**INSIDE, "r9": "s0"})
+    with pytest.raises(UsageError, match="rows more or fewer than it has"):
+        by_region.nest(by_state, {**INSIDE, "r0": "s1"})
     with pytest.raises(UsageError, match="no second noise"):
         by_state.nest(by_state, {})
     with pytest.raises(UsageError, match="Give releases"):

@@ -124,7 +124,7 @@ def nest(
     check_output(output, release, parents, inside)
     try:
         with inside.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if row][1:]
+            rows = [[cell.strip() for cell in row] for row in csv.reader(file) if row][1:]
     except OSError as error:
         raise UsageError(f"Cannot read {inside}: {reason_of(error)}. Check the path.") from None
     except (ValueError, csv.Error):
@@ -136,6 +136,11 @@ def nest(
         raise UsageError(f"{inside} says twice what holds {twice[0]!r}. Leave one line of it.")
     regions, states = options.load(release).nest(options.load(parents), holders)
     made = regions.get(group) or states.get(group)
+    own = [name for name in regions if holders.get(name, name) == group]
+    if group in regions and group in states and own != [group]:
+        raise UsageError(
+            f"Both releases have a group {group!r}. In Python, `nest` gives both of them."
+        )
     if made is None:
         raise UsageError(
             f"Neither release has a group {group!r}. They have: {', '.join([*regions, *states])}."

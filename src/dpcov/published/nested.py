@@ -119,24 +119,51 @@ def nested_facts(
     if children.fingerprint == parents.fingerprint:
         raise UsageError("A release has no second noise. Release the table again by larger groups.")
     _check(members)
-    # Such as the group of unlisted values.
-    inside = {name: name for name in parents.group_names} | dict(inside)
-    if unknown := [name for name in children.group_names if name not in inside]:
-        raise UsageError(f"No group is named that holds {unknown[0]!r}. Name one for every group.")
     found: dict[str, Facts] = {}
     above: dict[str, Facts] = {}
-    for name in parents.group_names:
-        own = [child for child in children.group_names if inside[child] == name]
-        if not own:
-            raise UsageError(f"No group lies in {name!r}. Name those that it consists of.")
+    for name, own in _placed(children.group_names, parents.group_names, inside).items():
         sums = [Sums.of(children.group(child)) for child in own]
-        lower, upper = reconcile(sums, Sums.of(parents.group(name)))
+        parent = Sums.of(parents.group(name))
+        _refuse_others(name, sums, parent)
+        lower, upper = reconcile(sums, parent)
         for child, each in zip(own, lower, strict=True):
             found[child] = _facts(children.group(child), each, members)
         above[name] = _facts(parents.group(name), upper, members)
-    if missing := sorted({inside[name] for name in children.group_names} - set(above)):
-        raise UsageError(f"{missing[0]!r} is no group of the second release. Correct the name.")
     return {name: found[name] for name in children.group_names}, above
+
+
+def _placed(
+    children: Sequence[str], parents: Sequence[str], inside: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """Which groups lie in each of the parents; UsageError where one has no place."""
+    for name, holder in inside.items():
+        # Its rows are in a group that is named, but not in one that would add up to it.
+        if name not in children and holder in parents:
+            raise UsageError(
+                f"{name!r} lies in {holder!r}, but is no group of the first release. List it in "
+                "the schema of that release, or correct the name."
+            )
+    # Such as the group of unlisted values.
+    holders = {name: name for name in parents} | dict(inside)
+    if unknown := [name for name in children if name not in holders]:
+        raise UsageError(f"No group is named that holds {unknown[0]!r}. Name one for every group.")
+    if missing := sorted({holders[name] for name in children} - set(parents)):
+        raise UsageError(f"{missing[0]!r} is no group of the second release. Correct the name.")
+    found = {name: [child for child in children if holders[child] == name] for name in parents}
+    if empty := [name for name, own in found.items() if not own]:
+        raise UsageError(f"No group lies in {empty[0]!r}. Name those that it consists of.")
+    return found
+
+
+def _refuse_others(name: str, children: Sequence[Sums], parent: Sums) -> None:
+    # Gaussian noise is that large in one of 10^15 cases.
+    off = abs(parent.count - sum(child.count for child in children))
+    variance = parent.count_variance + sum(child.count_variance for child in children)
+    if off > 8 * variance**0.5 + 1:
+        raise UsageError(
+            f"The groups that lie in {name!r} have {off:.0f} rows more or fewer than it has, which "
+            "is more than noise. Say where every group lies, and name releases of one table."
+        )
 
 
 def _check(members: tuple[BaseRelease, BaseRelease]) -> None:
@@ -156,9 +183,9 @@ def _check(members: tuple[BaseRelease, BaseRelease]) -> None:
             "Their columns or geometries differ. Make one release in the geometry of the other "
             "(geometry=, --geometry FIRST.dpcov)."
         )
-    if one.n_rows != other.n_rows or (
-        {record.dataset for record in one.charges} != {record.dataset for record in other.charges}
-    ):
+    # One of them may have been released without a ledger.
+    paid = {record.dataset for record in (*one.charges, *other.charges)}
+    if one.n_rows != other.n_rows or len(paid) > 1:
         raise UsageError("They are of different tables. Release one table twice.")
 
 
