@@ -80,6 +80,7 @@ def test_releases_are_combined_and_one_twice_is_refused(desk):
     united = desk.folder / "united.dpcov"
     told = desk.done("combine --disjoint", first, desk.output, "-o", united)
     assert "whoever is in one of these tables" in told
+    assert "WARNING: 2 of these releases were charged to an account called" in told
     result = desk.run("combine", both, first, "-o", desk.folder / "c.dpcov")
     assert result.exit_code == 2 and "twice" in result.output
     assert not (desk.folder / "c.dpcov").exists()

@@ -107,6 +107,8 @@ def combine(
         typer.echo("  It keeps this for whoever is in one of these tables, not in several.")
     for note in made.statistics.notes:
         typer.echo(printable(f"  {note}"))
+    for warning in made.manifest.warnings:
+        typer.echo(printable(f"  WARNING: {warning}"))
 
 
 @app.command(epilog=example("nest"))
@@ -147,6 +149,8 @@ def nest(
         )
     made.save(output, overwrite=overwrite)
     typer.echo(f"Wrote {output}: {group}, {made.guarantee.promise}.")
+    for warning in made.manifest.warnings:
+        typer.echo(printable(f"  WARNING: {warning}"))
 
 
 @app.command(epilog=example("sample"))
