@@ -228,6 +228,15 @@ def test_private_numbers_of_rows_are_averaged():
     assert whole.unit.count_variance < min(part.unit.count_variance for part in parts)
 
 
+@pytest.mark.parametrize("budget", [dpcov.Budget(rho="0.05"), dpcov.Budget(epsilon=4)])
+def test_private_numbers_of_rows_of_different_tables_are_refused(budget):
+    terms = {"neighbors": "add-remove-one", "geometry": geometry(), "budget": budget}
+    one, other = (made(seed, ROWS.head(n), **terms) for seed, n in ((0, N), (1, 1_000)))
+    with pytest.raises(UsageError, match="different numbers of rows"):
+        one.combine(other)
+    assert one.unite(other).n_rows == pytest.approx(5_000, abs=300)
+
+
 def test_groups_are_combined_one_by_one():
     rows = ROWS.assign(ward=np.where(np.arange(N) % 3 == 0, "a", "b"))
     columns = {**SCHEMA.columns, "ward": dpcov.Categorical(categories=("a", "b"))}
@@ -440,6 +449,19 @@ def test_disjoint_releases_of_one_account_carry_a_warning(tmp_path):
     first, again, other = releases
     assert any("called 'people'" in each for each in first.unite(again).manifest.warnings)
     assert not any("called" in each for each in first.unite(other).manifest.warnings)
+
+
+def test_groups_of_one_release_that_was_charged_are_united_without_a_warning(tmp_path):
+    book = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    book.create("people", dpcov.Budget(rho=1), "replace-one")
+    columns = {**SCHEMA.columns, "ward": dpcov.Categorical(categories=("a", "b"))}
+    rows = ROWS.assign(ward=np.where(np.arange(N) % 3 == 0, "a", "b"))
+    paid = {"schema": dpcov.Schema(columns=columns, title="people"), "by": "ward"}
+    one = made(0, rows, ledger=book, dataset="people", **paid)
+    united = one.group("a").unite(one.group("b"))
+    assert not any("called" in each for each in united.manifest.warnings)
+    with pytest.raises(UsageError, match="estimated together with others"):
+        one.group("a", pooled=True).unite(one.group("b"))
 
 
 def test_releases_of_one_entry_show_that_a_ledger_was_copied_or_restored(tmp_path):

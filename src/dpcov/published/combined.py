@@ -118,7 +118,13 @@ def _warnings(members: Members, disjoint: bool) -> set[str]:
                 f"{count} of these releases were charged as entry {entry} of dataset {dataset!r}, "
                 "so their ledgers are two, or one was copied or restored: no account counts all"
             )
-    for dataset, count in sorted(Counter(each.dataset for each in spent).items()):
+    # Groups of one release share its entry, and its guarantee is of all of them.
+    once = {
+        (m.manifest.spent.dataset, m.manifest.spent.entry, m.manifest.created)
+        for m in members
+        if m.manifest.spent is not None
+    }
+    for dataset, count in sorted(Counter(dataset for dataset, *_ in once).items()):
         if disjoint and count > 1:
             found.add(
                 f"{count} of these releases were charged to an account called {dataset!r}: if that "
@@ -192,6 +198,11 @@ def _check(members: Members, disjoint: bool) -> None:
     first = members[0].manifest
     for member in members:
         manifest = member.manifest
+        if manifest.is_pooled:
+            raise UsageError(
+                "A group that is estimated together with others does not say how its noise is "
+                "distributed. Combine the releases that it is of, and read its group then."
+            )
         for name, problem in _SAME.items():
             if getattr(manifest, name) != getattr(first, name) and not (
                 disjoint and name in ("title", "n_rows")
@@ -203,11 +214,6 @@ def _check(members: Members, disjoint: bool) -> None:
             raise UsageError(f"They were charged to different datasets. {_ONE_TABLE}")
         if _meaning(manifest) != _meaning(first):
             raise UsageError(f"Their columns differ. {_ONE_SCHEMA if disjoint else _ONE_TABLE}")
-        if manifest.is_pooled:
-            raise UsageError(
-                "A group that is estimated together with others does not say how its noise is "
-                "distributed. Combine the releases that it is of, and read its group then."
-            )
         if member.statistics.noise is None:
             raise UsageError(
                 f"The mechanism {manifest.mechanism.name} does not publish the law of its noise, "
@@ -220,6 +226,25 @@ def _check(members: Members, disjoint: bool) -> None:
                 "A group that adds up with others repeats their noise. Combine the releases that "
                 "it was made of."
             )
+    if not disjoint:
+        _refuse_other_counts(members)
+
+
+def _refuse_other_counts(members: Members) -> None:
+    # Numbers of rows with noise: neither Gaussian nor Laplace noise is ever that large.
+    found = [rows for rows in map(_noisy_rows, members) if rows is not None]
+    for count, variance in found[1:]:
+        if abs(count - found[0][0]) > 30 * (variance + found[0][1]) ** 0.5 + 1:
+            raise UsageError(f"{_SAME['n_rows']} {_ONE_TABLE}")
+
+
+def _noisy_rows(member: Member) -> tuple[float, float] | None:
+    """A private number of rows, and the variance of its noise."""
+    statistics, law = member.statistics, member.statistics.noise
+    if member.manifest.n_rows is not None or law is None or law.row_count_variance is None:
+        return None
+    variance = statistics.n_groups * float(law.row_count_variance)
+    return float(statistics.arrays["row_count"].sum()), variance
 
 
 def check_unit(one: Manifest, other: Manifest) -> None:
