@@ -160,6 +160,25 @@ def test_a_file_says_it_all(tmp_path):
     np.testing.assert_allclose(one.mean(), ROWS.mean(axis=0), atol=0.2)
 
 
+def test_columns_may_come_in_another_order_next_year():
+    """The map was applied by place, to other columns than those that it was found for."""
+    known = Geometry(columns=UNITS.columns, norm_bound=30.0, linear=found("300"))
+    turned = dpcov.Schema(
+        missing="never", columns=dict.fromkeys(NAMES[::-1], dpcov.Numeric(lower=-20, upper=20))
+    )
+    frame = pd.DataFrame(ROWS, columns=NAMES)
+    terms = {"budget": dpcov.Budget(rho="1"), "geometry": known, "entropy": SeededEntropy(1)}
+    one, other = (dpcov.release(frame, schema=each, **terms) for each in (SCHEMA, turned))
+    maps = [
+        LinearMap(tuple(map(tuple, r.statistics.arrays["linear"].tolist())), 0).integers
+        for r in (one, other)
+    ]
+    assert np.array_equal(maps[0][:, 1:], maps[1][:, :0:-1])
+    assert np.array_equal(maps[0][:, 0], maps[1][:, 0])
+    truth = np.corrcoef(ROWS.T)
+    assert np.abs(other.correlation().loc[NAMES, NAMES].to_numpy() - truth).max() < 0.05
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

@@ -137,6 +137,24 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             column, center=found.center, half_range=found.scale, lower=lower, upper=upper
         )
 
+    def in_order_of(self, columns: Iterable[EncodedColumn]) -> "Geometry":
+        """The same for a schema that lists its columns in another order."""
+        names = [column.name for column in columns if column.kind != "intercept"]
+        held, linear = list(self.columns), self.linear
+        # What does not fit is refused where it is applied.
+        if linear is None or names == held or sorted(names) != sorted(held):
+            return self
+        first = [0] * (len(linear.numbers[0]) > len(names))
+        places = [*first, *(len(first) + held.index(name) for name in names)]
+        if {len(row) for row in linear.numbers} != {len(places)}:
+            return self
+        numbers = tuple(tuple(row[place] for place in places) for row in linear.numbers)
+        return msgspec.structs.replace(
+            self,
+            columns={name: self.columns[name] for name in names},
+            linear=LinearMap(numbers, linear.exponent),
+        )
+
     def in_units(self, unit: float) -> "Geometry":
         """The same rows, scaled down alike, with features divided by a unit of 1 or more."""
         if unit == 1.0:

@@ -106,6 +106,8 @@ def plan_table(
     by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
     known = None if geometry in ("schema", "private") else read_geometry(geometry)
+    if known is not None:
+        known = known.in_order_of(schema.encoded_columns)
     if known is not None and schema.norm_bound is not None:
         raise UsageError(
             "A norm bound belongs to the schema's own geometry. Leave norm_bound out of the "
