@@ -88,6 +88,17 @@ def test_the_checklist_names_a_proof_that_is_there():
     assert Path(dpcov.__file__).parents[2].joinpath(proof).is_file()
 
 
+def test_the_checklist_of_a_combination_names_the_proofs_of_its_releases():
+    """It named a mechanism called several, a proof that is in no file, and a custodian's choice."""
+    one, other = made(Budget(epsilon=1)), made()
+    said = checklist(one.combine(other))
+    proofs = re.findall(r"proof: (\S+\.md)", said)
+    assert len(proofs) == 2 and "chosen by auto" in said and "`several`" not in said
+    for proof in (*proofs, "docs/several.md"):
+        assert proof in said and Path(dpcov.__file__).parents[2].joinpath(proof).is_file()
+    assert "docs/several.md.\n- [ ] **Does the proof cover" in said
+
+
 @pytest.mark.parametrize(
     ("delta", "neighbors", "answer"),
     [

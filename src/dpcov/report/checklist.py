@@ -10,6 +10,7 @@ from math import isfinite
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, format_number
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.privacy.meaning import USUAL_DELTA, implied_epsilon, rounded_up
+from dpcov.published.manifest import MechanismRecord
 from dpcov.published.release import Release
 from dpcov.report.html import filled
 
@@ -27,11 +28,18 @@ def checklist(release: Release, balance: Balance | None = None) -> str:
         release=release,
         found=release.diagnose(),
         balance=balance,
+        mechanisms=_mechanisms(release),
         implied=None if implied is None else format_number(implied),
         usual_delta=format_number(USUAL_DELTA),
         delta=_delta(promise, release.n_rows),
         plain=_plain,
     )
+
+
+def _mechanisms(release: Release) -> list[MechanismRecord]:
+    # Each of them once: those of releases that were combined have their own proofs.
+    made = [each.mechanism for each in release.manifest.combined or (release.manifest,)]
+    return list({(each.name, each.chosen_by): each for each in made}.values())
 
 
 def _delta(promise: Promise, n_rows: float) -> tuple[bool, str] | None:
