@@ -59,6 +59,15 @@ def test_what_is_divided_keeps_the_total_and_uses_it(total, weights):
     assert 0.999 * getattr(total, name) < getattr(joint, name) <= getattr(total, name)
 
 
+@pytest.mark.parametrize("total", [PureDP(epsilon=Fraction(2)), ZCDP(rho=HALF)])
+def test_what_is_divided_keeps_the_total_as_it_is_printed(total):
+    """Parts were printed rounded up, and an account refused the last of them."""
+    for weights in ([1, 1, 1], [1, 2, 3, 4, 5], [1] * 7):
+        told = [str(part) for part in divided(total, weights)]
+        whole = next(iter(vars(total).values()))
+        assert sum(Fraction(each[1 : each.index(")")]) for each in told) <= whole
+
+
 def test_too_many_parts_are_refused():
     with pytest.raises(UsageError, match="fewer"):
         divided(ApproxDP(epsilon=Fraction(1, 10**5), delta=DELTA), [1] * 100)

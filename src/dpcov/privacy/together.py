@@ -14,6 +14,7 @@ other (ε, δ)    ε and δ add up.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -76,9 +77,9 @@ def divided(total: Promise, weights: Sequence[int]) -> list[Promise]:
     """
     parts = [Fraction(weight, sum(weights)) for weight in weights]
     if isinstance(total, PureDP):
-        return [PureDP(epsilon=total.epsilon * part) for part in parts]
+        return [PureDP(epsilon=_down(total.epsilon * part)) for part in parts]
     if isinstance(total, ZCDP):
-        return [ZCDP(rho=total.rho * part) for part in parts]
+        return [ZCDP(rho=_down(total.rho * part)) for part in parts]
     multiplier = gaussian_noise_multiplier(total.epsilon, total.delta) / _SLACK
     # Rounded down, and a step more, since the joint epsilon is rounded up.
     found = [
@@ -90,6 +91,12 @@ def divided(total: Promise, weights: Sequence[int]) -> list[Promise]:
     if min(found) <= 0:
         raise UsageError("So many releases leave nothing to each. Plan fewer, or a larger total.")
     return [ApproxDP(epsilon=epsilon, delta=total.delta) for epsilon in found]
+
+
+def _down(value: Fraction) -> Fraction:
+    # To the digits that are printed: rounded up, the parts would exceed the total.
+    six = Context(prec=6, rounding=ROUND_FLOOR)
+    return Fraction(six.divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
 def _epsilon(multiplier: Fraction, delta: Fraction) -> Fraction:
