@@ -55,6 +55,26 @@ def test_a_release_without_a_ledger_cannot_show_one(desk, reported):
     assert not desk.page.exists()
 
 
+def test_a_ledger_that_does_not_know_the_release_cannot_say_what_is_left(desk, reported):
+    """An old copy said that more is left than is."""
+    other = desk.folder / "other.sqlite"
+    dpcov.Ledger(other).create("patients", dpcov.Budget(rho=1), "replace-one")
+    result = reported("--ledger", other)
+    assert result.exit_code == UsageError.exit_code and "no entry 1" in result.output
+    assert not desk.page.exists()
+
+
+def test_a_union_of_several_accounts_has_no_single_rest(desk, reported):
+    north = dpcov.load(desk.output)
+    ledger = dpcov.Ledger(desk.ledger)
+    ledger.create("southern", dpcov.Budget(rho=1), "replace-one")
+    terms = {"schema": desk.schema, "budget": dpcov.Budget(rho="0.5"), "ledger": ledger}
+    south = dpcov.release(desk.data, dataset="southern", **terms)
+    north.unite(south).save(desk.folder / "both.dpcov")
+    result = reported("--ledger", desk.ledger, release=desk.folder / "both.dpcov")
+    assert result.exit_code == UsageError.exit_code and "several accounts" in result.output
+
+
 def test_examples_on_the_page_use_the_files_name_safely(desk, reported):
     file = desk.folder / "it's $(mine).dpcov"
     grouped().save(file)

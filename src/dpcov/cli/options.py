@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from dpcov.errors import UsageError
+from dpcov.errors import UsageError, few_of
 from dpcov.files import ReservedFile, is_same_file
 
 if TYPE_CHECKING:
@@ -149,7 +149,20 @@ def balance_of(release: "Release", ledger: str | None) -> "Balance | None":
 
     if not (paid := release.manifest.charges):
         raise UsageError("This release was not charged to a ledger. Leave out --ledger.")
-    return Ledger(ledger).remaining(paid[0].dataset)
+    book, names = Ledger(ledger), sorted({each.dataset for each in paid})
+    if len(names) > 1:
+        raise UsageError(
+            f"These releases were charged to several accounts, {few_of(names, 10)}, of which each "
+            "has something else left. Leave out --ledger."
+        )
+    balance, known = book.remaining(names[0]), {entry.id for entry in book.entries(names[0])}
+    # What an older copy says to be left may be spent.
+    if unknown := sorted({each.entry for each in paid} - known):
+        raise UsageError(
+            f"This ledger has no entry {unknown[0]} of dataset {names[0]!r}, which paid for the "
+            "release: it is another ledger, or an old copy. Give the one that was charged."
+        )
+    return balance
 
 
 def check_free(output: Path | None, overwrite: bool) -> None:
