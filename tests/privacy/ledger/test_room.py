@@ -60,6 +60,13 @@ def test_what_is_stated_fits_and_a_hundredth_more_does_not(rule, total, earlier,
     assert not is_within(rule, total, [*earlier, *[spend_of(stated, MORE)] * copies])
 
 
+def test_an_account_whose_delta_is_spent_says_so():
+    """A release with a delta was told that its epsilon is left."""
+    told = room_in_words("basic", TOTAL, [gaussian("0.4")])
+    assert told.startswith("Left: one more release of up to ε = 1.1 and no δ, or two of up to")
+    assert "no δ" not in room_in_words("basic", TOTAL, [pure("0.4")])
+
+
 SPENT = [
     *[("pure", pure(1).promise, [pure(1)]), ("zcdp", zcdp(1).promise, [zcdp(2)])],
     *[("gaussian", TOTAL, [gaussian("1.5")]), ("basic", TOTAL, [gaussian("1.5"), gaussian("1.5")])],

@@ -172,8 +172,10 @@ def room_in_words(composition: Composition | None, total: Promise, earlier: Spen
     if one is None:
         return _NOTHING
     two = largest_release(rule, total, earlier, copies=2)
+    # Where deltas add up, earlier releases may have taken all of it.
+    none = " and no δ" if isinstance(total, ApproxDP) and isinstance(one, PureDP) else ""
     each = "" if two is None else f", or two of up to {_size(two, unless=one)} each"
-    return f"Left: one more release of up to {_size(one)}{each}. {_RULES[rule][0]}"
+    return f"Left: one more release of up to {_size(one)}{none}{each}. {_RULES[rule][0]}"
 
 
 def largest_release(
