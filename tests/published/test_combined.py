@@ -237,6 +237,18 @@ def test_private_numbers_of_rows_of_different_tables_are_refused(budget):
     assert one.unite(other).n_rows == pytest.approx(5_000, abs=300)
 
 
+def test_sites_that_are_nearly_empty_do_not_add_rows_to_a_union():
+    """Noisy numbers below one became one, and were added up."""
+    terms = {"neighbors": "add-remove-one", "geometry": "schema", "rho": "0.05"}
+    sites = [made(seed, ROWS[2 * seed : 2 * seed + 2], **terms) for seed in range(12)]
+    large = made(99, ROWS, **terms)
+    whole, every = large.unite(*sites), [large, *sites]
+    noisy = [int(site.statistics.arrays["row_count"].sum()) for site in every]
+    assert min(noisy) < 0 and whole.n_rows == sum(noisy)
+    added = sum(site.unit.matrix * site.n_rows for site in every)
+    np.testing.assert_allclose(whole.unit.matrix * whole.n_rows, added, rtol=1e-9)
+
+
 def test_groups_are_combined_one_by_one():
     rows = ROWS.assign(ward=np.where(np.arange(N) % 3 == 0, "a", "b"))
     columns = {**SCHEMA.columns, "ward": dpcov.Categorical(categories=("a", "b"))}

@@ -187,16 +187,30 @@ def combined_unit(members: Members, disjoint: bool) -> UnitEstimate:
     # The first source of noise has the coordinates in which it is known what lengths lost.
     reference = reference_of(members)
     members = [reference, *(member for member in members if member is not reference)]
-    rows, count_variance = (None, 0.0) if disjoint else _rows(members)
-    placed = _placed(members, rows)
-    weights = _weights(members, placed, disjoint)
-    weighted = [replace(each, share=share) for each, share in zip(placed, weights, strict=True)]
-    unit = merged(weighted)
     if disjoint:
-        counts, variances = _counts(members)
-        rows, count_variance = float(counts.sum()), float(variances.sum() / counts.sum() ** 2)
-        unit = replace(unit, n_rows=rows)
-    return replace(unit, count_variance=count_variance)
+        rows, count_variance, weights = _united(members)
+        placed = _placed(members, None)
+    else:
+        averaged, count_variance = _rows(members)
+        placed = _placed(members, averaged)
+        weights, rows = _weights(members, placed, disjoint), placed[0].unit.n_rows
+    weighted = [replace(each, share=share) for each, share in zip(placed, weights, strict=True)]
+    return replace(merged(weighted), n_rows=rows, count_variance=count_variance)
+
+
+def _united(members: Members) -> tuple[float, float, list[float]]:
+    """The number of all rows, its variance relative to its square, and the part of each table."""
+    counts, variances = _counts(members)
+    # Noisy as they are: where sites are nearly empty, numbers that are one at least add up to more.
+    rows = max(1.0, sum(map(_as_noisy, members)))
+    return rows, float(variances.sum()) / rows**2, [float(count) / rows for count in counts]
+
+
+def _as_noisy(member: Member) -> float:
+    arrays = member.statistics.arrays
+    if member.manifest.n_rows is None and "row_count" in arrays:
+        return float(arrays["row_count"].sum())
+    return member.unit.n_rows
 
 
 def weights_of(members: Members, disjoint: bool) -> list[float]:
