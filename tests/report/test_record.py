@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -80,6 +81,18 @@ def test_the_checklist_ticks_only_what_the_file_knows(ledger):
     assert not re.search(r"(?<![\d.])300(?![\d.])", private)
     seeded = checklist(made(entropy=dpcov.SeededEntropy(1)))
     assert "- [ ] **Is the randomness fit for privacy?**" in seeded
+
+
+def test_delta_is_not_called_small_for_a_group_whose_table_may_be_large():
+    """Its own number of rows stood for that of everybody to whom the promise is made."""
+    schema = Schema(columns={**SCHEMA.columns, "ward": dpcov.Categorical(categories=("a", "b"))})
+    rows = pd.DataFrame(ROWS, columns=list(SCHEMA.columns)).assign(ward=["a", "b", "b"] * 100)
+    whole = dpcov.release(rows, schema=schema, by="ward", budget=BUDGET)
+    question = "**Is delta far below one over the number of people?**"
+    assert f"- [x] {question}" in checklist(whole)
+    assert f"- [ ] {question} delta is 1e-6; this file of a group" in checklist(whole.group("a"))
+    entry = json.loads(registry_entry(whole.group("a"), WHO))
+    assert "of the whole table is public" in entry["privacy_loss"]["input_metric"]
 
 
 def test_the_checklist_names_a_proof_that_is_there():

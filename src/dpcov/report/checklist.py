@@ -31,7 +31,7 @@ def checklist(release: Release, balance: Balance | None = None) -> str:
         mechanisms=_mechanisms(release),
         implied=None if implied is None else format_number(implied),
         usual_delta=format_number(USUAL_DELTA),
-        delta=_delta(promise, release.n_rows),
+        delta=_delta(promise, release),
         plain=_plain,
     )
 
@@ -42,16 +42,19 @@ def _mechanisms(release: Release) -> list[MechanismRecord]:
     return list({(each.name, each.chosen_by): each for each in made}.values())
 
 
-def _delta(promise: Promise, n_rows: float) -> tuple[bool, str] | None:
+def _delta(promise: Promise, release: Release) -> tuple[bool, str] | None:
     if not isinstance(promise, ApproxDP):
         return None
-    if not isfinite(n_rows):
-        delta = format_number(promise.delta)
+    delta = format_number(promise.delta)
+    if not isfinite(release.n_rows):
         return False, f"delta is {delta}; the number of rows is not published."
+    # The promise is to everybody in the table, of which a group is a part.
+    if release.manifest.n_rows is None and release.guarantee.neighbors == "replace-one":
+        return False, f"delta is {delta}; this file of a group does not say how large the table is."
     # There are at most as many people as rows.
-    expected = float(promise.delta) * max(1.0, n_rows)
+    expected = float(promise.delta) * max(1.0, release.n_rows)
     small = expected <= FAR_BELOW
-    said = f"delta times the number of rows, {n_rows:,.0f}, is {expected:.2g}."
+    said = f"delta times the number of rows, {release.n_rows:,.0f}, is {expected:.2g}."
     return small, f"{'Yes' if small else 'No'}: {said}"
 
 

@@ -25,7 +25,8 @@ _FLAVORS: dict[type[Promise], tuple[str, str]] = {
     ApproxDP: ("approximate DP", "by the ledger's rule"),
 }
 _METRIC = {
-    "replace-one": "replace one person's rows (bounded); the number of rows is public",
+    "replace-one": "replace one person's rows (bounded); "
+    "the number of rows of the whole table is public",
     "add-remove-one": "add or remove one person's rows (unbounded); "
     "the number of rows is protected",
 }
