@@ -25,6 +25,7 @@ from dpcov.published.columns import LARGEST_BOUND, LARGEST_SCALE, SMALLEST_SCALE
 # Rows before a linear map may be so many bits longer than the root of the number of columns.
 _REACH_BITS = 6
 
+_ANEW = "let the release find one anew (geometry='private', --geometry private)"
 _A_GEOMETRY = "Give a file that `dpcov survey` wrote, or a release."
 
 
@@ -98,7 +99,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         if unknown:
             raise SchemaError(
                 f"The geometry names columns that the schema lacks: {few_of(sorted(unknown), 10)}. "
-                "Use the schema that it was found in."
+                f"Use the schema that it was found in, or {_ANEW}."
             )
         if self.linear is not None:
             n_features = sum(column.kind != "intercept" for column in columns)
@@ -106,7 +107,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 raise SchemaError(
                     f"The geometry has a linear map of {len(self.linear.numbers)} columns, and the "
                     f"schema has {n_features}. Use the schema and the groups (by) of the release "
-                    "that it was found in."
+                    f"that it was found in, or {_ANEW}."
                 )
             self.linear.check(n_features, len(columns))
         applied = tuple(self._applied(column) for column in columns)
