@@ -85,6 +85,12 @@ def test_a_release_twice_is_refused_also_inside_another(several):
             wrong()
     with pytest.raises(UsageError, match="at least two"):
         first.combine()
+    # The same noise in another file: the seed was the same.
+    later = msgspec.structs.replace(first.manifest, created="2030-01-01T00:00:00+00:00")
+    again = Release(later, first.statistics.arrays)
+    assert again.fingerprint != first.fingerprint
+    with pytest.raises(UsageError, match="twice"):
+        first.combine(again)
 
 
 def test_what_is_of_another_table_is_refused(several):
