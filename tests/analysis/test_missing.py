@@ -173,6 +173,9 @@ def test_estimators_give_intervals_for_what_they_estimate():
     model = PrivateRidge.from_release(made, target="x0", missing="at-random", alpha=0.0)
     expected = coefficient_intervals(made, "x0", missing="at-random")
     assert model.conf_int().rows == expected.rows
+    # What is given goes before what the model was fitted with.
+    others = coefficient_intervals(made, "x0", missing="pairwise", alpha=0.1)
+    assert model.conf_int(missing="pairwise", alpha=0.1).rows == others.rows
     # A missing number is read as the mean of all rows.
     new = pd.DataFrame({"x1": [np.nan], "x2": [0.0]})
     mean = made.mean(missing="at-random")["x1"]

@@ -57,8 +57,8 @@ def whitening_map(
     """With D the spreads and R the correlations, ``D ((R + edge I)/(1 + edge))^-1/2 D^-1 (x - m)``.
 
     The m are means, as far as the noise lets them be known.  Of rows that were mapped before, R is
-    the covariance in units of the D of then, and the map goes on from theirs.  Columns that were left
-    as they are get their D now.
+    the covariance in units of the D of then, and the map goes on from theirs.  Columns that were
+    left as they are get their D now.
 
     ``first`` is of rows in the geometry of ``columns`` with this norm ``bound``, and its noise has
     a law; it has a noisy number of rows where no public one is given.  ``keeps_intercept``: every

@@ -213,7 +213,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
                 "There are intervals around the means alone. Fit without assume_centered, from a "
                 "release with an intercept."
             )
-        return self._intervals(level=level, missing=self.missing, **options)
+        return self._intervals(**{"level": level, "missing": self.missing} | options)
 
     def _intervals(self, **options: Any) -> Any:
         raise InputError(f"There are no intervals for {type(self).__name__}.")

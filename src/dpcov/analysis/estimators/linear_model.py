@@ -173,9 +173,10 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         columns = self.release_.restored_features
         names = [columns[place].name for place in self._asked]
         options = {"fit_intercept": self.fit_intercept} | options
+        given: list[dict[str, Any]] = [{"alpha": float(x)} | options for x in self._penalties]
         tables = [
-            coefficient_intervals(self.release_, goal.name, names, alpha=float(alpha), **options)
-            for goal, alpha in zip(self._goals, self._penalties, strict=True)
+            coefficient_intervals(self.release_, goal.name, names, **each)
+            for goal, each in zip(self._goals, given, strict=True)
         ]
         return tables[0] if self._flat else tables
 
