@@ -124,6 +124,22 @@ def test_public_rows_are_rehearsed_and_said_to_be(desk):
     assert "Rehearsed on public rows" in told
 
 
+@pytest.mark.parametrize("command", ["plan", "release --dry-run"])
+def test_a_plan_of_groups_tells_of_one_of_them(desk, command):
+    """The column of groups has most levels, and is none that could be left out."""
+    column = 'type = "numeric"\nlower = 0\nupper = 1\n'
+    text = "".join(f"[columns.x{place}]\n{column}" for place in range(3))
+    text += '[columns.ward]\ntype = "categorical"\ncategories = ["a", "b", "c", "d"]\n'
+    desk.schema.write_text(f'missing = "never"\n{text}')
+    run = f"{command} --rows 20000 --rho 0.5 --schema {desk.schema}"
+    typical = r"within ±([\d.]+) \(typical\)"
+    one, whole = desk.done(f"{run} --by ward"), desk.done(run)
+    assert "of one group" in one and "of one group" not in whole
+    # A group has a part of the rows, and all of the noise.
+    assert float(re.search(typical, one)[1]) > 2 * float(re.search(typical, whole)[1])
+    assert "ward" not in one
+
+
 def test_names_are_cut_and_stay_on_their_line(desk):
     column = 'type = "numeric"\nlower = 0\nupper = 1\n'
     names = ("a\\nb", "L" * 500, "c")

@@ -48,6 +48,7 @@ def plan(
     neighbors: options.Relation = "replace-one",
     rows_per_person: Annotated[int | None, option("plan rows-per-person", min=1)] = None,
     geometry: Annotated[str, option("plan geometry")] = "private",
+    by: options.By = None,
     table: Annotated[Path | None, option("plan table")] = None,
     spread: Annotated[float | None, option("plan spread")] = None,
     html: Annotated[Path | None, option("plan html")] = None,
@@ -62,7 +63,7 @@ def plan(
 
     budget = options.budget_from(epsilon, delta, rho)
     if releases is not None:
-        others = (rows, schema, features, rows_per_person, table, spread, html)
+        others = (rows, schema, features, rows_per_person, by, table, spread, html)
         plain = (neighbors, geometry, overwrite) == ("replace-one", "private", False)
         if mechanisms or trace or others != (None,) * len(others) or not plain:
             raise UsageError("--releases divides the budget alone. Leave other options out.")
@@ -79,14 +80,14 @@ def plan(
     declared = _schema(schema, features, rows_per_person, table)
     warn_of_large_epsilon(budget.promise, stacklevel=2)
     if mechanisms:
-        if rows is None or (html, table, spread) != (None,) * 3:
+        if rows is None or (html, by, table, spread) != (None,) * 4:
             raise UsageError(
-                "Mechanisms are compared for --rows NUMBER alone, without --html, --table or "
-                "--spread."
+                "Mechanisms are compared for --rows NUMBER alone, without --html, --by, --table "
+                "or --spread."
             )
         compare(declared, rows, budget, relation, geometry, trace)
         return
-    rehearsal = _rehearsal(declared, rows, table, spread, relation, geometry)
+    rehearsal = _rehearsal(declared, rows, table, spread, relation, geometry, by)
     warn_of_large_delta(budget.promise, relation, rehearsal.n_rows, stacklevel=2)
     tell(rehearsal, budget)
     if html is not None:
@@ -100,6 +101,7 @@ def _rehearsal(
     spread: float | None,
     neighbors: "Neighbors",
     geometry: str,
+    by: str | None,
 ) -> "Rehearsal":
     """What is rehearsed: so many rows, spread as in a public table or as much as all others."""
     from dpcov.pipeline.plan.rehearsal import SPREAD, Rehearsal, count_rows
@@ -117,6 +119,7 @@ def _rehearsal(
         spread=SPREAD if spread is None else spread,
         neighbors=neighbors,
         geometry=geometry,
+        options={} if by is None else {"by": by},
     )
 
 

@@ -118,7 +118,7 @@ class Rehearsal:
                 accept_large_delta=True,
                 **self.options,
             )
-        return Planned.of(made)
+        return Planned.of(_one_group(made) if made.group_names else made)
 
     def needed(self, budget: Budget, within: float) -> float:
         """How many times as many rows correlations are typically within this; inf if too many."""
@@ -142,7 +142,7 @@ class Rehearsal:
         encoded = [column.source for column in self.schema.encoded_columns]
         weights = None if self.schema.weights is None else self.schema.weights.column
         names = sorted(self.schema.features, key=lambda name: -encoded.count(name))
-        names = [name for name in names if name != weights]
+        names = [name for name in names if name not in (weights, self.options.get("by"))]
         for name in names[:3] if len(names) > 2 else []:
             columns = dict(self.schema.columns)
             kind = columns.pop(name)
@@ -175,8 +175,10 @@ class Rehearsal:
             else "Scales are those of the bounds: rows are too few to find others, all columns "
             "have levels, the schema has a norm_bound, or you said so."
         )
+        groups = "What is said is of one group, of a middle number of rows, as it is released."
         return [
             told,
+            *[groups] * bool(self.options.get("by")),
             scales,
             "Nothing was spent.  ± holds 95 of 100 errors that noise and scaling down make.",
         ]
@@ -214,6 +216,12 @@ class Planned:
             scales_are_found=any(column.lower is not None for column in columns),
             smallest=tuple(smallest),
         )
+
+
+def _one_group(made: Release) -> Release:
+    """The group of a middle number of rows."""
+    groups = sorted(map(made.group, made.group_names), key=lambda group: group.n_rows)
+    return groups[len(groups) // 2]
 
 
 def _size(value: float) -> str:
