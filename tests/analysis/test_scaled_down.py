@@ -275,6 +275,24 @@ def test_the_spread_of_yes_or_no_is_as_sure_as_its_mean():
     assert sum(held) >= 10
 
 
+def test_an_intercept_counts_what_its_slopes_lost():
+    """It is a mean less slopes times means, which may be far from zero."""
+    held = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        years = rng.standard_t(5, 20_000)
+        rows = np.column_stack([3 * years + rng.normal(size=20_000), 2010 + 5 * years])
+        slope, intercept = np.polyfit(rows[:, 1], rows[:, 0], 1)
+        release = released(rows, -3000, 3000, seed, budget=Budget(epsilon=4, delta="1e-6"))
+        table = coefficient_intervals(release, "x0", ["x1"], sampling=False)
+        truths = {"(intercept)": intercept, "x1": slope}
+        held.append([table[k].lower <= truth <= table[k].upper for k, truth in truths.items()])
+        # The slope's error is the intercept's.
+        widths = dict(zip(table.names, table.upper - table.lower, strict=True))
+        assert widths["(intercept)"] == pytest.approx(2010 * widths["x1"], rel=0.1)
+    assert np.all(held)
+
+
 def test_an_eigenvalue_of_a_column_that_nothing_relates_is_not_surer_than_its_error():
     rng = np.random.default_rng(0)
     for seed in range(4):

@@ -9,6 +9,7 @@ from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
+from numpy.linalg import norm
 
 from dpcov.analysis.features import Coding
 from dpcov.analysis.intervals.law import MomentLaw
@@ -146,6 +147,9 @@ def coefficient_lines(
         factor = error_factor(law, [target, place])
         line = fit.line(columns[place].name, functional, 0.0, factor)
         lines.append(line.times_unsure(_unit_std(law, target, place), law.reaches()[0]))
+    if fit_intercept:
+        moved = _moved_std(law, target, places[coding.kept], lines[1:])
+        lines[0] = lines[0].plus_unsure(moved, law.reaches()[0])
     return lines
 
 
@@ -156,6 +160,18 @@ def _unit_std(law: MomentLaw, target: int, place: int) -> float:
         return 0.0
     # Units are roots of what is uncertain.
     return float(np.hypot(stds[target + 1], stds[place + 1])) / 2
+
+
+def _moved_std(law: MomentLaw, target: int, places: Places, slopes: list[Interval]) -> float:
+    """Deviation of an intercept, the target's mean less slopes times means, by units alone."""
+    stds = law.scaled.stretch_stds
+    if stds is None:
+        return 0.0
+    columns = [law.columns[place] for place in places + 1]
+    means = centers_of(columns) + half_ranges_of(columns) * law.means[places + 1]
+    parts = np.array([slope.estimate for slope in slopes]) * means
+    # All slopes have the target's unit.
+    return float(np.hypot(stds[target + 1] * parts.sum(), norm(stds[places + 1] * parts))) / 2
 
 
 def error_factor(law: MomentLaw, places: list[int]) -> float:

@@ -60,6 +60,17 @@ class Interval:
             privacy_std=hypot(self.privacy_std, self.estimate * std),
         )
 
+    def plus_unsure(self, std: float, z: float) -> "Interval":
+        """For the quantity plus an error of this deviation, unrelated to others."""
+        if isnan(self.estimate) or not std:
+            return self
+        return replace(
+            self,
+            lower=self.estimate - hypot(self.estimate - self.lower, z * std),
+            upper=self.estimate + hypot(self.upper - self.estimate, z * std),
+            privacy_std=hypot(self.privacy_std, std),
+        )
+
     def clipped(self, lowest: float, highest: float) -> "Interval":
         """The same within public limits; an estimate beyond them is moved to them."""
         estimate = float(np.clip(self.estimate, lowest, highest))
