@@ -308,6 +308,15 @@ def test_moments_of_another_kind_do_not_merge():
             Moments(2).merge(other)
 
 
+def test_moments_are_not_merged_with_themselves():
+    # Every row would count twice: no noise is drawn for that.
+    whole = Moments(2)
+    whole.add(np.full((3, 2), 0.5))
+    with pytest.raises(DataError, match="twice"):
+        whole.merge(whole)
+    assert whole.n_rows == 3
+
+
 @pytest.mark.parametrize(
     ("option", "wrong", "right"),
     [

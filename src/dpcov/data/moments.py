@@ -196,6 +196,8 @@ class Moments:
 
     def merge(self, other: "Moments") -> None:
         """Add another table's moments; both must have been gathered in the same way."""
+        if other is self:
+            raise DataError("These are the same moments, whose rows would count twice.")
         mine, theirs = (
             (m.n_features, m.spec, m.norm_bound, m.losses and m.losses.question)
             for m in (self, other)
