@@ -1,6 +1,7 @@
 import itertools
 import re
 import shutil
+import warnings
 from fractions import Fraction
 
 import msgspec
@@ -13,8 +14,11 @@ from hypothesis import strategies as st
 import dpcov
 from dpcov.analysis import correlation_intervals, mean_intervals
 from dpcov.data.geometry import Geometry, Scale
-from dpcov.errors import ReleaseError, UsageError
+from dpcov.errors import PrivacyWarning, ReleaseError, UsageError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.published.combined_unit import Weighted, merged
+from dpcov.published.estimate.post import shrunk
+from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate
 from dpcov.published.release import Release
 
 N = 4_000
@@ -546,3 +550,38 @@ def test_which_release_is_older_does_not_decide_what_noise_is_stated():
         assert both.unit.sources
         stated.append(variance_noise(np.zeros(3), np.ones(3), noise_of(both)))
     np.testing.assert_allclose(*stated, rtol=0.1)
+
+
+def of_rows(rows, seed, bound, rho="10"):
+    budget, entropy = dpcov.Budget(rho=rho), dpcov.SeededEntropy(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return dpcov.second_moment(rows, norm_bound=bound, budget=budget, entropy=entropy)
+
+
+@pytest.mark.parametrize("bound", [8.0, 10.0, 16.0])
+@pytest.mark.parametrize("disjoint", [False, True])
+def test_what_is_shrunk_is_as_near_as_what_is_not(bound, disjoint):
+    # Releases whose rows are in other norm shells: their traces are no longer known together.
+    rows = np.random.default_rng(0).normal((0, 1, 0), size=(3000, 3))
+    halves = (rows[:500], rows[500:]) if disjoint else (rows, rows)
+    for seed in range(0, 12, 2):
+        first, other = of_rows(halves[0], seed, 8.0), of_rows(halves[1], seed + 1, bound)
+        both = first.unite(other) if disjoint else first.combine(other)
+        error = np.linalg.norm(both.second_moment("shrink") - rows.T @ rows / len(rows))
+        assert error < 5 * both.expected_error()
+
+
+def test_the_longest_rows_of_a_member_bound_its_own_part_alone():
+    def member(noise):
+        traces = {"trace": 0.2, "trace_variance": noise, "largest_trace": 0.25}
+        part = Part(matrix=np.diag([0.12, 0.08]), diagonal_variance=noise, **traces)
+        law = EntryNoise(noise, noise / 2)
+        unit = UnitEstimate(
+            matrix=part.matrix, n_rows=N, noise=law, parts=(part,), parts_may_be_empty=True
+        )
+        return Weighted(unit=unit, share=0.5, base=1e-9)
+
+    whole = merged([member(1e-9), member(16e-9)])
+    assert len(whole.parts) == 2
+    assert np.trace(shrunk(whole).matrix) == pytest.approx(0.2, rel=0.01)

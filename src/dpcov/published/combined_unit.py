@@ -114,14 +114,16 @@ def merged(members: Sequence[Weighted]) -> UnitEstimate:
     units, d = [member.unit for member in members], len(members[0].unit.matrix)
     noises = [m.unit.noise.times(m.factor**2 * m.noise_gain) for m in members if m.unit.noise]
     moved = any(member.forth is not None for member in members)
+    parts = _parts(members) if all(unit.parts for unit in units) else ()
     return UnitEstimate(
         matrix=sum((m.move(m.unit.matrix) for m in members), np.zeros((d, d))),
         n_rows=units[0].n_rows,
         noise=EntryNoise(*map(sum, zip(*noises, strict=True))),
         laplace_part=max(unit.laplace_part for unit in units),
         noise_is_nuclear=any(unit.noise_is_nuclear for unit in units),
-        parts=_parts(members) if all(unit.parts for unit in units) else (),
-        joint_trace=None if moved else _joint_trace(members),
+        parts=parts,
+        joint_trace=None if moved else _joint_trace(members, len(parts)),
+        largest_trace=sum(map(_largest_trace, members)),
         parts_may_be_empty=any(unit.parts_may_be_empty for unit in units),
         trace_bound=max(map(_trace_bound, members)),
         sources=tuple(map(_source, members)) if moved else (),
@@ -131,6 +133,12 @@ def merged(members: Sequence[Weighted]) -> UnitEstimate:
 def _trace_bound(member: Weighted) -> float:
     longest = 1.0 if member.forth is None else float(np.linalg.norm(member.forth, 2)) ** 2
     return member.unit.trace_bound * member.scale * longest
+
+
+def _largest_trace(member: Weighted) -> float:
+    # Of a member as a whole: its rows may be in other merged parts than those of other members.
+    largest = max((part.largest_trace for part in member.unit.parts), default=inf)
+    return inf if member.forth is not None else member.factor * largest
 
 
 def _source(member: Weighted) -> Source:
@@ -166,13 +174,13 @@ def _moved(part: Part, member: Weighted, place: int, count: int) -> Part:
     )
 
 
-def _joint_trace(members: Sequence[Weighted]) -> float | None:
-    # Σ_s tr S_s / noise_std_s of every member, in the units of the merged parts: known where the
-    # noises of all parts of a member are the same multiple of those.
+def _joint_trace(members: Sequence[Weighted], count: int) -> float | None:
+    # Σ_s tr S_s / noise_std_s of every member, in the units of the merged parts: known where every
+    # member has all ``count`` of them, and their noises are the same multiple of those.
     first, factors = [part.diagonal_variance for part in members[0].unit.parts], list[float]()
     for member in members:
         own = [part.diagonal_variance for part in member.unit.parts]
-        if member.unit.joint_trace is None or len(own) != len(first) or not all([*own, *first]):
+        if member.unit.joint_trace is None or len(own) != count or not all([*own, *first]):
             return None
         ratios = np.array(own) / first
         if not np.allclose(ratios, ratios[0], rtol=1e-6):
