@@ -38,6 +38,7 @@ def test_values_become_plain(value, hint, expected):
         (SHARE, [0, 1, -0.5, NAN, "0.5", None, 0.5j, 10**400, Decimal("sNaN")], "both excluded"),
         (float, [INF, NAN, np.array(0.5), True, np.False_], "a number."),
         (Annotated[float, Between(0)], [-0.1, INF], "a number, 0 or more"),
+        (Annotated[float, Between(1e-70, 1e70)], [0, 1e71], "a number from 1e-70 to 1e\\+70"),
         (bool, [0, 1, None, "true"], "True or False"),
         (str, [0, None, b"a", True], "text"),
         (WORD, ["c", "A", b"a", None, 1, np.array(["a", "b"])], "one of: a, b"),

@@ -35,7 +35,7 @@ class Between:
     def __str__(self) -> str:
         if self.low == -inf:
             return ""
-        if self.high >= _MOST:
+        if self.high in (_MOST, inf):
             return f" above {self.low:.3g}" if self.open else f", {self.low:.3g} or more"
         return f" from {self.low:.3g} to {self.high:.6g}" + self.open * ", both excluded"
 
