@@ -198,7 +198,8 @@ class TestOnTwoProcesses:
         made = table_moments(frame, SCHEMA, SPEC, progress=told.append)
         assert made == table_moments(whole, SCHEMA, SPEC)
         assert told == [len(whole)]
-        made.merge(made)  # arrays from another process are read-only; these are not
+        # Arrays from another process are read-only; these are not.
+        made.merge(table_moments(whole, SCHEMA, SPEC))
         assert made.n_rows == 2 * len(whole)
 
     def test_no_value_of_a_row_leaves_a_worker(self, client):
