@@ -10,11 +10,19 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from dpcov.errors import DpcovError, ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.privacy.together import largest, spend_of, together
-from dpcov.published.combined_unit import Member, Members, combined_unit, reference_of, weights_of
+from dpcov.published.combined_unit import (
+    Member,
+    Members,
+    combined_unit,
+    noisy_counts,
+    reference_of,
+    weights_of,
+)
 from dpcov.published.file import Arrays, member_records
 from dpcov.published.manifest import Manifest, MechanismRecord, guarantee_record, read_guarantee
 from dpcov.published.statistics import StatisticsRecord
@@ -233,20 +241,11 @@ def _check(members: Members, disjoint: bool) -> None:
 
 
 def _refuse_other_counts(members: Members) -> None:
-    # Numbers of rows with noise: neither Gaussian nor Laplace noise is ever that large.
-    found = [rows for rows in map(_noisy_rows, members) if rows is not None]
-    for count, variance in found[1:]:
-        if abs(count - found[0][0]) > 30 * (variance + found[0][1]) ** 0.5 + 1:
-            raise UsageError(f"{_SAME['n_rows']} {_ONE_TABLE}")
-
-
-def _noisy_rows(member: Member) -> tuple[float, float] | None:
-    """A private number of rows, and the variance of its noise."""
-    statistics, law = member.statistics, member.statistics.noise
-    if member.manifest.n_rows is not None or law is None or law.row_count_variance is None:
-        return None
-    variance = statistics.n_groups * float(law.row_count_variance)
-    return float(statistics.arrays["row_count"].sum()), variance
+    counts, variances = noisy_counts(members)
+    # Neither Gaussian nor Laplace noise is ever that large.
+    far = np.abs(counts - counts[0]) > 30 * np.sqrt(variances + variances[0]) + 1
+    if far.any():
+        raise UsageError(f"{_SAME['n_rows']} {_ONE_TABLE}")
 
 
 def check_unit(one: Manifest, other: Manifest) -> None:

@@ -208,17 +208,10 @@ def combined_unit(members: Members, disjoint: bool) -> UnitEstimate:
 
 def _united(members: Members) -> tuple[float, float, list[float]]:
     """The number of all rows, its variance relative to its square, and the part of each table."""
-    counts, variances = _counts(members)
-    # Noisy as they are: where sites are nearly empty, numbers that are one at least add up to more.
-    rows = max(1.0, sum(map(_as_noisy, members)))
-    return rows, float(variances.sum()) / rows**2, [float(count) / rows for count in counts]
-
-
-def _as_noisy(member: Member) -> float:
-    arrays = member.statistics.arrays
-    if member.manifest.n_rows is None and "row_count" in arrays:
-        return float(arrays["row_count"].sum())
-    return member.unit.n_rows
+    # Where sites are nearly empty, numbers that are one at least would add up to more.
+    counts, variances = noisy_counts(members)
+    rows = max(1.0, float(counts.sum()))
+    return rows, float(variances.sum()) / rows**2, [m.unit.n_rows / rows for m in members]
 
 
 def weights_of(members: Members, disjoint: bool) -> list[float]:
@@ -324,18 +317,23 @@ def _lost(member: Member, members: Members) -> float:
 
 def _rows(members: Members) -> tuple[float | None, float]:
     """The average of noisy numbers of rows, and its variance relative to its square."""
-    counts, variances = _counts(members)
+    counts, variances = noisy_counts(members)
     if not np.all(variances > 0):
         return None, max(member.unit.count_variance for member in members)
     weights = np.array(shares(variances.tolist()))
-    rows = float(weights @ counts)
+    rows = max(1.0, float(weights @ counts))
     return rows, float(weights**2 @ variances) / rows**2
 
 
-def _counts(members: Members) -> tuple[Array, Array]:
-    """Numbers of rows, and the variances of their noise."""
-    counts = np.array([member.unit.n_rows for member in members])
-    return counts, np.array([member.unit.count_variance for member in members]) * counts**2
+def noisy_counts(members: Members) -> tuple[Array, Array]:
+    """Numbers of rows, as noisy as they are, and the variances of their noise."""
+    counts, variances = [], []
+    for member in members:
+        unit, arrays = member.unit, member.statistics.arrays
+        is_private = member.manifest.n_rows is None and "row_count" in arrays
+        counts.append(float(arrays["row_count"].sum()) if is_private else unit.n_rows)
+        variances.append(unit.count_variance * unit.n_rows**2)
+    return np.array(counts), np.array(variances)
 
 
 def _base(member: Member) -> float:

@@ -175,7 +175,7 @@ class Rehearsal:
             else "Scales are those of the bounds: rows are too few to find others, all columns "
             "have levels, the schema has a norm_bound, or you said so."
         )
-        groups = "What is said is of one group, of a middle number of rows, as it is released."
+        groups = "What is said is of one group, the one of middle size, as it is released."
         return [
             told,
             *[groups] * bool(self.options.get("by")),
@@ -219,7 +219,7 @@ class Planned:
 
 
 def _one_group(made: Release) -> Release:
-    """The group of a middle number of rows."""
+    """The group of middle size."""
     groups = sorted(map(made.group, made.group_names), key=lambda group: group.n_rows)
     return groups[len(groups) // 2]
 
