@@ -4,13 +4,14 @@ Run: python -m benchmarks.analyst.missing [--quick] [--data DIR] [--repetitions 
      [--lines FILE]
 
 The complete rows of NHANES are the population; tables are drawn from it, and values of all columns
-but age, race and sex are hidden: completely at random, or more often the older a person is.
+but age, race and sex are hidden: completely at random, or more often the older a person is.  The
+same of Adult with four categories, whose numbers are hidden by marital status.
 Writes the lines, and the table of docs/measured/missing.md from them.
 """
 
 import argparse
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from msgspec.structs import replace as changed
 import dpcov
 from benchmarks.analyst.measure import held
 from benchmarks.analyst.page import DOCS
-from benchmarks.analyst.tables import Table, budget_of, made, nhanes
+from benchmarks.analyst.tables import Table, adult_full, budget_of, made, nhanes
 from benchmarks.data import data_directory
 from benchmarks.measured import filled
 from benchmarks.measured import table as markdown
@@ -31,8 +32,9 @@ from dpcov.published.estimate.present import MissingAs
 
 LINES, PAGE = DOCS / "measured" / "missing.csv", DOCS / "measured" / "missing.md"
 SETTINGS = ((0.0, "MCAR"), (0.1, "MCAR"), (0.4, "MCAR"), (0.1, "MAR by age"), (0.4, "MAR by age"))
+BY_LEVEL = ((0.4, "MAR by marital-status"),)
 READINGS = ("pairwise", "at-random", "center")
-KNOWN = ("age", "race", "sex")
+KNOWN, LEVELS = ("age", "race", "sex"), ("workclass", "marital-status", "race", "sex")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,7 @@ class Line:
     are at 95 % for the population: the shares that hold it.
     """
 
+    table: str
     share: float
     how: str
     reading: str
@@ -56,24 +59,41 @@ class Line:
 
 
 def hidden(frame: pd.DataFrame, share: float, how: str, rng: np.random.Generator) -> pd.DataFrame:
-    """Rows with a share of the values of every column missing."""
+    """Rows with a share of the values of every column of numbers missing."""
     found, first = frame.copy(), frame.columns[0]
-    ranks = frame["age" if "age" in frame else first].rank(pct=True).to_numpy()
+    by = how.removeprefix("MAR by ")
+    ranks = frame[by if by in frame else first].rank(pct=True).to_numpy()
     chance = share * (2 * ranks if how.startswith("MAR") else np.ones(len(frame)))
-    for name in frame.columns:
+    for name in frame.select_dtypes("number").columns:
         if name not in (*KNOWN, first):
             found.loc[rng.random(len(frame)) < chance, name] = np.nan
     return found
 
 
-def lines(table: Table, epsilon: float, repetitions: int) -> Iterator[Line]:
+def with_levels(table: Table) -> Table:
+    """The numbers, and a few of the categories."""
+    kept = {name: table.categories[name] for name in LEVELS}
+    return replace(table, frame=table.frame[[*table.bounds, *kept]], categories=kept)
+
+
+def _slopes(table: Table, encoded: pd.DataFrame) -> np.ndarray:
+    """Of the target on an intercept and the rest, without the first level of each category."""
+    first = {f"{name}={levels[0]}" for name, levels in table.categories.items()}
+    names = [name for name in encoded if name not in {table.target, *table.left_out} | first]
+    x = np.column_stack([np.ones(len(encoded)), encoded[names]])
+    return np.linalg.lstsq(x, encoded[table.target].to_numpy(), rcond=None)[0]
+
+
+def lines(
+    table: Table, settings: Iterable[tuple[float, str]], epsilon: float, repetitions: int
+) -> Iterator[Line]:
     """Every setting, read in every way."""
-    frame, names = table.frame, list(table.frame)
-    truth = frame.corr().to_numpy()[np.triu_indices(len(names), 1)]
-    mean, spread = frame.mean().to_numpy(), frame.std(ddof=0).to_numpy()
-    x = np.column_stack([np.ones(len(frame)), frame[table.features]])
-    slopes = np.linalg.lstsq(x, frame[table.target].to_numpy(), rcond=None)[0]
-    for share, how in SETTINGS:
+    frame, encoded = table.frame, table.encoded
+    names = list(encoded)
+    truth = encoded.corr().to_numpy()[np.triu_indices(len(names), 1)]
+    mean, spread = encoded.mean().to_numpy(), encoded.std(ddof=0).to_numpy()
+    slopes = _slopes(table, encoded)
+    for share, how in settings:
         errors: dict[str, list[np.ndarray]] = {reading: [] for reading in READINGS}
         shares: dict[str, list[list[float]]] = {reading: [] for reading in READINGS[:2]}
         for seed in range(repetitions):
@@ -107,6 +127,7 @@ def lines(table: Table, epsilon: float, repetitions: int) -> Iterator[Line]:
                 for each in (squares[part], noise[part] ** 2)
             ]
             line = Line(
+                table=table.name,
                 share=share,
                 how=how,
                 reading=reading,
@@ -133,7 +154,7 @@ def _all_held(
 
 def block(found: pd.DataFrame) -> str:
     """The table of the page."""
-    head = ["missing", "read as", "bias", "noise", "bias of means", "noise of means"]
+    head = ["table", "missing", "read as", "bias", "noise", "bias of means", "noise of means"]
     head += ["means held", "correlations held", "coefficients held"]
     rows = [head]
     for line in found.itertuples():
@@ -141,7 +162,7 @@ def block(found: pd.DataFrame) -> str:
         sizes = (line.bias, line.noise, line.mean_bias, line.mean_noise)
         kinds = (line.means, line.correlations, line.coefficients)
         texts = ["" if np.isnan(each) else f"{each:.1%}" for each in kinds]
-        rows.append([what, line.reading, *(f"{size:.3f}" for size in sizes), *texts])
+        rows.append([line.table, what, line.reading, *(f"{size:.3f}" for size in sizes), *texts])
     return markdown(rows)
 
 
@@ -156,12 +177,16 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     quick = options.quick
-    table = made(1, n_rows=4_000, n_columns=4) if quick else nhanes(data_directory(options.data))
+    directory = None if quick else data_directory(options.data)
+    tables = [(made(1, n_rows=4_000, n_columns=4), SETTINGS)]
+    if directory is not None:
+        tables = [(nhanes(directory), SETTINGS), (with_levels(adult_full(directory)), BY_LEVEL)]
     names = [field.name for field in fields(Line)]
     found = []
-    for line in lines(table, options.epsilon, options.repetitions):
-        found.append(vars(line))
-        print(" ".join(f"{name}={vars(line)[name]}" for name in names), flush=True)
+    for table, settings in tables:
+        for line in lines(table, settings, options.epsilon, options.repetitions):
+            found.append(vars(line))
+            print(" ".join(f"{name}={vars(line)[name]}" for name in names), flush=True)
     frame = pd.DataFrame(found, columns=names)
     frame.to_csv(options.lines or LINES, index=False, float_format="%.5g")
     if options.lines is None:

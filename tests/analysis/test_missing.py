@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import dpcov
-from benchmarks.analyst.missing import LINES, SETTINGS
+from benchmarks.analyst.missing import BY_LEVEL, LINES, SETTINGS
 from dpcov.analysis import (
     NoiseWarning,
     PrivateCorrelation,
@@ -21,7 +21,7 @@ from dpcov.analysis import (
 )
 from dpcov.analysis.intervals.moments import _thinning
 from dpcov.analysis.intervals.of_release import moment_law
-from dpcov.errors import ReleaseError
+from dpcov.errors import ReleaseError, ReleaseWarning
 from dpcov.published.estimate.entry_noise import share_noise
 from tests.releases import released as released_within
 
@@ -187,7 +187,7 @@ def test_estimators_give_intervals_for_what_they_estimate():
 def test_bias_is_below_the_noise_on_nhanes_and_intervals_hold():
     found = pd.read_csv(LINES).set_index(["share", "how", "reading"])
     settings = {index[:2] for index in found.index}
-    assert settings == {(share, how) for share, how in SETTINGS}
+    assert settings == {(share, how) for share, how in (*SETTINGS, *BY_LEVEL)}
     for share, how in settings:
         line = found.loc[share, how, "pairwise" if how == "MCAR" else "at-random"]
         assert line["bias"] < line["noise"]
@@ -222,6 +222,42 @@ def test_levels_at_random_have_intervals_around_what_is_estimated():
         table = correlation_intervals(found, ["g"], missing="at-random")
         assert (table.sampling_std > 0.002).all()
         assert ((table.lower < table.estimate) & (table.estimate < table.upper)).all()
+
+
+def test_intervals_at_random_hold_the_truth_where_a_category_decides():
+    rng = np.random.default_rng(8)
+    level = rng.choice(3, 20_000, p=[0.05, 0.55, 0.4])
+    y = np.array([3.0, 0.0, -1.0])[level] + rng.normal(size=len(level))
+    z = 0.4 * y + rng.normal(size=len(level))
+    frame = pd.DataFrame({"y": y, "z": z, "g": np.array(list("abc"))[level]})
+    truth = np.corrcoef([y, z, level == 0])[0]
+    frame.loc[rng.random(len(y)) < np.array([0.9, 0.1, 0.5])[level], "y"] = None
+    columns = {"y": dpcov.Numeric(lower=-6, upper=8), "z": dpcov.Numeric(lower=-6, upper=6)}
+    columns["g"] = dpcov.Categorical(categories=tuple("abc"), missing="never")
+    schema, budget = dpcov.Schema(columns=columns), dpcov.Budget(rho=2)
+    made = dpcov.release(frame, schema=schema, budget=budget, entropy=dpcov.SeededEntropy(0))
+    for missing, holds in (("at-random", True), ("pairwise", False)):
+        table = correlation_intervals(made, ["y", "z", "g"], missing=missing)
+        for name, value in zip(("y, z", "y, g=a"), truth[1:], strict=True):
+            assert (table[name].lower <= value <= table[name].upper) == holds
+
+
+def test_reading_at_random_says_where_nothing_predicts():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5_000, 2)) @ np.array([[1, 0.7], [0, 0.7]])
+    x[rng.random(x.shape) < np.array([0.1, 0.3])] = np.nan
+    number = dpcov.Numeric(lower=-5, upper=5)
+    schema = dpcov.Schema(columns={"x0": number, "x1": number})
+    made = dpcov.release(x, schema=schema, budget=dpcov.Budget(rho=1))
+    for read in (made.mean, made.covariance, made.correlation):
+        with pytest.warns(ReleaseWarning, match="No feature is present in 97 %"):
+            assert read(missing="at-random").equals(read())
+    with pytest.warns(ReleaseWarning, match="No feature is present in 97 %"):
+        PrivateRidge.from_release(made, target="x1", missing="at-random")
+    for intervals in (mean_intervals, correlation_intervals):
+        table = intervals(made, missing="at-random")
+        assert "No feature is present in 97 %" in table.notes[-1]
+        np.testing.assert_array_equal(table.lower, intervals(made).lower)
 
 
 def test_variances_over_fewer_rows_are_those_of_some_rows():

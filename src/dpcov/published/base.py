@@ -4,6 +4,7 @@ Contract: everything here is public.  Estimates are computed when they are read,
 and may be recomputed with other choices any day at no privacy cost.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from math import sqrt
@@ -12,13 +13,13 @@ from typing import Self
 import msgspec
 import numpy as np
 
-from dpcov.errors import UsageError
+from dpcov.errors import ReleaseWarning, UsageError
 from dpcov.published.columns import centers_of, half_ranges_of
 from dpcov.published.combined import combined_facts
 from dpcov.published.encoded import EncodedRelease, noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import hidden_variance, mean_noise
 from dpcov.published.estimate.post import find_post, restricted
-from dpcov.published.estimate.present import MissingAs, moment_of
+from dpcov.published.estimate.present import NEARLY_ALL, UNPREDICTED, MissingAs, moment_of
 from dpcov.published.estimate.unit import STEP, UnitEstimate, probes, with_noise
 from dpcov.published.file import member_records
 from dpcov.published.frame import Frame
@@ -54,6 +55,7 @@ class BaseRelease(EncodedRelease):
         That of pairwise means and covariances; where no column has an indicator of missing values
         it is :meth:`second_moment`.
         """
+        self._warn_of(missing)
         return self._present_moment_of(self.unit, post or self.statistics.post, missing)
 
     def _present_moment_of(self, unit: UnitEstimate, post: Post, missing: MissingAs) -> Array:
@@ -88,6 +90,7 @@ class BaseRelease(EncodedRelease):
 
     def mean_vector(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Array:
         """Estimated means of the features, (p,), in original units, within the public bounds."""
+        self._warn_of(missing)
         columns, present = self.restored_features, self.pairwise
         if present is not None and self.presence is not None and missing != "pairwise":
             found = self._covariance_of_rows(find_post(self.statistics.post))
@@ -105,6 +108,7 @@ class BaseRelease(EncodedRelease):
         self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
     ) -> Array:
         """Estimated covariance, (p, p), in original units."""
+        self._warn_of(missing)
         # Post-processing happens in encoded units, where bounded columns have comparable scale.
         encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
         units = half_ranges_of(self.restored_features)
@@ -114,6 +118,7 @@ class BaseRelease(EncodedRelease):
         self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
     ) -> Array:
         """Estimated correlations, (p, p); NaN where a variance is zero and its noise unknown."""
+        self._warn_of(missing)
         encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
         noise = noise_of(self, post or self.statistics.post, indicators=True)
         columns = self.restored_features
@@ -172,6 +177,19 @@ class BaseRelease(EncodedRelease):
             if column.kind == "missing"
             for source in column.missing_of
         }
+
+    @property
+    def is_unpredicted(self) -> bool:
+        """Whether values are missing, and no feature is present often enough to predict them."""
+        found, presence = self.pairwise, self.presence
+        if found is None or presence is None:
+            return False
+        places = presence.complete(found, hidden_variance(found.mean, self._noise_of_all))
+        return not len(places) and bool((np.diagonal(found.shares) < NEARLY_ALL).any())
+
+    def _warn_of(self, missing: MissingAs) -> None:
+        if missing == "at-random" and self.is_unpredicted:
+            warnings.warn(UNPREDICTED, ReleaseWarning, stacklevel=4)
 
     @on_one_thread
     def expected_error(self, post: Post = "none") -> float | None:

@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcov import Categorical, Numeric, Schema
+from dpcov import Boolean, Categorical, Numeric, Schema
 from dpcov.data.encode import Encoder
 from dpcov.data.sources import open_source
-from dpcov.published.estimate.present import Presence, _lost
+from dpcov.published.estimate.at_random import Selections, at_random, two_valued
+from dpcov.published.estimate.present import Presence
 from tests.data.reading import read_encoded
 
 COLUMNS = {
@@ -101,7 +102,8 @@ def test_what_is_missing_at_random_is_made_up_for():
     moment, columns = moments(schema, rows)
     presence = Presence.of(columns)
     pairwise = presence.moments(moment)
-    filled = presence.at_random(pairwise, presence.complete(pairwise), 0.0)
+    complete = presence.complete(pairwise)
+    filled = at_random(pairwise, presence.indicators, complete, 0.0)
     shown = [0, 2, 4]
     units = np.array([columns[place].half_range for place in shown])
     centers = np.array([columns[place].center for place in shown])
@@ -117,12 +119,49 @@ def test_what_is_missing_at_random_is_made_up_for():
 
 def test_two_selections_take_what_their_precisions_say():
     rng = np.random.default_rng(0)
-    slopes, taken = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
-    taken *= (np.sqrt(rng.uniform(0.1, 0.8, 5)) / np.linalg.norm(taken, axis=1))[:, None]
-    same = np.eye(5, dtype=bool)
-    found, one = _lost(slopes, taken, same), [np.outer(t, t) for t in taken]
-    precisions = [lost @ np.linalg.inv(np.eye(3) - lost) for lost in one]
-    for i, j in np.ndindex(5, 5):
-        both = np.linalg.inv(np.eye(3) + precisions[i] + precisions[j])
-        lost = one[i] if i == j else np.eye(3) - both
-        assert found[i, j] == pytest.approx(slopes[i] @ lost @ slopes[j])
+    taken = rng.normal(size=(5, 3))
+    parts = rng.uniform(0.1, 0.8, 5)
+    present = rng.uniform(0.2, 0.9, 5)
+    lengths = np.sqrt(parts * (1 - present) / present) / np.linalg.norm(taken, axis=1)
+    selections = Selections.of(taken * lengths[:, None], present, np.zeros((5, 0)))
+    alone = [np.linalg.inv(np.eye(3) - np.outer(t, t)) for t in selections.taken]
+    np.testing.assert_allclose(np.sum(selections.taken**2, axis=1), parts)
+    for i in range(5):
+        rows, weights = selections.taken_of(i, np.arange(5))
+        for j in range(5):
+            both = alone[i] if i == j else alone[i] + alone[j] - np.eye(3)
+            inside = np.eye(3) - rows[j].T @ weights[j] @ rows[j]
+            np.testing.assert_allclose(inside, np.linalg.inv(both))
+
+
+def test_what_is_missing_by_level_is_made_up_for():
+    """The planted estimate that takes levels for normal columns is off by many times as much."""
+    rng = np.random.default_rng(4)
+    n = 60_000
+    level = rng.choice(4, n, p=[0.02, 0.38, 0.35, 0.25])
+    truth = rng.random(n) < 0.3
+    a = rng.normal(size=n) + np.array([2.0, 0.0, -0.5, 0.6])[level]
+    b = 0.5 * a + np.array([3.0, 0.0, 0.5, -1.0])[level] + truth + rng.normal(size=n)
+    c = b - a + 0.8 * truth + rng.normal(size=n)
+    rows = pd.DataFrame({"a": a, "b": b, "c": c, "kind": np.array(list("uvwx"))[level]})
+    rows["truth"] = truth
+    whole = pd.concat([rows[["a", "b", "c"]], pd.get_dummies(rows["kind"]), rows["truth"]], axis=1)
+    rows.loc[rng.random(n) < np.array([0.9, 0.1, 0.3, 0.5])[level], "b"] = np.nan
+    rows.loc[rng.random(n) < np.where(truth, 0.7, 0.2), "c"] = np.nan
+    schema = Schema(
+        columns={name: COLUMNS[name] for name in "abc"}
+        | {"kind": Categorical(categories=tuple("uvwx")), "truth": Boolean()}
+    )
+    moment, columns = moments(schema, rows)
+    presence = Presence.of(columns)
+    pairwise = presence.moments(moment)
+    shown = [place for place, column in enumerate(columns) if column.kind != "missing"]
+
+    def error(exact):
+        complete = presence.complete(pairwise)
+        found = at_random(pairwise, presence.indicators, complete, 0.0, exact)
+        deviations = np.sqrt(np.diagonal(found.covariance)[shown])
+        correlations = found.covariance[np.ix_(shown, shown)] / np.outer(deviations, deviations)
+        return np.abs(correlations - np.corrcoef(whole.T.astype(float)))[:3].max()
+
+    assert 10 * error(two_valued(columns)) < 0.2 < error(())

@@ -18,7 +18,7 @@ from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise
-from dpcov.published.estimate.present import MissingAs
+from dpcov.published.estimate.present import UNPREDICTED, MissingAs
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
 
@@ -202,6 +202,8 @@ def _of_all_rows(release: Release, raw: MomentLaw) -> MomentLaw:
     pairwise, presence = _over_present(release, raw), release.presence
     if pairwise is raw or presence is None:
         return raw
+    if release.is_unpredicted:
+        return replace(pairwise, notes=(*pairwise.notes, UNPREDICTED))
 
     def fill(moment: Array) -> Array:
         found = release.filled(presence.moments(moment / moment[0, 0]), "at-random")

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcov.published.columns import EncodedColumn, half_ranges_of
-from dpcov.published.linalg.symmetric import Array, Places, eigh
+from dpcov.published.linalg.symmetric import Array, Places
 
 LEAST_SHARE = 0.005
 """Part of the rows that is taken to be present at least: noise may hide that any is."""
@@ -21,62 +20,13 @@ LEAST_SHARE = 0.005
 NEARLY_ALL = 0.97
 """Features that so large a part of the rows has stand in for the missing values of others."""
 
-_LEAST_VALUE, _MOST_TAKEN = 1e-3, 0.9
-
+UNPREDICTED = (
+    f"No feature is present in {100 * NEARLY_ALL:g} % of the rows, so nothing tells what missing "
+    'values are: missing="at-random" gives what "pairwise" gives.'
+)
 
 MissingAs = Literal["pairwise", "at-random"]
 """Over the values that are present, pair by pair; or what the rows would have with all values."""
-
-
-def _lost(slopes: Array, taken: Array, same: NDArray[np.bool_]) -> Array:
-    """What selection took of the covariances of q features, (q, q), through their slopes, (q, k).
-
-    Rows with a value lack ``t t'`` of the components' covariance, for its t in ``taken``, (q, k).
-    For the ``same`` indicator, (q, q), it is one selection; of two the precisions add up.
-    """
-    parts = np.sum(taken**2, axis=1)
-    # The precision that a selection adds is g g', and of two I - (I + g g' + h h')^-1 is taken.
-    added = taken / np.sqrt(1.0 - parts)[:, None]
-    sizes, seen, both = parts / (1.0 - parts), slopes @ added.T, added @ added.T
-    own, alone = np.diagonal(seen), np.sum(slopes * taken, axis=1)
-    first = own[:, None] * seen.T * (1.0 + sizes)
-    crossed = both * (np.outer(own, own) + seen * seen.T)
-    two = (first + first.T - crossed) / (np.outer(1.0 + sizes, 1.0 + sizes) - both**2)
-    return np.where(same, np.outer(alone, alone), two)
-
-
-class _Line(NamedTuple):
-    """How components predict a feature, (k,), and what is ``taken`` of theirs where it is present.
-
-    With its ``mean`` over all rows, and by what its estimates need more rows than it is present in.
-    """
-
-    slope: Array
-    taken: Array
-    mean: float
-    extra: float
-
-
-def _principal_axes(covariance: Array, edge: float) -> Array:
-    """Principal components of variance one, (k, q), but those of less variance than ``edge``."""
-    spreads = np.sqrt(np.diagonal(covariance))
-    values, vectors = eigh(covariance / np.outer(spreads, spreads))
-    kept = values > max(edge, _LEAST_VALUE)
-    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T / spreads)
-
-
-def _line(axes: Array, found: "PresentMoments", complete: Places, place: int) -> _Line:
-    # The components' means and spread differ where the value is present.
-    shift = axes @ (found.means[complete, place] - found.mean[complete])
-    present = found.shares[place, place]
-    missing = 1.0 - present
-    part = min(float(shift @ shift) / missing * present, _MOST_TAKEN)
-    unit = shift / max(float(np.linalg.norm(shift)), np.finfo(np.float64).tiny)
-    along = axes @ found.covariance[complete, place]
-    slope = along + unit * (unit @ along) * (part / (1.0 - part))
-    # Farther from the mean of those present, a line is known less well.
-    extra = 1.0 + part * missing / present / (1.0 - part)
-    return _Line(slope, np.sqrt(part) * unit, found.mean[place] - slope @ shift, extra)
 
 
 def moment_of(mean: Array, covariance: Array) -> Array:
@@ -187,33 +137,6 @@ class Presence:
         """Features of more variance than is ``hidden`` that nearly all rows have; no indicators."""
         has = (np.diagonal(found.shares) >= NEARLY_ALL) & (np.diagonal(found.covariance) > hidden)
         return np.setdiff1d(np.flatnonzero(has), self.marks)
-
-    def at_random(self, found: PresentMoments, complete: Places, edge: float) -> PresentMoments:
-        """What the rows would have without missing values, if those are missing at random.
-
-        The ``complete`` features predict the others linearly; whether a value is missing
-        may depend on those, whose law is normal (docs/missing.md).  Directions of them with less
-        variance than ``edge``, relative to their own variances, are left out.  ``shares`` become
-        those of as many rows without missing values as estimates are worth.
-        """
-        present, whole = np.diagonal(found.shares), found.covariance
-        rest = np.flatnonzero(present < NEARLY_ALL)
-        if not len(complete) or not len(rest):
-            return found
-        axes = _principal_axes(whole[np.ix_(complete, complete)], edge)
-        lines = [_line(axes, found, complete, int(place)) for place in rest]
-        slopes, taken = (np.array(each) for each in list(zip(*lines, strict=True))[:2])
-        means, extra, covariance = found.means.copy(), np.ones(len(whole)), whole.copy()
-        means[rest, rest] = [line.mean for line in lines]
-        extra[rest] = [line.extra for line in lines]
-        same = self.indicators[rest][:, None] == self.indicators[rest]
-        covariance[np.ix_(rest, rest)] += _lost(slopes, taken, same)
-        crossed = (axes @ whole[:, complete].T)[:, complete]
-        moved = (slopes - (axes @ whole[np.ix_(complete, rest)]).T) @ crossed
-        covariance[np.ix_(rest, complete)] += moved
-        covariance[np.ix_(complete, rest)] = covariance[np.ix_(rest, complete)].T
-        shares = found.shares / np.sqrt(np.outer(extra, extra))
-        return PresentMoments(shares, means, covariance)
 
     def centered(self, found: PresentMoments) -> Array:
         """Features minus their means where present, else zero, of an encoded row: (p, p + 1)."""
