@@ -153,6 +153,22 @@ def test_coefficients_and_standard_errors_are_those_of_least_squares_where_noise
     assert np.all(table.privacy_std > 0)
 
 
+def test_a_fit_leaves_fewer_rows_than_it_was_given_and_so_many_coefficients_none(made):
+    """Of 40 independent rows, 38 penalized coefficients: intervals held in 81 of 100."""
+    names = ["age", "sector", "member"]
+    few, most, all_ = (
+        coefficient_intervals(made, "income", names, design_effect=part * N_ROWS)
+        for part in (0.02, 0.16, 0.201)
+    )
+    # As five coefficients are too many for a fifth of the rows.
+    grown = np.sqrt(0.16 / 0.02 * (1 - 5 * 0.02) / (1 - 5 * 0.16))
+    np.testing.assert_allclose(most.sampling_std / few.sampling_std, grown, rtol=0.05)
+    assert np.isinf(all_.upper).all()
+    # Most of what is penalized is left.
+    kept = coefficient_intervals(made, "income", names, design_effect=0.201 * N_ROWS, alpha=10.0)
+    assert np.isfinite(kept["age"].upper)
+
+
 def test_means_variances_and_correlations_agree_with_the_rows_where_noise_is_small(
     made, frame, encoded
 ):

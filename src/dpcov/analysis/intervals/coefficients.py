@@ -21,13 +21,15 @@ from dpcov.published.linalg.symmetric import Array, Places
 class Regression(NamedTuple):
     """A regression in encoded units: F (q, d), g (d,) and the diagonal of alpha P (q,).
 
-    ``known``: whether all products of its columns are.
+    ``left``: the part of the rows that a fit leaves; ``known``: whether all products of its
+    columns are.
     """
 
     law: MomentLaw
     regressors: Array
     target: Array
     penalty: Array
+    left: float
     known: bool
 
     def line(self, name: str, functional: Array, offset: float, factor: float) -> Interval:
@@ -36,11 +38,11 @@ class Regression(NamedTuple):
         A, y = F @ law.moment @ F.T + np.diag(self.penalty), F @ law.moment @ g
         try:
             c, b = np.linalg.solve(A, np.column_stack([functional, y])).T
-            determined = self.known and np.isfinite(c).all() and np.isfinite(b).all() and c.any()
+            determined = bool(np.isfinite(c).all() and np.isfinite(b).all() and c.any())
         except np.linalg.LinAlgError:
             determined = False
-        # Collinear features do not determine the coefficient.
-        if not determined:
+        # Collinear features do not determine the coefficient, nor do as many as rows.
+        if not (determined and self.known and self.left > 0):
             return Interval(name, -inf, inf, sampling_std=inf, privacy_std=inf)
         # The residual u = g - F'b and the variance of c'T(b), from noise and from sampling, are
         # functions of (b, 1).
@@ -76,8 +78,7 @@ class Regression(NamedTuple):
         weight, errors = float(direction @ law.plausible @ direction), L.T @ law.plausible @ L
         if law.tails == "bounded":
             factor = _worst(direction, weight, L @ at, float(at @ errors @ at))
-        # Residuals of a fit with q coefficients are too small by q of n rows.
-        scale = law.sampling_factor / max(0.5, 1.0 - len(c) * law.sampling_factor)
+        scale = law.sampling_factor / self.left
         if law.shares is None:
             return np.asarray(factor * (weight * errors * scale))
         return np.asarray(factor * (L.T @ law.thinned(direction) @ L) * scale)
@@ -88,6 +89,15 @@ def _worst(direction: Array, weight: float, residual: Array, error: float) -> fl
     pairs = [(vector, s) for vector, s in ((direction, weight), (residual, error)) if s > 0]
     ratios = [float(np.abs(vector).sum()) ** 2 / square for vector, square in pairs]
     return max(1.0, min(ratios, default=1.0))
+
+
+def rows_left(law: MomentLaw, regressors: Array, penalty: Array) -> float:
+    """Part of the rows that a fit leaves, by which squares of its residuals are too small."""
+    # The fit moves the target's part along an eigenvector of the regressors by h, of 1 or less
+    # where it is penalized, and of its square 1 - (1 - h)**2 goes.
+    moment = regressors @ law.plausible @ regressors.T
+    kept = penalty[:, None] * np.linalg.pinv(moment + np.diag(penalty), hermitian=True)
+    return 1.0 - law.sampling_factor * float(len(penalty) - np.sum(kept * kept.T))
 
 
 def project_quadric(form: Array, functional: Array) -> tuple[float, float]:
@@ -134,7 +144,8 @@ def coefficient_lines(
     used = np.append(places, target) + int(law.has_intercept)
     known = not law.hardly_together(used)
     of_fit = law.restored.of_losses(used).of_pairs(used)
-    fit = Regression(of_fit, regressors, maps[target], penalty, known)
+    left = rows_left(of_fit, regressors, penalty)
+    fit = Regression(of_fit, regressors, maps[target], penalty, left, known)
     lines = []
     if fit_intercept:
         centers = centers_of(chosen) / half_ranges_of(chosen)
