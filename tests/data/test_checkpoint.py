@@ -99,6 +99,16 @@ def test_a_part_that_is_gathered_again_under_its_name_is_not_counted_twice():
         gathered(table(), name=7)
 
 
+def test_no_geometry_is_found_in_saved_moments():
+    """The bounds' was taken, without a word."""
+    saved, terms = gathered(table()), {"schema": SCHEMA, "budget": BUDGET}
+    for door, data in ((dpcov.release, saved), (dpcov.checkpoint, table())):
+        with pytest.raises(UsageError, match=r"Leave out geometry .*, or find one first"):
+            door(data, geometry="private", **terms)
+    plain = dpcov.release(saved, entropy=dpcov.SeededEntropy(1), **terms)
+    assert plain.manifest.columns[1].half_range == 3.0
+
+
 def test_different_schemas_groups_and_mechanisms_do_not_mix():
     other = Schema(columns=SCHEMA.columns | {"x1": Numeric(lower=0, upper=2)})
     turned = Schema(columns=dict(reversed(SCHEMA.columns.items())))

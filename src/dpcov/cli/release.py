@@ -34,7 +34,7 @@ def release(
     neighbors: options.Relation = "replace-one",
     rows: Annotated[int | None, option("release rows", min=1)] = None,
     by: options.By = None,
-    geometry: Annotated[str, option("release geometry")] = "private",
+    geometry: Annotated[str | None, option("release geometry")] = None,
     accept_large_delta: Annotated[bool, option("release accept-large-delta")] = False,
     ledger: options.ChargedLedger = None,
     dataset: Annotated[str | None, option("release dataset")] = None,
@@ -59,7 +59,7 @@ def release(
         budget, relation = options.budget_from(epsilon, delta, rho), check_neighbors(neighbors)
         if not accept_large_delta:
             warn_of_large_delta(budget.promise, relation, rows, stacklevel=2)
-        _rehearse(schema, budget, rows, relation, geometry, chosen)
+        _rehearse(schema, budget, rows, relation, geometry or "private", chosen)
         return
     if output is None:
         raise UsageError("Name the file to write: -o FILE.")

@@ -39,7 +39,7 @@ def release(
     neighbors: Neighbors = "replace-one",
     n_rows: int | None = None,
     by: str | None = None,
-    geometry: Geometry | Release | str | Path = "private",
+    geometry: Geometry | Release | str | Path | None = None,
     accept_large_delta: bool = False,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
@@ -75,12 +75,13 @@ def release(
         A categorical column of the schema: one matrix for each of its categories (and one for all
         other values), at the price of one release; see
         :meth:`~dpcov.published.release.Release.group`.
-    geometry : "private", "schema", path, Geometry or Release, default="private"
+    geometry : "private", "schema", path, Geometry or Release, optional
         Centers and scales in which noise is added: found privately for a tenth of the budget (a
         fifth in pure epsilon), so that bounds may be as wide as possible; those of the bounds; or
         those of a TOML file or of an earlier release (or its file), in which a twentieth of the
-        budget says how long rows are.  Bounds stay where rows are too few for columns to show, for
-        a schema with a norm bound, and for saved moments.
+        budget says how long rows are.  Private by default; saved moments have that in which they
+        were gathered.  Bounds stay where rows are too few for columns to show, and for a schema
+        with a norm bound.
     accept_large_delta : bool, default=False
         Insist on a delta of one over the number of rows or more, or above 1e-3 where that number
         is private.
@@ -125,8 +126,8 @@ def release(
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     _refuse_inputs(output, data, schema, geometry)
-    if isinstance(data, Checkpoint) and geometry == "private":
-        geometry = data.geometry or "schema"
+    if geometry is None:
+        geometry = (data.geometry or "schema") if isinstance(data, Checkpoint) else "private"
     declared, data = _declared(schema, data, where)
     terms, encoding = plan_table(
         *(declared, budget, mechanism, neighbors, n_rows, by, options, geometry),

@@ -103,6 +103,11 @@ def plan_table(
         raise UsageError(
             "Under add-remove-one neighbors the number of rows is private; do not state it."
         )
+    if one_question and geometry == "private":
+        raise UsageError(
+            "Saved moments answer one question, so no geometry can be found in them. Leave out "
+            "geometry (--geometry), or find one first (dpcov survey) and gather them in it."
+        )
     by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
     known = None if geometry in ("schema", "private") else read_geometry(geometry)
