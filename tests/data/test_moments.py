@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+import pickle
 import subprocess
 import sys
 from fractions import Fraction
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import dpcov
 from dpcov.data import moments as moments_module
 from dpcov.data.library import NUMPY
 from dpcov.data.moments import (
@@ -315,6 +317,18 @@ def test_moments_are_not_merged_with_themselves():
     with pytest.raises(DataError, match="twice"):
         whole.merge(whole)
     assert whole.n_rows == 3
+
+
+def test_moments_of_an_array_are_merged_once():
+    """Merged twice they counted twice, also as a copy that another process sends."""
+    first, second = (dpcov.moments(np.full((3, 2), 0.5), norm_bound=1.0) for _ in range(2))
+    assert first == second
+    sent = pickle.loads(pickle.dumps(second))
+    first.merge(second)
+    for held, again in ((first, second), (first, sent), (second, first)):
+        with pytest.raises(DataError, match="twice"):
+            held.merge(again)
+    assert (first.n_rows, second.n_rows) == (6, 3)
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,8 @@ class Moments:
         self.n_features = n_features
         self.spec = spec or MomentsSpec()
         self.norm_bound = norm_bound
+        # Random numbers of the tables in it, where these were drawn: each counts once.
+        self.parts: frozenset[bytes] = frozenset()
         # Sum of the digests of all rows modulo 2**64, where a question asks for it.
         self.digest = 0
         # What scaling rows down takes of columns, where a question asks for it.
@@ -142,7 +144,11 @@ class Moments:
         return f"Moments(n_features={self.n_features}, spec={self.spec}, <sensitive>)"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Moments) and self.__dict__ == other.__dict__
+        return isinstance(other, Moments) and self._sums == other._sums
+
+    @property
+    def _sums(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "parts"}
 
     @property
     def n_rows(self) -> int:
@@ -196,8 +202,8 @@ class Moments:
 
     def merge(self, other: "Moments") -> None:
         """Add another table's moments; both must have been gathered in the same way."""
-        if other is self:
-            raise DataError("These are the same moments, whose rows would count twice.")
+        if other is self or self.parts & other.parts:
+            raise DataError("These moments hold the same table, whose rows would count twice.")
         mine, theirs = (
             (m.n_features, m.spec, m.norm_bound, m.losses and m.losses.question)
             for m in (self, other)
@@ -206,6 +212,7 @@ class Moments:
             raise DataError(
                 "These moments differ in their columns or options. Gather all with the same."
             )
+        self.parts |= other.parts
         self.watch(other.digest)
         for stratum, added in zip(self.strata, other.strata, strict=True):
             stratum.merge(added)

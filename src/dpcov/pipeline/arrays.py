@@ -4,6 +4,7 @@ Contract: as for tables; nothing but a release comes out, except from :func:`mom
 is sensitive.
 """
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -137,6 +138,8 @@ def moments(
 ) -> Moments:
     """Exact **sensitive** moments of an array, to be shared by several mechanisms.
 
+    Those of several arrays are added by ``merge``, which refuses to count any of them twice.
+
     Parameters
     ----------
     X : (n, d) array or sparse matrix
@@ -153,6 +156,7 @@ def moments(
         n_features=len(where.columns(X)), norm_bound=_check_norm_bound(norm_bound)
     )
     made: Moments = where.answer(X, encoding, MomentsQuestion(spec=MomentsSpec(**spec)))
+    made.parts = frozenset({os.urandom(16)})
     return made
 
 
