@@ -47,6 +47,16 @@ def test_it_says_what_an_officer_must_know(options, words):
     assert "Column" in text
 
 
+def test_nothing_is_said_of_noise_where_there_is_none():
+    text = release(mechanism="zero").summary()
+    assert "noise" not in text and "Can be read  Nothing in this release depends" in text
+
+
+def test_a_combined_release_names_the_mechanisms_of_all():
+    both = release().combine(release(mechanism="stratified"))
+    assert "Mechanism    gaussian, stratified\n" in both.summary()
+
+
 def test_the_table_holds_the_estimates():
     made = release(14, budget=dpcov.Budget(rho=1000))
     lines = made.summary().splitlines()

@@ -112,6 +112,14 @@ def test_the_checklist_of_a_combination_names_the_proofs_of_its_releases():
     assert "docs/several.md.\n- [ ] **Does the proof cover" in said
 
 
+def test_the_entry_of_a_combination_names_the_mechanisms_of_its_releases():
+    both = made(mechanism="gaussian").combine(made(mechanism="stratified"))
+    found = json.loads(registry_entry(both, WHO))["details"]
+    assert found["mechanism"] == "gaussian, stratified"
+    named = {each["name"]: each["options"]["bits"] for each in found["mechanism_options"]}
+    assert named == {"gaussian": 20, "stratified": 20}
+
+
 @pytest.mark.parametrize(
     ("delta", "neighbors", "answer"),
     [

@@ -32,7 +32,7 @@ from dpcov.published.numbers import (
     group_numbers,
     told_of_rare_pairs,
 )
-from dpcov.published.verdicts import ColumnVerdict, Diagnosis, Verdict
+from dpcov.published.verdicts import NOTHING, ColumnVerdict, Diagnosis, Verdict
 
 # Chance that a release of a table without any mistake has a suspicious column.
 FALSE_ALARMS = 0.001
@@ -105,7 +105,8 @@ def _as_long_as_the_bound(release: BaseRelease) -> tuple[str, ...]:
 def _diagnosed(release: BaseRelease, numbers: GroupNumbers) -> Diagnosis:
     made, columns, law = numbers.estimates, release.features, noise_of(release)
     if made is None:
-        return _alike(columns, _Said("lost", numbers.problem))
+        lost: Verdict = "unknown" if numbers.problem == NOTHING else "lost"
+        return _alike(columns, _Said(lost, numbers.problem))
     if law is None or made.within is None:
         is_pooled = release.manifest.is_pooled
         return _alike(columns, _TOGETHER if is_pooled else _Said("unknown", _UNPUBLISHED))

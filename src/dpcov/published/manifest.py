@@ -121,6 +121,12 @@ class Manifest(_Record, frozen=True, kw_only=True):
         return self.pooled or any(note.startswith(POOLED) for note in self.statistics.notes)
 
     @property
+    def mechanisms(self) -> str:
+        """The mechanism's name, or those of all releases that were combined."""
+        records = self.combined or (self,)
+        return ", ".join(sorted({record.mechanism.name for record in records}))
+
+    @property
     def charges(self) -> tuple[SpentRecord, ...]:
         """Entries of the ledger that paid, of every release that was combined."""
         if self.combined:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError, few_of
+from dpcov.privacy.guarantee import costs_nothing
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn, half_ranges_of, of_kind
 from dpcov.published.encoded import noise_of
@@ -29,6 +30,7 @@ from dpcov.published.estimate.entry_noise import (
 from dpcov.published.estimate.noise_edge import clear_of_noise, largest_noise_eigenvalue
 from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of, eigenvalues
+from dpcov.published.verdicts import NOTHING
 
 # Standard deviations of the noise in which 95 of 100 errors lie.
 WITHIN = 1.96
@@ -97,6 +99,8 @@ class GroupNumbers:
 def group_numbers(release: BaseRelease) -> GroupNumbers:
     """Compute what a page shows of a release, or of a group of it."""
     made = GroupNumbers(index=0, name="all rows", release=release)
+    if costs_nothing(release.guarantee.promise):
+        return replace(made, problem=NOTHING)
     try:
         return replace(made, estimates=_estimates(release))
     # Noise can hide what an estimate needs; the page says so and shows the rest.

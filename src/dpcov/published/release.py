@@ -236,7 +236,7 @@ def release_card(release: BaseRelease, found: Diagnosis, made: PooledGroups | No
     told: list[tuple[str, Child]] = [
         ("Guarantee", f"{promise}, {release.guarantee.neighbors} neighbors"),
         ("Rows", rows_in_words(release)),
-        ("Mechanism", manifest.mechanism.name),
+        ("Mechanism", manifest.mechanisms),
         ("Groups", [names_of(groups[:_NAMES]), more] if groups else None),
         ("Fingerprint", el("code", release.fingerprint[:16], title=release.fingerprint)),
     ]

@@ -98,6 +98,9 @@ def _warnings(release: BaseRelease) -> str:
 
 
 def _what(release: BaseRelease) -> str:
+    how = "with noise; no row and no single value"
+    if costs_nothing(release.guarantee.promise):
+        how = "in which nothing depends on the table"
     kind = "means and covariance" if release.has_intercept else "second moments (not centered)"
     features = plural(len(release.feature_names), "feature")
     groups = f"the same for each of {_first(release.group_names)}"
@@ -111,7 +114,7 @@ def _what(release: BaseRelease) -> str:
     if release.manifest.n_rows is None:
         remark = "the exact number is protected"
     return _table(
-        ("Published", f"{kind} of {features}, with noise; no row and no single value"),
+        ("Published", f"{kind} of {features}, {how}"),
         ("Features", _first(release.feature_names)),
         *([("Functions", told)] if functions else []),
         *([("Groups", groups)] if release.group_names else []),
@@ -132,7 +135,7 @@ def _guarantee(release: BaseRelease) -> str:
         ("Guarantee", f"{guarantee.promise}, {guarantee.neighbors} neighbors"),
         ("Protects", protected),
         ("Numerics", f"{guarantee.numerics}. {NUMERICS_WORDS[guarantee.numerics]}"),
-        ("Mechanism", release.manifest.mechanism.name),
+        ("Mechanism", release.manifest.mechanisms),
         ("In words", promise_in_words(guarantee.promise).replace("’", "'")),
     )
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from dpcov.published.digits import plural, plus_minus
 
 Verdict = Literal["suspicious", "lost", "weak", "good", "unknown"]
+NOTHING = "Nothing in this release depends on the table."
 ORDER: tuple[Verdict, ...] = get_args(Verdict)
 
 
@@ -74,6 +75,8 @@ class Diagnosis:
     @property
     def headline(self) -> str:
         """What can be read, in one sentence."""
+        if all(column.cause == NOTHING for column in self.columns):
+            return NOTHING
         count, usable = len(self.columns), sum(column.usable for column in self.columns)
         if all(column.verdict == "unknown" for column in self.columns):
             return "This release does not say how large its noise is."

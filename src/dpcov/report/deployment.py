@@ -104,8 +104,9 @@ def registry_entry(
         "composition": _composition(release, balance),
         "post_processing": f"read with post={statistics.post!r}; "
         "any other use of the file costs nothing further",
-        "mechanism": manifest.mechanism.name,
-        "mechanism_options": manifest.mechanism.options,
+        "mechanism": manifest.mechanisms,
+        "mechanism_options": [each.mechanism for each in manifest.combined]
+        or manifest.mechanism.options,
         "noise": list(manifest.laws) if manifest.combined else statistics.noise,
         "numerics": guarantee.numerics,
         "software": manifest.software,

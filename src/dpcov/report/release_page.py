@@ -145,6 +145,7 @@ def _about(release: Release) -> Html:
         "about.html",
         release=release,
         count=len(release.feature_names),
+        free=costs_nothing(release.guarantee.promise),
         rows=rows_in_words(release),
         sampling=told_of(release),
         columns=rows,
