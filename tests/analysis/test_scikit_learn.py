@@ -198,6 +198,7 @@ def test_a_reading_that_cannot_be_is_refused_before_anything_is_spent(tmp_path):
         ({"missing": "at_random"}, "pairwise, at-random"),
         ({"target": []}, "every column of y"),
         ({"target": ["a", "b"]}, "every column of y"),
+        ({"mechanism": "separate"}, "Give alpha, or another mechanism"),
     ):
         with pytest.raises(dpcov.DpcovError, match=said):
             ridge(ledger).set_params(**terms).fit(ROWS, ROWS[:, 0])
@@ -206,6 +207,12 @@ def test_a_reading_that_cannot_be_is_refused_before_anything_is_spent(tmp_path):
     model = ridge(ledger).set_params(schema=schema, bounds=None, target_bounds=None)
     with pytest.raises(dpcov.DpcovError, match="nothing can be centered"):
         model.fit(ROWS, ROWS[:, 0])
+    # What the first refusal advises holds for bounds around zero alone.
+    columns["x0"] = dpcov.Numeric(lower=-1, upper=3)
+    around = dpcov.Schema(columns=columns, missing="never", intercept=False)
+    uneven = ridge(ledger).set_params(schema=around, bounds=None, target_bounds=None)
+    with pytest.raises(dpcov.DpcovError, match="middle of all bounds"):
+        uneven.set_params(fit_intercept=False).fit(ROWS, ROWS[:, 0])
     assert entries(ledger) == 0
     assert model.set_params(fit_intercept=False).fit(ROWS, ROWS[:, 0]).intercept_ == 0.0
 

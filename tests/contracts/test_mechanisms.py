@@ -241,6 +241,7 @@ def test_the_promise_is_not_weaker_than_the_budget(mechanism, neighbors, kind):
     assert at_least_as_strong(made.guarantee.promise, budget.promise)
     assert made.guarantee.neighbors == neighbors
     assert made.guarantee.numerics == mechanism.numerics
+    assert (made.statistics.noise is not None) == mechanism.states_noise
     multiplier = calibration.noise_multiplier
     if multiplier is not None and isinstance(calibration.promise, ZCDP):
         assert 1 / (2 * multiplier**2) <= calibration.promise.rho * (1 + 1e-12)

@@ -29,8 +29,12 @@ Columns = Sequence[EncodedColumn]
 FEATURES_NAMED = 6
 
 WITHOUT_MEANS = (
-    "nothing can be centered: release with intercept = true.  Estimators also take "
-    "assume_centered=True, or fit_intercept=False."
+    "nothing can be centered: release with intercept = true.  Where 0 is the middle of all bounds, "
+    "estimators also take assume_centered=True, or fit_intercept=False."
+)
+WITHOUT_UNITS = (
+    "columns have no original units where 0 is not the middle of all bounds: release with "
+    "intercept = true, or with bounds such as -10 and 10."
 )
 WITHOUT_ONE = "Name the features without one of each pair."
 

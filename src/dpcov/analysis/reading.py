@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcov.analysis.features import count_empty_directions, require_intercept
+from dpcov.analysis.features import WITHOUT_UNITS, count_empty_directions, require_intercept
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import centers_of, half_ranges_of, of_kind
@@ -141,5 +141,5 @@ def original_map(release: Release) -> Array:
     if release.has_intercept:
         return np.column_stack([centers, scaled])
     if centers.any():
-        raise ReleaseError("This release has no intercept, so its columns have no original units.")
+        raise ReleaseError(f"This release has no intercept, so {WITHOUT_UNITS}")
     return scaled

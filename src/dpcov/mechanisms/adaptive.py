@@ -118,6 +118,7 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
     summary = "private choice of clip norm and of gaussian or separate; error follows the tail"
     paper = "Dong, Liang, Yi (2022), Algorithm 2"
     promises = (ZCDP, PureDP, ApproxDP)
+    states_noise = False
 
     constants: Constants = "theory"
     radius: bool = True

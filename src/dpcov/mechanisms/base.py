@@ -81,6 +81,8 @@ class Mechanism(ABC, Generic[CalibrationT]):
     promises: ClassVar[tuple[type[Promise], ...]]
     # Whether a matrix for every public group can be released.
     takes_groups: ClassVar[bool] = False
+    # Whether a release says how its noise is distributed, which penalties and intervals need.
+    states_noise: ClassVar[bool] = True
     # Whether the noise has a law that no rotation changes, so that rows may be mapped first.
     is_isotropic: ClassVar[bool] = False
     # How rows are encoded; options of the mechanisms that let the user choose.

@@ -57,6 +57,7 @@ class CoinPress(Mechanism[CoinPressCalibration]):
     summary = "whitening in rounds for normal rows; error relative to the covariance"
     paper = "Biswas, Dong, Kamath, Ullman (2020)"
     promises = (ZCDP, ApproxDP)
+    states_noise = False
 
     rounds: Annotated[int, Between(1, 100)] = 3
 

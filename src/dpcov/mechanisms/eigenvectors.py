@@ -62,6 +62,7 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     summary = "noisy eigenvalues, eigenvectors by the exponential mechanism"
     paper = "Amin et al. (2019), Algorithm 1"
     promises = (PureDP, ZCDP, ApproxDP)
+    states_noise = False
 
     allocation: Allocation = "adaptive"
     exponent: Exponent = "tight"

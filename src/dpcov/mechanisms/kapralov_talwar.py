@@ -50,6 +50,7 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
     summary = "rank-one deflation by the exponential mechanism (a baseline)"
     paper = "Kapralov, Talwar (2013); Amin et al. (2019), 4"
     promises = (PureDP,)
+    states_noise = False
 
     exponent: Exponent = "tight"
     clip: Clip = 1.0

@@ -63,6 +63,7 @@ class NuclearProjection(Mechanism[ProjectionCalibration]):
     summary = "nuclear-norm noise, projected on a ball of private radius"
     paper = "d'Orsi, Novikov (2025), Algorithm 2"
     promises = (PureDP,)
+    states_noise = False
 
     noise: SymmetrizedShape = "wishart"
     budget_split: BudgetSplit = "full"

@@ -106,6 +106,7 @@ class Separate(Mechanism[SeparateCalibration]):
     summary = "noisy eigenvalues on the eigenvectors of a noisy matrix; error follows the trace"
     paper = "Dong, Liang, Yi (2022), Algorithm 1"
     promises = (ZCDP, PureDP, ApproxDP)
+    states_noise = False
 
     clip: Clip = 1.0
     eigenvalues: Rule = "monotone"

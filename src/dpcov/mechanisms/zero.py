@@ -26,6 +26,7 @@ class Zero(Mechanism[Calibration]):
     paper = "Dong, Liang, Yi (2022), 6"
     numerics = "exact"
     promises = (PureDP, ZCDP, ApproxDP)
+    states_noise = False
 
     def calibrate(self, problem: Problem, budget: Budget) -> Calibration:
         """Promise everything."""

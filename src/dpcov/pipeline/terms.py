@@ -18,9 +18,10 @@ from dpcov.data.linear import LinearMap
 from dpcov.data.questions import Ask
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import ReleaseWarning, UsageError
-from dpcov.mechanisms.auto import Choice, resolve
+from dpcov.mechanisms.auto import AUTO, Choice, resolve
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.in_geometry import InGeometry
+from dpcov.mechanisms.registry import find_mechanism
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
@@ -160,6 +161,13 @@ def plan_table(
         geometry_is_private=known is None or not known.seeded,
     )
     return terms, encoding
+
+
+def states_noise(mechanism: str | Mechanism[Any]) -> bool:
+    """Whether a release will say how its noise is distributed; those that auto chooses do."""
+    if isinstance(mechanism, Mechanism):
+        return mechanism.states_noise
+    return mechanism == AUTO or find_mechanism(mechanism).states_noise
 
 
 def read_geometry(geometry: Geometry | Release | str | Path) -> Geometry:

@@ -17,6 +17,7 @@ from dpcov.analysis.estimators.fit_rows import (
     Spending,
     Terms,
     make_release,
+    require_noise,
     require_terms,
     schema_of,
     table_of,
@@ -25,6 +26,7 @@ from dpcov.analysis.features import (
     FEATURES_NAMED,
     WITHOUT_MEANS,
     WITHOUT_ONE,
+    WITHOUT_UNITS,
     Columns,
     feature_matrix,
     find_features,
@@ -136,6 +138,10 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         self._check(tuple(column for column in columns if column.kind != "intercept"))
         if not schema.intercept and self._centers():
             raise InputError(f"The schema has intercept = false, so {WITHOUT_MEANS}")
+        if not schema.intercept and any(column.center for column in columns):
+            raise InputError(f"The schema has intercept = false, so {WITHOUT_UNITS}")
+        if getattr(self, "alpha", None) == "auto":
+            require_noise(self)
         spending = self.__dict__.setdefault("_spending", Spending())
         with nullcontext() if self.spend_again else spending.used(type(self).__name__):
             self.release_ = make_release(self, table, roles, schema)

@@ -112,6 +112,17 @@ def schema_of(terms: Terms, table: nw.DataFrame[Any], roles: Roles) -> "Schema":
     return terms.schema if isinstance(terms.schema, Schema) else Schema.from_toml(terms.schema)
 
 
+def require_noise(terms: Terms) -> None:
+    """Refuse a mechanism whose releases do not say how their noise is distributed."""
+    from dpcov.pipeline.terms import states_noise
+
+    if not states_noise(terms.mechanism):
+        raise InputError(
+            f"Releases by {terms.mechanism} do not say how their noise is distributed, so alpha "
+            "cannot be chosen. Give alpha, or another mechanism."
+        )
+
+
 def make_release(terms: Terms, table: nw.DataFrame[Any], roles: Roles, schema: "Schema") -> Release:
     """Spend the budget on one release of the table."""
     from dpcov.noise.entropy import SeededEntropy
