@@ -430,6 +430,17 @@ def test_sqlite_cells_of_mixed_types_mean_what_they_mean_in_csv(tmp_path):
 BROKEN_TEXT = f"CAST(x'ff{SENTINEL.encode().hex()}' AS TEXT)"
 
 
+@pytest.mark.parametrize("kind", ["fts5(age)", "rtree(age, low, high)"])
+def test_a_virtual_table_of_sqlite_is_refused_by_its_name(tmp_path, kind):
+    """It was told to be a statement that the database does not understand."""
+    connection = sqlite3.connect(tmp_path / "people.db")
+    connection.execute(f"CREATE VIRTUAL TABLE people USING {kind}")
+    connection.close()
+    url = f"sqlite:///{tmp_path}/people.db"
+    with pytest.raises(DataError, match="copy its rows to a table"):
+        list(open_source(Query("SELECT age FROM people", db=url)).blocks(100))
+
+
 @pytest.mark.parametrize(
     ("cell", "words"),
     [

@@ -1,3 +1,4 @@
+import copy
 import hashlib
 import importlib.util
 import multiprocessing
@@ -84,6 +85,12 @@ def test_copies_do_not_share_a_stream():
     source.words(10)
     copies = source, pickle.loads(pickle.dumps(source)), SystemEntropy()
     assert len({word for copy in copies for word in copy.words(64).tolist()}) == 192
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_seeded_source_is_not_copied(copied):
+    with pytest.raises(UsageError, match="would repeat its noise"):
+        copied(SeededEntropy(5))
 
 
 @pytest.mark.parametrize("make", SOURCES)

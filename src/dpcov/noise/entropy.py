@@ -9,12 +9,12 @@ import os
 import threading
 from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.errors import NumericError
+from dpcov.errors import NumericError, UsageError
 from dpcov.privacy.options import Seed, plain
 
 Words = NDArray[np.uint64]
@@ -90,6 +90,11 @@ class SeededEntropy:
 
     def __repr__(self) -> str:
         return "SeededEntropy(...)"
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            "A copy of a SeededEntropy would repeat its noise. Make another, with another seed."
+        )
 
 
 class BlockEntropy:

@@ -60,9 +60,7 @@ _TOLD = {
     "the database ran out of memory or disk; select fewer columns or sort nothing.": (
         *("53", "OutOfMemory"),
     ),
-    "a file that the statement or the URL names cannot be opened; check paths and permissions.": (
-        "IOException",
-    ),
+    "a file that is named cannot be opened; check paths and permissions.": ("IOException",),
     "the database file is damaged, or not of this kind; restore it from a backup.": (
         *("SQLITE_CORRUPT", "SQLITE_NOTADB"),
     ),
@@ -73,11 +71,13 @@ def explain_database_error(error: Exception) -> str:
     """Say in public words what kind of error this was, repeating no part of it."""
     if isinstance(error, MemoryError | UnicodeDecodeError | PermissionError):
         return explain(error)
-    if "Could not decode to UTF-8" in str(error):
+    said, name = str(error), getattr(error, "sqlite_errorname", type(error).__name__)
+    if "Could not decode to UTF-8" in said:
         return "it holds text that is not UTF-8; convert it."
-    state = getattr(error, "sqlstate", None) or ""
-    name = getattr(error, "sqlite_errorname", type(error).__name__)
-    fits = (told for key in (state, name) for told, known in _TOLD.items() if key.startswith(known))
+    if (said + name).startswith(("vtable constructor failed", "not authorizedSQLITE_ERROR")):
+        return "it is a virtual table of SQLite, as of full-text search; copy its rows to a table."
+    keys = getattr(error, "sqlstate", None) or "", name
+    fits = (told for key in keys for told, known in _TOLD.items() if key.startswith(known))
     withheld = (
         "the database reported an error, whose text is withheld because it may quote rows. Check "
         "the statement's CASTs and divisions, and that the database is up."
