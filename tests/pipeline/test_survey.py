@@ -166,6 +166,21 @@ def test_the_file_says_how_it_was_found(tmp_path, ledger):
     assert "charged" not in path.read_text()
 
 
+def test_a_geometry_names_units_and_fits_no_others(tmp_path):
+    def of(unit):
+        columns = {"height": WIDE, "weight": dpcov.Numeric(lower=0, upper=50_000, unit=unit)}
+        return dpcov.Schema(columns={**columns, "region": REGION})
+
+    found, path = survey(schema=of("kg")), tmp_path / "geometry.toml"
+    found.save(path)
+    assert Geometry.from_toml(path) == found and 'unit = "kg"' in path.read_text()
+    made = release(path, schema=of("kg"))
+    assert release(found, schema=of("")).manifest.norm_bound == made.manifest.norm_bound
+    for known in (found, path, made):
+        with pytest.raises(SchemaError, match="'weight' is in kg, and the schema has g"):
+            release(known, schema=of("g"))
+
+
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_the_whole_budget_is_the_surveys(budget):
     mechanism = SurveyAlone(Surveyed(Stratified(), (SurveyColumn("x"),), ()), COMING)

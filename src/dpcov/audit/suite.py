@@ -58,7 +58,10 @@ FEWEST = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """For one case: releases to count, pairs of tables to choose from, and a limit of the time."""
+    """For one case: releases to count, pairs of tables to choose from, and a limit of their time.
+
+    Learning from the releases comes on top.
+    """
 
     draws: int
     candidates: int

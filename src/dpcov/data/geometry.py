@@ -37,10 +37,11 @@ def _number(name: str, value: object) -> float:
 
 
 class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a column is centered and what it is divided by, in its own unit."""
+    """Where a column is centered and what it is divided by, in its own unit, which may be named."""
 
     center: float
     scale: float
+    unit: str = ""
 
 
 class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -74,6 +75,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             name: Scale(
                 center=_number(f"The center of '{name}'", column.center),
                 scale=_number(f"The scale of '{name}'", column.scale),
+                unit=column.unit,
             )
             for name, column in self.columns.items()
         }
@@ -123,6 +125,11 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         found = self.columns.get(column.name)
         if found is None:
             return column
+        if found.unit and column.unit and found.unit != column.unit:
+            raise SchemaError(
+                f"The geometry of '{column.name}' is in {found.unit}, and the schema has "
+                f"{column.unit}. Use the unit that it was found in, or {_ANEW}."
+            )
         lower, upper = column.bounds
         if not lower <= found.center <= upper:
             raise SchemaError(
@@ -168,7 +175,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 return self
             return msgspec.structs.replace(self, linear=linear, norm_bound=bound)
         columns = {
-            name: Scale(center=column.center, scale=min(column.scale * unit, LARGEST_SCALE))
+            name: msgspec.structs.replace(column, scale=min(column.scale * unit, LARGEST_SCALE))
             for name, column in self.columns.items()
         }
         return msgspec.structs.replace(self, columns=columns, norm_bound=bound)
@@ -191,7 +198,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     ) -> "Geometry":
         """That of a release's columns, for other rows of the same schema."""
         scales = {
-            column.name: Scale(center=column.center, scale=column.half_range)
+            column.name: Scale(center=column.center, scale=column.half_range, unit=column.unit)
             for column in columns
             if column.lower is not None
         }
@@ -251,6 +258,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 f"[columns.{json.dumps(name)}]",
                 f"center = {column.center!r}",
                 f"scale = {column.scale!r}",
+                *([f"unit = {json.dumps(column.unit)}"] if column.unit else []),
             ]
         if self.linear is not None:
             rows = ",\n  ".join(str(list(row)) for row in self.linear.numbers)

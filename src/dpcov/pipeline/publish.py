@@ -302,7 +302,12 @@ class GeometryMaker(Maker[FoundGeometry]):
             notes.append(f"charged: entry {drawn.spent.entry} of dataset {drawn.spent.dataset}")
         if not drawn.private:
             notes.insert(0, "NOT PRIVATE: the randomness was seeded, for research on public data")
-        geometry = msgspec.structs.replace(drawn.value, seeded=not drawn.private)
+        units = {column.name: column.unit for column in self.terms.columns}
+        columns = {
+            name: msgspec.structs.replace(scale, unit=units.get(name, ""))
+            for name, scale in drawn.value.columns.items()
+        }
+        geometry = msgspec.structs.replace(drawn.value, columns=columns, seeded=not drawn.private)
         return FoundGeometry(geometry=geometry, notes=tuple(notes))
 
 

@@ -196,8 +196,9 @@ class BaseRelease(EncodedRelease):
         """Root mean squared Frobenius error that noise causes in the second moment, encoded units.
 
         Known for ``none`` and, estimated (docs/shrinkage.md), ``shrink``; an upper bound where all
-        drowned (docs/strata.md); otherwise None.  The error of a noisy row count comes on top, and
-        so does what scaling rows down took, which may be many times as much where tails are long.
+        drowned (docs/strata.md); otherwise None.  The error of a noisy row count comes on top.  So
+        does what scaling rows down took, which may be many times as much where tails are long, and
+        what truncation took where ``bits`` are few.
         """
         squared = find_post(post).squared_error(self._moment)
         if squared is None:
