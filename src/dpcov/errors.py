@@ -30,6 +30,12 @@ class UsageError(DpcovError):
     exit_code = 2
 
 
+def require_kind(name: str, value: object, kind: type) -> None:
+    """Refuse an argument of another class; the message says which one is expected."""
+    if not isinstance(value, kind):
+        raise UsageError(f"{name} must be of type {kind.__name__}, not {type(value).__name__}.")
+
+
 class SchemaError(DpcovError):
     """The schema is incomplete, contradictory or does not fit the data's columns."""
 

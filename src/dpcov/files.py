@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Self
 
-from dpcov.errors import MovedError, ReleaseError, UsageError
+from dpcov.errors import MovedError, ReleaseError, UsageError, require_kind
 
 # What file systems answer that cannot take space in advance.
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -29,6 +29,13 @@ _TRIES = 20
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
+def as_path(path: object) -> Path:
+    """Return the path of a file, or refuse what is none."""
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"A file is named by a text or a Path, not {type(path).__name__}.")
+    return Path(path)
+
+
 class ReservedFile:
     """A file to be written later, with ``size`` bytes already taken on the disk.
 
@@ -39,7 +46,8 @@ class ReservedFile:
     def __init__(
         self, path: str | Path, size: int = 0, *, overwrite: bool = False, mode: int = _PUBLIC
     ) -> None:
-        self.path = self._wanted = Path(path)
+        self.path = self._wanted = as_path(path)
+        require_kind("overwrite", overwrite, bool)
         self._overwrite, self._mode = overwrite, mode
         # Known before the file is there: an interrupt at any moment finds what to remove.
         self._temporary = self.path.parent / f".dpcov-{secrets.token_hex(8)}.part"
@@ -157,6 +165,7 @@ def is_of_database(path: str | Path, database: str | Path) -> bool:
 
 def check_output(output: str | Path, *inputs: object) -> None:
     """Refuse to write over what is read, also where writing over a file is allowed."""
+    output = as_path(output)
     for used in inputs:
         # The same file by whatever name: rows or a ledger would be lost.
         if isinstance(used, str | Path) and is_of_database(output, used):

@@ -40,7 +40,7 @@ class NoiseWarning(UserWarning):
 
 def require_one_of(name: str, value: str, choices: Any) -> None:
     """Refuse what is not one of a Literal's values."""
-    if value not in get_args(choices):
+    if not isinstance(value, str) or value not in get_args(choices):
         raise InputError(f"{name} must be one of: {', '.join(get_args(choices))}.")
 
 

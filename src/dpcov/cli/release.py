@@ -120,8 +120,7 @@ def _rehearse(
     if rows is None:
         raise UsageError("A dry run reads no rows. Say how many the table has: --rows NUMBER.")
     declared = Schema.from_toml(schema, complete=True)
-    if geometry not in ("schema", "private"):
-        read_geometry(geometry)
+    if read_geometry(geometry) is not None:
         # Made-up rows do not lie where those of a known geometry do.
         typer.echo(
             "Rehearsed as if the release found its geometry itself, which costs a little more."

@@ -22,7 +22,7 @@ from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
-from dpcov.errors import DataError, UsageError
+from dpcov.errors import DataError, UsageError, require_kind
 
 # The heading is decoded as a whole.
 _MAX_PARTS = 100_000
@@ -71,6 +71,7 @@ class Checkpoint:
 
     def merge(self, other: "Checkpoint") -> "Checkpoint":
         """Add the rows of a checkpoint of the same schema and groups; changes neither."""
+        require_kind("other", other, Checkpoint)
         mine, theirs = ((c.schema_toml, c.by, c.geometry) for c in (self, other))
         if mine != theirs:
             raise DataError(

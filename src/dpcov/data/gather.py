@@ -40,6 +40,8 @@ class Gathering:
 
     def __post_init__(self) -> None:
         make_plain(self, "engine", "threads", "memory_limit")
+        if not (self.progress is None or callable(self.progress)):
+            raise UsageError("progress must be a function of a number of rows.")
 
     def columns(self, data: Any) -> tuple[str, ...]:
         """Names of the data's columns."""

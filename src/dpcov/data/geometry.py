@@ -17,7 +17,7 @@ from msgspec.structs import force_setattr
 from dpcov.data.linear import LinearMap
 from dpcov.data.schema.mistakes import TOO_LONG_OR_DEEP
 from dpcov.errors import SchemaError, UsageError, few_of
-from dpcov.files import reason_of, write_file
+from dpcov.files import as_path, reason_of, write_file
 from dpcov.markup import CELL, Child, card, facts, listing, name_of
 from dpcov.privacy.options import plain
 from dpcov.published.columns import LARGEST_BOUND, LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
@@ -70,6 +70,11 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     seeded: bool = False
 
     def __post_init__(self) -> None:
+        known = self.columns
+        if not isinstance(known, dict) or not all(isinstance(x, Scale) for x in known.values()):
+            raise SchemaError(
+                "The columns of a geometry are a dict, of a Scale(center=..., scale=...) by name."
+            )
         # Numbers of numpy cannot be written down.
         columns = {
             name: Scale(
@@ -213,7 +218,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def from_toml(cls, path: str | Path) -> "Geometry":
         """Read a geometry from a TOML file."""
         try:
-            return msgspec.convert(tomllib.loads(Path(path).read_text(encoding="utf-8-sig")), cls)
+            text = as_path(path).read_text(encoding="utf-8-sig")
+            return msgspec.convert(tomllib.loads(text), cls)
         except OSError as error:
             told = f"The geometry file '{Path(path).name}' cannot be read: {reason_of(error)}."
             raise SchemaError(f"{told} Check the path, or say schema or private.") from None

@@ -33,7 +33,7 @@ class Grouping:
         elif isinstance(categories, Categorical):
             labels, self._read = categories.names, level_codes(categories, missing)
         else:
-            labels = tuple(str(label) for label in categories)
+            labels = tuple(map(str, categories if isinstance(categories, Iterable) else ()))
             self._read = level_codes(Categorical(categories=labels), missing)
         # The letters of a text are a list, too.
         one_text = isinstance(categories, str)

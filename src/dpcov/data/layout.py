@@ -50,7 +50,8 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for what, sign in (("delimiter", self.delimiter), ("quotation mark", self.quote)):
-            if sign and (len(sign) != 1 or not sign.isascii() or sign in "\n\r"):
+            is_text = sign is None or isinstance(sign, str)
+            if not is_text or (sign and (len(sign) != 1 or not sign.isascii() or sign in "\n\r")):
                 raise SchemaError(f'The {what} of a file is one ASCII character, such as ";".')
         if self.delimiter is not None and self.delimiter in (self.quote, ""):
             raise SchemaError('The delimiter of a file is a character of its own, such as ";".')

@@ -17,7 +17,7 @@ from dpcov.data.exact import ExactSum
 from dpcov.data.library import NUMPY, Array, Library, column_norms
 from dpcov.data.linear import FloatMatrix, Places
 from dpcov.data.losses import Losses, LossQuestion
-from dpcov.errors import DataError, NumericError
+from dpcov.errors import DataError, NumericError, require_kind
 from dpcov.privacy.options import Between, make_plain
 
 DEFAULT_BITS = 20
@@ -202,6 +202,7 @@ class Moments:
 
     def merge(self, other: "Moments") -> None:
         """Add another table's moments; both must have been gathered in the same way."""
+        require_kind("other", other, Moments)
         if other is self or self.parts & other.parts:
             raise DataError("These moments hold the same table, whose rows would count twice.")
         mine, theirs = (

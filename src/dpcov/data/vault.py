@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpcov.errors import DataError, UsageError
-from dpcov.files import PRIVATE, reason_of, write_file
+from dpcov.errors import DataError, UsageError, require_kind
+from dpcov.files import PRIVATE, as_path, reason_of, write_file
 
 _MAGIC = "dpcov-vault"
 _VERSION = 1
@@ -41,7 +41,7 @@ class Key:
     def from_file(cls, path: str | Path) -> "Key":
         """Read a key file of 32 random bytes or more, such as :func:`write_key` makes."""
         try:
-            with Path(path).open("rb") as file:
+            with as_path(path).open("rb") as file:
                 content = file.read(_MAX_KEY + 1)
         except OSError as error:
             raise UsageError(
@@ -69,7 +69,7 @@ def write_key(path: str | Path) -> None:
     """Write a new random key file, readable by its owner alone; none is ever replaced."""
     try:
         # Never replaces a key, and nobody else can read it from the first byte on.
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE)
+        handle = os.open(as_path(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE)
     except FileExistsError:
         raise UsageError(
             "The key file exists already, and files may be locked with it. Choose another name."
@@ -88,6 +88,7 @@ def lock_file(path: str | Path, content: bytes, key: Key, *, overwrite: bool = F
     # their number as nonce, the last one marked (Hoang, Reyhanitabar, Rogaway, Vizar 2015:
     # STREAM).  Every file has its own key, derived from the custodian's and a fresh salt, so that
     # no nonce is ever used twice.
+    require_kind("key", key, Key)
     salt = os.urandom(32)
     facts = {"format": _MAGIC, "version": _VERSION, "key": "file", "salt": salt.hex()}
     header = json.dumps(facts).encode() + b"\n"
@@ -100,8 +101,9 @@ def unlock_file(path: str | Path, key: Key) -> bytes:
     """Read and check a whole file; a `DataError` says in public words why that fails."""
     from cryptography.exceptions import InvalidTag
 
+    require_kind("key", key, Key)
     try:
-        with Path(path).open("rb") as file:
+        with as_path(path).open("rb") as file:
             header = file.readline(_MAX_HEADER)
             cipher = key.cipher(_salt_of(header))
             body = file.read()

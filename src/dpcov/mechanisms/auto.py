@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dpcov.errors import UsageError
-from dpcov.mechanisms.base import Mechanism, Problem, check_budget
+from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.registry import MECHANISMS, make_mechanism
-from dpcov.privacy.budget import Budget
+from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.guarantee import PureDP
 from dpcov.privacy.options import plain
 from dpcov.published.statistics import Post

@@ -13,7 +13,7 @@ from dpcov.data.moments import DEFAULT_BITS, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.errors import BudgetError, UsageError
 from dpcov.noise.entropy import Entropy
-from dpcov.privacy.budget import Budget
+from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, Neighbors, Numerics, Promise, PureDP
 from dpcov.privacy.options import Count, make_plain
 from dpcov.published.statistics import NoisyStatistics
@@ -136,9 +136,3 @@ class Mechanism(ABC, Generic[CalibrationT]):
 
 # What a budget of each kind is made of.
 _IN_WORDS = {PureDP: "epsilon alone", ZCDP: "rho", ApproxDP: "epsilon and delta"}
-
-
-def check_budget(budget: Budget) -> None:
-    """Refuse what is no budget, such as a bare epsilon."""
-    if not isinstance(budget, Budget):
-        raise BudgetError("Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...).")

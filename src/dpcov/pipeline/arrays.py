@@ -6,6 +6,7 @@ is sensitive.
 
 import os
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -151,6 +152,9 @@ def moments(
         Fields of :class:`~dpcov.data.moments.MomentsSpec`, where a mechanism wants others than its
         defaults; :func:`second_moment` says which.
     """
+    known = [field.name for field in fields(MomentsSpec)]
+    if unknown := sorted(set(spec) - set(known)):
+        raise UsageError(f"Moments have no option {unknown[0]}; they have: {', '.join(known)}.")
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     encoding = BallEncoding(
         n_features=len(where.columns(X)), norm_bound=_check_norm_bound(norm_bound)

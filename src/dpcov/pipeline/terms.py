@@ -100,10 +100,12 @@ def plan_table(
 
     ``one_question``: whether the table is saved moments, of which no length of rows can be asked.
     """
+    neighbors = check_neighbors(neighbors)
     if n_rows is not None and neighbors == "add-remove-one":
         raise UsageError(
             "Under add-remove-one neighbors the number of rows is private; do not state it."
         )
+    known = read_geometry(geometry)
     if one_question and geometry == "private":
         raise UsageError(
             "Saved moments answer one question, so no geometry can be found in them. Leave out "
@@ -111,7 +113,6 @@ def plan_table(
         )
     by = plain("by", by, str | None)
     schema, grouping = (declared, None) if by is None else split_schema(declared, by)
-    known = None if geometry in ("schema", "private") else read_geometry(geometry)
     if known is not None:
         known = known.in_order_of(schema.encoded_columns)
     if known is not None and schema.norm_bound is not None:
@@ -129,7 +130,7 @@ def plan_table(
     groups = () if grouping is None else grouping.names
     problem = Problem(
         n_features=len(encoder.columns),
-        neighbors=check_neighbors(neighbors),
+        neighbors=neighbors,
         n_rows=n_rows,
         rows_per_person=schema.rows_per_person,
         n_groups=max(1, len(groups)),
@@ -167,17 +168,20 @@ def states_noise(mechanism: str | Mechanism[Any]) -> bool:
     """Whether a release will say how its noise is distributed; those that auto chooses do."""
     if isinstance(mechanism, Mechanism):
         return mechanism.states_noise
-    return mechanism == AUTO or find_mechanism(mechanism).states_noise
+    name = plain("mechanism", mechanism, str)
+    return name == AUTO or find_mechanism(name).states_noise
 
 
-def read_geometry(geometry: Geometry | Release | str | Path) -> Geometry:
-    """A public geometry; it says whether what it was found with was seeded."""
+def read_geometry(geometry: Geometry | Release | str | Path) -> Geometry | None:
+    """A public geometry, which says whether it was found with a seed; None if none is known."""
     if not isinstance(geometry, Geometry | Release | str | Path):
         raise UsageError(
             "geometry must be 'schema', 'private', the path of a file, a Geometry or a Release."
         )
     if isinstance(geometry, Geometry):
         return geometry
+    if geometry in ("schema", "private"):
+        return None
     if not isinstance(geometry, Release) and Path(geometry).suffix != ".dpcov":
         return Geometry.from_toml(geometry)
     release = geometry if isinstance(geometry, Release) else Release.load(geometry)

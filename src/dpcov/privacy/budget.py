@@ -81,6 +81,12 @@ class Budget:
         return card("Budget", str(self), el("p", certainty_in_words(self.promise)))
 
 
+def check_budget(budget: Budget) -> None:
+    """Refuse what is no budget, such as a bare epsilon."""
+    if not isinstance(budget, Budget):
+        raise BudgetError("Give the budget as Budget(epsilon=..., delta=...) or Budget(rho=...).")
+
+
 def parse_number(name: str, value: object) -> Fraction:
     """Read a positive number exactly, or say what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):

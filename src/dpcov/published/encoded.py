@@ -242,7 +242,11 @@ class EncodedRelease(ReleaseRecord):
         return half_ranges_of(self.features)
 
     def _of(self, values: Array, indicators: bool) -> Array:
-        return values if indicators else values[np.ix_(*[self.shown] * values.ndim)]
+        return (
+            values
+            if plain("indicators", indicators, bool)
+            else values[np.ix_(*[self.shown] * values.ndim)]
+        )
 
     @cached_property
     def pairwise(self) -> PresentMoments | None:

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from dpcov.errors import ReleaseError
+from dpcov.files import as_path
 from dpcov.published.manifest import FORMAT_NAME, FORMAT_VERSION, Manifest, MemberRecord
 from dpcov.published.statistics import PublishedArray
 
@@ -103,7 +104,7 @@ def packed_size(shapes: list[tuple[int, ...]], manifest_room: int) -> int:
 def unpack(path: str | Path) -> tuple[Manifest, Arrays]:
     """Read a release file; ReleaseError if it is damaged, altered or of a newer version."""
     try:
-        with zipfile.ZipFile(Path(path)) as archive:
+        with zipfile.ZipFile(as_path(path)) as archive:
             return _read(archive)
     except FileNotFoundError:
         raise ReleaseError(f"There is no file {path}. Check the path.") from None

@@ -10,6 +10,7 @@ import pyarrow as pa
 from dpcov.errors import DpcovError, UsageError
 from dpcov.files import write_file
 from dpcov.markup import CELL, Child, card, details, el, facts, listing, name_of, names_of
+from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
 from dpcov.published.combined import combined_facts
 from dpcov.published.diagnosis import diagnose
@@ -125,7 +126,9 @@ class Release(BaseRelease):
         ``pooled``: estimated together with the other groups (:attr:`pooled`), as a finished matrix.
         """
         alone = super().group(name)
-        return type(self)(*pooled_facts(self, name, self.pooled)) if pooled else alone
+        if not plain("pooled", pooled, bool):
+            return alone
+        return type(self)(*pooled_facts(self, name, self.pooled))
 
     def mean(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Any:
         """Estimated means of the features, in original units, within the public bounds.
@@ -216,7 +219,7 @@ class Release(BaseRelease):
 
     def summary(self, *, details: bool = False) -> str:
         """Plain-language account of what was released, for a data-protection officer."""
-        return summarize(self, self.diagnose(), details=details)
+        return summarize(self, self.diagnose(), details=plain("details", details, bool))
 
 
 def _require_releases(given: Iterable[object]) -> None:

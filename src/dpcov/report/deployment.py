@@ -14,6 +14,7 @@ from datetime import date
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 from dpcov.privacy.ledger.ledger import Balance
+from dpcov.privacy.options import make_plain
 from dpcov.published.export import json_text
 from dpcov.published.release import Release
 from dpcov.report.html import asset
@@ -44,6 +45,7 @@ class Deployment:
     link: str = ""
 
     def __post_init__(self) -> None:
+        make_plain(self)
         if not self.curator.strip() or not self.intended_use.strip():
             raise UsageError(
                 "An entry needs the curator and the intended use (--curator, --intended-use)."

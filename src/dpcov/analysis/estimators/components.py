@@ -82,7 +82,10 @@ class PrivatePCA(Projection):
     def _check(self, columns: Columns) -> None:
         super()._check(columns)
         require_one_of("scaling", self.scaling, Scaling)
-        if self.n_components not in (None, "noise"):
+        if not isinstance(self.n_components, str | None) or self.n_components not in (
+            None,
+            "noise",
+        ):
             self._wanted(len(find_features(columns, self.features)))
 
     def _read(self, release: Release) -> None:

@@ -182,7 +182,7 @@ class PrivateGraphicalLasso(ReleaseEstimator):
 
     def _check(self, columns: Columns) -> None:
         super()._check(columns)
-        if self.alpha != "auto":
+        if not isinstance(self.alpha, str) or self.alpha != "auto":
             require_number("alpha", self.alpha)
 
     def _read(self, release: Release) -> None:

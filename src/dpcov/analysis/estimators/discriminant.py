@@ -3,7 +3,7 @@
 Class means, covariances and numbers of rows come from the groups; no class is looked up in rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -74,6 +74,8 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
             return np.unique(y)
         if self.classes is None and self.schema is None:
             raise InputError("Say which classes there may be: classes=[...], a public list.")
+        if not isinstance(self.classes, Iterable | None):
+            raise InputError('classes must be a list of labels, or "observed".')
         return np.unique(np.asarray([] if self.classes is None else list(self.classes)))
 
     def _read(self, release: Release) -> None:

@@ -124,7 +124,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     def _find(self, columns: Columns, unasked: str | None) -> None:
         """Places of targets and features."""
         wanted = self._facts.get("targets", self.target)
-        if wanted is None or len(wanted) == 0:
+        if wanted is None:
             raise InputError("Say target=NAME, or a list of names among release.feature_names.")
         self._targets = find_features(columns, wanted)
         self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
@@ -325,7 +325,7 @@ class PrivateRidge(LinearModel):
 
     def _check(self, columns: Columns) -> None:
         super()._check(columns)
-        if self.alpha != "auto":
+        if not isinstance(self.alpha, str) or self.alpha != "auto":
             require_number("alpha", self.alpha)
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:

@@ -29,6 +29,7 @@ from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, require_count, require_number, require_one_of
 from dpcov.analysis.reading import half_range_map
 from dpcov.errors import ReleaseError, few_of
+from dpcov.privacy.options import plain
 from dpcov.published.design import weights_column
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
@@ -112,7 +113,7 @@ def correlation_intervals(
     """
     law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
     references: tuple[str, ...] = ()
-    if partial:
+    if plain("partial", partial, bool):
         # Levels that hold all rows determine each other.
         places, references = without_references(release, places)
     if len(places) < 2:
@@ -209,6 +210,7 @@ def coefficient_intervals(
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
     chosen = predictors(columns, goals, features, weights_column(release))
     require_number("alpha", alpha)
+    plain("fit_intercept", fit_intercept, bool)
     law = moment_law(release, level, sampling, design_effect, missing, tails)
     references: tuple[str, ...] = ()
     if fit_intercept:

@@ -16,6 +16,7 @@ from dpcov.analysis.features import require_release
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
+from dpcov.privacy.options import plain
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.present import UNPREDICTED, MissingAs
@@ -97,6 +98,7 @@ def moment_law(
     require_release(release)
     if not is_number(level) or not 0.5 <= level < 1:
         raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
+    plain("sampling", sampling, bool)
     if design_effect is not None and not (is_number(design_effect) and design_effect > 0):
         raise InputError("design_effect must be a positive number, such as 1.7.")
     require_one_of("tails", tails, Tails)

@@ -170,8 +170,10 @@ def _of_table(schema: Any) -> Iterator[str]:
     if not isinstance(schema.title, str):
         yield "title is a text."
     yield from _of_missing(schema)
-    if schema.weights is not None:
+    if isinstance(schema.weights, Weights):
         yield from _of_weights(schema, schema.weights)
+    elif schema.weights is not None:
+        yield "weights are Weights(column=..., upper=...)."
     if bound is not None and not SMALLEST_BOUND <= bound < math.inf:
         yield "norm_bound must be a positive number."
     elif bound is not None and bound > schema.worst_case_norm:

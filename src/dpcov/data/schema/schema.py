@@ -15,8 +15,9 @@ from dpcov.data.schema.problems import listed, problems_of
 from dpcov.data.schema.toml import format_schema, parse_schema, read_text
 from dpcov.data.schema.wildcards import UNRESOLVED, assign, is_pattern, quoted
 from dpcov.errors import SchemaError
-from dpcov.files import write_file
+from dpcov.files import as_path, write_file
 from dpcov.markup import CELL, Child, card, el, facts, listing, name_of
+from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn
 
 
@@ -158,13 +159,14 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
     @classmethod
     def loads(cls, text: str, *, complete: bool = False) -> "Schema":
         """Read a schema from TOML text; a ``complete`` one has no problems, either."""
-        return parse_schema(text, cls, complete=complete)
+        return parse_schema(plain("text", text, str), cls, complete=complete)
 
     @classmethod
     def from_toml(cls, path: str | Path, *, complete: bool = False) -> "Schema":
         """Read a schema from a TOML file; errors quote the line."""
-        name = f"'{Path(path).name}'"
-        return parse_schema(read_text(Path(path)), cls, name=name, complete=complete)
+        file = as_path(path)
+        name = f"'{file.name}'"
+        return parse_schema(read_text(file), cls, name=name, complete=complete)
 
     def dumps(self) -> str:
         """Write the schema as TOML text, with comments where something has to be filled in."""

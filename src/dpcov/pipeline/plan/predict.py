@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.moments import Moments, MomentsSpec, part_energies
-from dpcov.errors import BudgetError, PrivacyWarning, UsageError
+from dpcov.errors import BudgetError, PrivacyWarning, UsageError, require_kind
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.gaussian import Gaussian
@@ -27,8 +27,9 @@ from dpcov.mechanisms.survey import SurveyColumn
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.arrays import second_moment
-from dpcov.privacy.budget import Budget
+from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors, costs_nothing
+from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn
 
 # How a number was found: in closed form, as the mean error on the assumed table, or as the error of
@@ -63,12 +64,14 @@ class Assumption:
     geometry: Literal["schema", "private"] = "schema"
 
     def __post_init__(self) -> None:
+        check_budget(self.budget)
+        object.__setattr__(self, "trace", plain("trace", self.trace, float))
         if not 0 < self.trace <= 1:
             raise UsageError("A trace is mean squared row length over squared norm bound: (0, 1].")
         # Checks the counts: n_rows also where it is private.
         relation = check_neighbors(self.neighbors)
         Problem(n_features=self.n_features, neighbors=relation, n_rows=self.n_rows)
-        if self.geometry not in ("schema", "private"):
+        if not isinstance(self.geometry, str) or self.geometry not in ("schema", "private"):
             raise UsageError("A plan is for geometry 'schema' or 'private'.")
         if self.geometry == "private":
             # Columns of unit spread beside an intercept of 1.
@@ -157,6 +160,8 @@ def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Predic
     >>> [prediction.mechanism for prediction in predict(assumed, ["gaussian", "auto"])]
     ['gaussian', 'auto']
     """
+    require_kind("assumed", assumed, Assumption)
+    require_kind("mechanisms", mechanisms, Sequence)
     # What auto chose is predicted once under both names.
     found, made = cache(_predict_one), []
     for name in mechanisms or (AUTO, *names()):

@@ -13,7 +13,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from dpcov.errors import LedgerError, UsageError, as_seen, few_of
-from dpcov.privacy.budget import Budget
+from dpcov.files import as_path
+from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.convert import shorten_down
 from dpcov.privacy.guarantee import Neighbors, check_neighbors, format_number
 from dpcov.privacy.ledger import composition as rules
@@ -118,6 +119,7 @@ class Ledger:
         unless they are given; it chooses its cheapest rule.
         """
         _check_text("dataset name", dataset)
+        check_budget(total)
         known = rules.compositions_for(total.promise)
         if composition is not None or len(known) == 1:
             composition = rules.check_composition(composition or known[0], total.promise)
@@ -140,7 +142,7 @@ class Ledger:
 
     def is_file(self, path: str | Path) -> bool:
         """Whether this is a file of the ledger, by whatever name."""
-        return self._store.is_file(Path(path))
+        return self._store.is_file(as_path(path))
 
     def has(self, dataset: str) -> bool:
         """Whether a dataset has an account; LedgerError if a name that looks the same has one."""
@@ -252,7 +254,8 @@ def _require_dataset(transaction: LedgerTransaction, name: str) -> Dataset:
 
 
 def _find_dataset(transaction: LedgerTransaction, name: str) -> Dataset | None:
-    # Other names cannot be created, and may not even be text.
+    # Other names cannot be created.
+    name = plain("dataset", name, str)
     account = transaction.dataset(name) if name.isprintable() else None
     if account is not None:
         return account
@@ -266,5 +269,6 @@ def _find_dataset(transaction: LedgerTransaction, name: str) -> Dataset | None:
 
 
 def _check_text(what: str, text: str) -> None:
+    text = plain(what, text, str)
     if not text.strip() or len(text) > LONGEST_TEXT or not text.isprintable():
         raise LedgerError(f"The {what} must be printable text of 1 to {LONGEST_TEXT} characters.")

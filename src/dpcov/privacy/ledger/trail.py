@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from dpcov.errors import UsageError
 from dpcov.privacy.ledger.records import ENTRY_FIELDS, Row
+from dpcov.privacy.options import plain
 
 # What the first event is chained to.
 GENESIS = "0" * 64
@@ -168,7 +169,7 @@ def _compare(
 
 
 def _read_receipt(receipt: str) -> tuple[int, str]:
-    number, _, digest = receipt.strip().partition(":")
+    number, _, digest = plain("receipt", receipt, str).strip().partition(":")
     if not number.isascii() or not number.isdigit() or len(digest) != len(GENESIS):
         printed = "as `dpcov ledger verify` printed it"
         raise UsageError(f"A receipt reads NUMBER:DIGEST, {printed}. Copy it whole.")
