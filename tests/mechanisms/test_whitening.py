@@ -182,7 +182,10 @@ def test_columns_may_come_in_another_order_next_year():
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"numbers": ((1, 0), (0, 1))}, r"a linear map of 2 columns.* --geometry private\)"),
+        (
+            {"numbers": ((1, 0), (0, 1))},
+            r"a linear map of 2 encoded columns.* --geometry private\)",
+        ),
         ({"numbers": tuple((1,) * 6 for _ in range(5))}, "cannot be undone"),
         ({"numbers": tuple((2**60,) * 6 for _ in range(5))}, "too large"),
         ({"exponent": 2_000}, "too large"),
@@ -191,6 +194,13 @@ def test_columns_may_come_in_another_order_next_year():
 def test_a_map_that_is_none_is_refused(more, words):
     with pytest.raises(SchemaError, match=words):
         released("1", geometry(**more))
+
+
+def test_a_map_names_columns_that_it_does_not_have():
+    columns = {**SCHEMA.columns, "more": dpcov.Numeric(lower=-20, upper=20)}
+    schema = dpcov.Schema(missing="never", columns=columns)
+    with pytest.raises(SchemaError, match=r"has 6 \(new: more\)\. Use the schema"):
+        geometry().apply(schema.encoded_columns)
 
 
 def test_a_map_needs_a_norm_bound():

@@ -84,7 +84,13 @@ def test_the_page_of_a_pooled_group_says_how_missing_values_count():
 
 def test_nothing_is_said_of_noise_and_bias_that_are_not_there():
     page = text_of(UNUSUAL["nothing but zeros"]())
-    for said in ("biases estimates", "a dot stands for", "The map hides", "deliberate noise"):
+    for said in (
+        "biases estimates",
+        "a dot stands for",
+        "The map hides",
+        "deliberate noise",
+        "with noise",
+    ):
         assert said not in page, said
         assert said in text_of(make(("a", "b", "c"), 50, epsilon="0.1")), said
 

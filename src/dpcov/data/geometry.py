@@ -109,12 +109,14 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 f"Use the schema that it was found in, or {_ANEW}."
             )
         if self.linear is not None:
-            n_features = sum(column.kind != "intercept" for column in columns)
-            if len(self.linear.numbers) != n_features:
+            features = [column.name for column in columns if column.kind != "intercept"]
+            n_features, n_mapped = len(features), len(self.linear.numbers)
+            if n_mapped != n_features:
+                new = few_of([name for name in features if name not in self.columns], 10)
                 raise SchemaError(
-                    f"The geometry has a linear map of {len(self.linear.numbers)} columns, and the "
-                    f"schema has {n_features}. Use the schema and the groups (by) of the release "
-                    f"that it was found in, or {_ANEW}."
+                    f"The geometry has a linear map of {n_mapped} encoded columns, and "
+                    f"the schema has {n_features}{f' (new: {new})' * bool(new)}. Use the schema "
+                    f"and the groups (by) of the release that it was found in, or {_ANEW}."
                 )
             self.linear.check(n_features, len(columns))
         applied = tuple(self._applied(column) for column in columns)

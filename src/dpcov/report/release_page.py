@@ -213,14 +213,15 @@ def _budget(release: Release, balance: Balance | None) -> Html:
 
 
 def _care(release: Release) -> Html:
-    post = release.statistics.post
+    post, free = release.statistics.post, costs_nothing(release.guarantee.promise)
     return fill(
         "cautions.html",
+        free=free,
         release=release,
         guarantee=release.guarantee,
         post=post,
         words=POSTS[post].words,
-        charged=release.manifest.is_charged or costs_nothing(release.guarantee.promise),
+        charged=release.manifest.is_charged or free,
         idealized=NUMERICS_WORDS["idealized"],
     )
 
