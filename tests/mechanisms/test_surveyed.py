@@ -65,7 +65,7 @@ def schema(wide=1.0, **more):
 
 
 def release(data=TABLE, wide=1.0, seed=1, **more):
-    given = {"schema": schema(wide), "budget": BUDGET, "geometry": "private"} | more
+    given = {"schema": schema(wide), "budget": BUDGET} | more
     return dpcov.release(data, entropy=SeededEntropy(seed), **given)
 
 
