@@ -29,8 +29,9 @@ def test_matrices_are_frames_and_means_a_series_with_names(release):
 @pytest.mark.parametrize("release", [demo, unhelpful])
 def test_with_polars_alone_columns_carry_the_names(release, monkeypatch):
     polars = pytest.importorskip("polars")
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    # Reading the demo's table needs pandas.
     made = release()
+    monkeypatch.setitem(sys.modules, "pandas", None)
     for quantity in QUANTITIES:
         frame = getattr(made, quantity)()
         assert isinstance(frame, polars.DataFrame)
@@ -40,9 +41,9 @@ def test_with_polars_alone_columns_carry_the_names(release, monkeypatch):
 
 
 def test_without_either_they_are_arrays_that_convert_themselves(monkeypatch):
+    made = demo()
     monkeypatch.setitem(sys.modules, "pandas", None)
     monkeypatch.setitem(sys.modules, "polars", None)
-    made = demo()
     for found in (made.covariance(), made.correlation(), made.mean()):
         assert isinstance(found, np.ndarray)
         assert type(found.to_numpy()) is np.ndarray
