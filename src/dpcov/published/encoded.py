@@ -242,11 +242,8 @@ class EncodedRelease(ReleaseRecord):
         return half_ranges_of(self.features)
 
     def _of(self, values: Array, indicators: bool) -> Array:
-        return (
-            values
-            if plain("indicators", indicators, bool)
-            else values[np.ix_(*[self.shown] * values.ndim)]
-        )
+        everything = plain("indicators", indicators, bool)
+        return values if everything else values[np.ix_(*[self.shown] * values.ndim)]
 
     @cached_property
     def pairwise(self) -> PresentMoments | None:

@@ -82,10 +82,8 @@ class PrivatePCA(Projection):
     def _check(self, columns: Columns) -> None:
         super()._check(columns)
         require_one_of("scaling", self.scaling, Scaling)
-        if not isinstance(self.n_components, str | None) or self.n_components not in (
-            None,
-            "noise",
-        ):
+        wanted = self.n_components
+        if wanted is not None and not (isinstance(wanted, str) and wanted == "noise"):
             self._wanted(len(find_features(columns, self.features)))
 
     def _read(self, release: Release) -> None:
