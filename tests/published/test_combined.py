@@ -486,6 +486,23 @@ def test_groups_of_one_release_that_was_charged_are_united_without_a_warning(tmp
         one.group("a", pooled=True).unite(one.group("b"))
 
 
+def test_groups_of_two_releases_that_nobody_charged_are_united_with_a_warning():
+    columns = {**SCHEMA.columns, "ward": dpcov.Categorical(categories=("a", "b"))}
+    rows = ROWS.assign(ward=np.where(np.arange(N) % 3 == 0, "a", "b"))
+    terms = {"schema": dpcov.Schema(columns=columns, title="people"), "by": "ward"}
+    one, other = (made(seed, rows, **terms) for seed in range(2))
+
+    def warned(release):
+        return any("groups of 2 releases" in each for each in release.manifest.warnings)
+
+    assert warned(one.group("a").unite(other.group("a")))
+    assert warned(one.group("a").unite(other.group("b")))
+    assert not warned(one.group("a").unite(one.group("b")))
+    assert not warned(one.group("a").combine(other.group("a")))
+    # Of whole releases somebody said that they are of other people.
+    assert not warned(one.unite(other)) and not warned(one.unite(other).group("a"))
+
+
 def test_releases_of_one_entry_show_that_a_ledger_was_copied_or_restored(tmp_path):
     book, copy = (dpcov.Ledger(tmp_path / name) for name in ("ledger.sqlite", "copy.sqlite"))
     book.create("people", dpcov.Budget(rho=1), "replace-one")

@@ -136,7 +136,10 @@ class BaseRelease(EncodedRelease):
             raise UsageError(f"This release has no group of that name. Its groups: {known}.")
         if self.members:
             parts = [member.group(name) for member in self.members]
-            return type(self)(*combined_facts(parts, disjoint=self.manifest.disjoint))
+            record, content = combined_facts(parts, disjoint=self.manifest.disjoint)
+            # What is to be said of the releases, and not of groups that somebody chose.
+            record = msgspec.structs.replace(record, warnings=self.manifest.warnings)
+            return type(self)(record, content)
         index, arrays = self.group_names.index(name), self.statistics.arrays
         chosen = arrays["group"] == index
         kept = {"sscp", "outermost_shell", "first_shell", "last_shell"} & set(arrays)

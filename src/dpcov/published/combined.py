@@ -138,6 +138,18 @@ def _warnings(members: Members, disjoint: bool) -> set[str]:
                 f"{count} of these releases were charged to an account called {dataset!r}: if that "
                 "is one account, they are of the same people, and do not keep this guarantee"
             )
+    # What tells releases apart in files of groups, which alone leave a public number of rows out.
+    apart = {
+        (m.manifest.created, m.manifest.norm_bound, m.manifest.columns)
+        for m in members
+        if m.manifest.spent is None and m.manifest.n_rows is None
+        if m.manifest.guarantee.neighbors == "replace-one"
+    }
+    if disjoint and len(apart) > 1:
+        found.add(
+            f"groups of {len(apart)} releases that no ledger was charged for: if those are of one "
+            "table, they are of the same people, and do not keep this guarantee"
+        )
     return found
 
 
