@@ -13,6 +13,7 @@ import dpcov
 from dpcov.analysis import mean_intervals
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.geometry import Geometry, Scale
+from dpcov.data.linear import LinearMap
 from dpcov.data.vault import Key
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
 from dpcov.mechanisms import budget_split, surveyed
@@ -484,3 +485,22 @@ def test_more_matrices_show_smaller_differences(monkeypatch):
     none, one, three = (np.mean(each) for each in errors.values())
     assert three < 0.3 * one
     assert one < 0.3 * none
+
+
+@pytest.mark.parametrize(
+    ("intercept", "numbers", "exponent"),
+    [(False, ((2,),), -1), (True, ((0, 1, 0), (0, 0, 2**20)), -200)],
+    ids=["one column without an intercept", "far from usual units"],
+)
+def test_any_map_of_a_known_geometry_is_released_in(intercept, numbers, exponent):
+    """What follows from a map must not fail, since the budget is charged by then."""
+    names = "ab"[: len(numbers)]
+    units = {name: Scale(center=0.0, scale=1.0) for name in names}
+    known = Geometry(columns=units, linear=LinearMap(numbers, exponent), norm_bound=1.5)
+    column = dpcov.Numeric(lower=-5, upper=5)
+    declared = dpcov.Schema(
+        columns=dict.fromkeys(names, column), intercept=intercept, missing="never"
+    )
+    rows = pd.DataFrame({name: RNG.normal(size=1000) for name in names})
+    made = dpcov.release(rows, schema=declared, budget=BUDGET, geometry=known)
+    assert made.manifest.norm_bound == 1.5

@@ -15,6 +15,8 @@ from dpcov.data.room import Lock
 from dpcov.errors import DataError, NumericError
 from dpcov.published.statistics import LOSS_UNITS
 
+# Squares of what is compared with a limit neither vanish nor overflow.
+SMALLEST_LIMIT, LARGEST_LIMIT = 1e-100, 1e100
 # Far more than a limit, and finite when squared.
 _MOST = 2.0**60
 # Sums beyond this, of about four thousand billion rows, are refused.
@@ -40,8 +42,7 @@ class LossQuestion:
     in_l2: bool
 
     def __post_init__(self) -> None:
-        # Squares of what is compared with it neither vanish nor overflow.
-        if not 1e-100 < self.limit < 1e100:
+        if not SMALLEST_LIMIT <= self.limit <= LARGEST_LIMIT:
             raise NumericError("The limit of what rows lose is not a number of a usual size.")
 
     def of_rows(

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcov.data.geometry import Geometry
 from dpcov.data.linear import FloatMatrix
-from dpcov.data.losses import Losses, LossQuestion
+from dpcov.data.losses import LARGEST_LIMIT, SMALLEST_LIMIT, Losses, LossQuestion
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost
 from dpcov.mechanisms.blocks.counts import CountNoise
@@ -45,7 +45,8 @@ def loss_question(
     return LossQuestion(
         columns=places,
         middles=tuple(float(middles[place]) for place in places),
-        limit=limit,
+        # Of any size it is as private, and the budget is charged by now.
+        limit=min(max(limit, SMALLEST_LIMIT), LARGEST_LIMIT),
         in_l2=isinstance(cost, ZCDP),
     )
 
@@ -53,10 +54,11 @@ def loss_question(
 def spread_out(matrix: FloatMatrix, *, in_l2: bool) -> float:
     """Norm of what rows lose in columns, over what they lose along the map: 1 at least.
 
-    ``matrix`` is the map's, (p, 1 + p).  A direction in which columns are alike is one for the
-    map, and many columns lose in it.  Rows are taken to be long where the map says that they vary.
+    ``matrix`` is the map's, (p, 1 + p), or (p, p) without an intercept.  A direction in which
+    columns are alike is one for the map, and many columns lose in it.  Rows are taken to be long
+    where the map says that they vary.
     """
-    _, sizes, directions = np.linalg.svd(matrix[:, 1:])
+    _, sizes, directions = np.linalg.svd(matrix[:, -len(matrix) :])
     variances = 1 / sizes**2
     # The smallest are those of noise, which the map takes for variances of rows, too.
     weights = 1 - variances.min() / variances
