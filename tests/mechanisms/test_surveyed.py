@@ -504,3 +504,12 @@ def test_any_map_of_a_known_geometry_is_released_in(intercept, numbers, exponent
     rows = pd.DataFrame({name: RNG.normal(size=1000) for name in names})
     made = dpcov.release(rows, schema=declared, budget=BUDGET, geometry=known)
     assert made.manifest.norm_bound == 1.5
+
+
+def test_the_widest_bounds_are_surveyed():
+    """A scale beyond the largest that a geometry may have was found after the charge."""
+    widest = dpcov.Numeric(lower=-1e150, upper=1e150)
+    declared = dpcov.Schema(columns={"a": widest}, missing="never")
+    rows = pd.DataFrame({"a": np.where(np.arange(2000) % 5, 1e150, -1e150)})
+    made = dpcov.release(rows, schema=declared, budget=Budget(rho=1), entropy=SeededEntropy(0))
+    assert made.manifest.columns[1].half_range == 1e150

@@ -43,6 +43,11 @@ class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale: float
     unit: str = ""
 
+    @classmethod
+    def nearest(cls, center: float, scale: float, unit: str = "") -> "Scale":
+        """With the nearest scale that a geometry may have."""
+        return cls(center=center, scale=min(max(scale, SMALLEST_SCALE), LARGEST_SCALE), unit=unit)
+
 
 class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Centers and scales of encoded columns by name; others keep the schema's.
@@ -182,7 +187,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 return self
             return msgspec.structs.replace(self, linear=linear, norm_bound=bound)
         columns = {
-            name: msgspec.structs.replace(column, scale=min(column.scale * unit, LARGEST_SCALE))
+            name: Scale.nearest(column.center, column.scale * unit, column.unit)
             for name, column in self.columns.items()
         }
         return msgspec.structs.replace(self, columns=columns, norm_bound=bound)

@@ -35,7 +35,7 @@ from dpcov.mechanisms.whitening import Whitening, centering_map, whitening_map, 
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, costs_nothing
-from dpcov.published.columns import SMALLEST_SCALE, EncodedColumn, count_values, numbers
+from dpcov.published.columns import EncodedColumn, count_values, numbers
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import NoisyStatistics
 
@@ -391,5 +391,4 @@ def _in_units(column: EncodedColumn, spread: Spread) -> Scale:
     lower, upper = column.bounds
     center = column.center + column.half_range * spread.center
     # A geometry that would be refused is clamped: the budget is charged by now.
-    scale = max(column.half_range * spread.scale, SMALLEST_SCALE)
-    return Scale(center=min(max(center, lower), upper), scale=scale)
+    return Scale.nearest(min(max(center, lower), upper), column.half_range * spread.scale)
