@@ -100,8 +100,9 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             force_setattr(self, "norm_bound", bound)
             if not 1.0 < bound <= LARGEST_BOUND:
                 raise SchemaError("The norm bound of a geometry is larger than its intercept, 1.")
-        if not 0.0 <= self.lost <= 1.0:
-            raise SchemaError("What a geometry's norm bound took is a part: 0 to 1.")
+        # As a release states it.
+        if not 0.0 <= self.lost < 1.0:
+            raise SchemaError("What a geometry's norm bound took is a part: 0 to less than 1.")
         if self.linear is not None and bound is None:
             raise SchemaError("A geometry with a linear map needs a norm bound.")
 
