@@ -253,7 +253,7 @@ def test_a_geometry_has_positive_scales(scale):
 @pytest.mark.parametrize("lost", [-0.1, 1.0, float("nan")])
 def test_a_geometry_takes_no_more_than_a_release_states(lost):
     """Such a release was refused after the charge."""
-    with pytest.raises(SchemaError, match="less than 1|must be a number"):
+    with pytest.raises(SchemaError, match=r"less than 1|must be a number"):
         Geometry(columns={"x": Scale(center=0, scale=1)}, norm_bound=2.0, lost=lost)
 
 
