@@ -14,13 +14,12 @@ other (ε, δ)    ε and δ add up.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 from dpcov.errors import UsageError
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
-from dpcov.privacy.convert import sqrt_down, sqrt_up
+from dpcov.privacy.convert import shorten_down, sqrt_down, sqrt_up
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 from dpcov.privacy.ledger.spend import Spend
 
@@ -76,10 +75,11 @@ def divided(total: Promise, weights: Sequence[int]) -> list[Promise]:
     What adds up is divided: epsilon, rho or, for Gaussian noise under a delta, 1/multiplier².
     """
     parts = [Fraction(weight, sum(weights)) for weight in weights]
+    # To the digits that are printed: rounded up, the parts would exceed the total.
     if isinstance(total, PureDP):
-        return [PureDP(epsilon=_down(total.epsilon * part)) for part in parts]
+        return [PureDP(epsilon=shorten_down(total.epsilon * part)) for part in parts]
     if isinstance(total, ZCDP):
-        return [ZCDP(rho=_down(total.rho * part)) for part in parts]
+        return [ZCDP(rho=shorten_down(total.rho * part)) for part in parts]
     multiplier = gaussian_noise_multiplier(total.epsilon, total.delta) / _SLACK
     # Rounded down, and a step more, since the joint epsilon is rounded up.
     found = [
@@ -91,12 +91,6 @@ def divided(total: Promise, weights: Sequence[int]) -> list[Promise]:
     if min(found) <= 0:
         raise UsageError("So many releases leave nothing to each. Plan fewer, or a larger total.")
     return [ApproxDP(epsilon=epsilon, delta=total.delta) for epsilon in found]
-
-
-def _down(value: Fraction) -> Fraction:
-    # To the digits that are printed: rounded up, the parts would exceed the total.
-    six = Context(prec=6, rounding=ROUND_FLOOR)
-    return Fraction(six.divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
 def _epsilon(multiplier: Fraction, delta: Fraction) -> Fraction:

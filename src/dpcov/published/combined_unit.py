@@ -201,7 +201,7 @@ def combined_unit(members: Members, disjoint: bool) -> UnitEstimate:
     else:
         averaged, count_variance = _rows(members)
         placed = _placed(members, averaged)
-        weights, rows = _weights(members, placed, disjoint), placed[0].unit.n_rows
+        weights, rows = shares(_variances(members, placed)), placed[0].unit.n_rows
     weighted = [replace(each, share=share) for each, share in zip(placed, weights, strict=True)]
     return replace(merged(weighted), n_rows=rows, count_variance=count_variance)
 
@@ -216,12 +216,8 @@ def _united(members: Members) -> tuple[float, float, list[float]]:
 
 def weights_of(members: Members, disjoint: bool) -> list[float]:
     """What part every member has of the average."""
-    return _weights(members, _placed(members, None), disjoint)
-
-
-def _weights(members: Members, placed: Sequence[Weighted], disjoint: bool) -> list[float]:
     if not disjoint:
-        return shares(_variances(members, placed))
+        return shares(_variances(members, _placed(members, None)))
     # Every row of every table counts once.
     counts = [member.unit.n_rows for member in members]
     return [count / sum(counts) for count in counts]
