@@ -46,28 +46,24 @@ class Interval:
 
         Quantiles away from zero are ``skew`` times as far, and those toward it as much nearer.
         """
-        if isnan(self.estimate) or not std:
-            return self
         # Away from zero, and toward it.
         away, toward = (
             abs(self.estimate) * abs(expm1(z * side * std)) for side in (skew, -1 / skew)
         )
         down, up = (toward, away) if self.estimate >= 0 else (away, toward)
-        return replace(
-            self,
-            lower=self.estimate - hypot(self.estimate - self.lower, down),
-            upper=self.estimate + hypot(self.upper - self.estimate, up),
-            privacy_std=hypot(self.privacy_std, self.estimate * std),
-        )
+        return self._widened(down, up, self.estimate * std)
 
     def plus_unsure(self, std: float, z: float) -> "Interval":
         """For the quantity plus an error of this deviation, unrelated to others."""
+        return self._widened(z * std, z * std, std)
+
+    def _widened(self, down: float, up: float, std: float) -> "Interval":
         if isnan(self.estimate) or not std:
             return self
         return replace(
             self,
-            lower=self.estimate - hypot(self.estimate - self.lower, z * std),
-            upper=self.estimate + hypot(self.upper - self.estimate, z * std),
+            lower=self.estimate - hypot(self.estimate - self.lower, down),
+            upper=self.estimate + hypot(self.upper - self.estimate, up),
             privacy_std=hypot(self.privacy_std, std),
         )
 
