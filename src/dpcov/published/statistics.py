@@ -32,7 +32,7 @@ Bits = Annotated[int, msgspec.Meta(ge=0, le=64)]
 PublishedArray = NDArray[np.int64] | NDArray[np.float64]
 
 # Few digits and small exponents: numbers from a file must not fill the memory.
-Variance = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,100}$")]
+Variance = Annotated[str, msgspec.Meta(pattern="^[1-9][0-9]{0,99}$")]
 Decimal = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,2})?$")]
 
 
