@@ -76,8 +76,11 @@ def test_a_release_without_an_intercept_gives_second_moments_only():
     made = dpcov.second_moment(
         rows, norm_bound=2.0, budget=dpcov.Budget(rho=100), entropy=dpcov.SeededEntropy(0)
     )
-    with pytest.raises(DpcovError, match="assume_centered"):
-        PrivateCovariance.from_release(made)
+    # Others than these have no such parameter.
+    takers = "PrivatePCA and PrivateCovariance also take assume_centered"
+    for kind in (PrivateCovariance, PrivateCorrelation):
+        with pytest.raises(DpcovError, match=takers):
+            kind.from_release(made)
     ours = PrivateCovariance.from_release(made, assume_centered=True)
     np.testing.assert_allclose(ours.covariance_, rows.T @ rows / 5000, atol=0.01)
 

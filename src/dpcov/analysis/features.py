@@ -30,7 +30,8 @@ FEATURES_NAMED = 6
 
 WITHOUT_MEANS = (
     "nothing can be centered: release with intercept = true.  Where 0 is the middle of all bounds, "
-    "estimators also take assume_centered=True, or fit_intercept=False."
+    "PrivatePCA and PrivateCovariance also take assume_centered=True, and regressions "
+    "fit_intercept=False."
 )
 WITHOUT_UNITS = (
     "columns have no original units where 0 is not the middle of all bounds: release with "
