@@ -20,6 +20,8 @@ from dpcov.published.combined_unit import Weighted, merged
 from dpcov.published.estimate.post import shrunk
 from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate
 from dpcov.published.release import Release
+from dpcov.published.summary import told_by_doctor
+from tests.releases import released
 
 N = 4_000
 NAMES = ("height", "weight", "age")
@@ -257,6 +259,20 @@ def test_sites_that_are_nearly_empty_do_not_add_rows_to_a_union():
     assert min(noisy) < 0 and whole.n_rows == sum(noisy)
     added = sum(site.unit.matrix * site.n_rows for site in every)
     np.testing.assert_allclose(whole.unit.matrix * whole.n_rows, added, rtol=1e-9)
+
+
+def test_a_union_whose_rows_the_noise_of_one_site_hides_can_be_shown():
+    """What one site tells of the rows that it scaled down was looked for around unknown means."""
+    rows, relation = np.random.default_rng(0).exponential(size=(200, 2)), "add-remove-one"
+    budgets = [dpcov.Budget(rho=rho) for rho in ("10", "0.0001")]
+    told, noisy = (
+        released(rows, -20, 20, seed, budget=budget, neighbors=relation)
+        for seed, budget in enumerate(budgets)
+    )
+    whole = told.unite(noisy)
+    assert told.stretch is not None and not whole.knows_means
+    assert "The noise exceeds the number of rows" in told_by_doctor(whole.diagnose())
+    assert "None of 2 columns can be used: the noise hides them." in whole.summary()
 
 
 def test_groups_are_combined_one_by_one():

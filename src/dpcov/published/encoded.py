@@ -151,12 +151,14 @@ class EncodedRelease(ReleaseRecord):
     @on_one_thread
     def stretch(self) -> Stretch | None:
         """What gives deviations back that scaling rows down took; None where nothing tells."""
+        if not self.knows_means:
+            return None
         if self.members:
             shares = weights_of(self.members, self.manifest.disjoint)
             return average([each.stretch for each in self.members], shares)
         law, losses = self.noise_law, self.statistics.losses
         # Where nearly all was lost, what was counted of it tells nothing (docs/shrinkage.md).
-        if losses is None or law is None or self.untold.any() or not self.knows_means:
+        if losses is None or law is None or self.untold.any():
             return None
         intercept, _, raw = self._centered
         # Squared encoded units, a row; an intercept that is not whole stands for fewer rows.
