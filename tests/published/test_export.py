@@ -12,7 +12,8 @@ import pytest
 
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.published.export import Quantity, estimate, export
+from dpcov.published.export import Exported, Quantity, estimate, export
+from tests.releases import released
 from tests.report.examples import plain
 
 KINDS = "csv", "json", "npz", "r"
@@ -81,6 +82,22 @@ def test_unknown_numbers_are_null(tmp_path, monkeypatch):
     record = json.loads((tmp_path / "x.json").read_text())
     assert record["values"] == [[1.0, None], [None, None]]
     assert record["n_rows"] is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_number_whose_noise_is_not_known_is_marked(tmp_path):
+    """One of a column of which no variance shows; and one of features that no row has together."""
+    rows = np.random.default_rng(0).normal(size=(500, 2)) * [1.0, 0.0]
+    terms = {"mechanism": "gaussian", "geometry": "schema"}
+    releases = (released(rows, -9, 9, seed, **terms) for seed in range(20))
+    hidden = next(x for x in releases if x.covariance_matrix("none")[1, 1] < 0)
+    export(hidden, tmp_path / "x.json", quantity="correlation", post="none")
+    record, _ = read_json(tmp_path / "x.json")
+    assert record["noise_std"][0] == [0.0, None]
+    assert record["below_noise"] == [[False, True], [True, True]]
+    facts = {"release": hidden, "quantity": "covariance", "labels": ("a", "b")}
+    found = Exported(**facts, values=np.array([3.0, -1.0]), noise=np.array([1.0, np.inf]))
+    assert found.below_noise.tolist() == [False, True]
 
 
 def test_the_ending_says_the_format(made, tmp_path):

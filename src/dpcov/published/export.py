@@ -95,7 +95,8 @@ class Exported:
         """Where noise alone may have made a number, bool; None where it is not known."""
         if self.noise is None:
             return None
-        return np.abs(self.values) < DEVIATIONS * np.nan_to_num(self.noise)
+        # Also where the noise on one number is not known, or has no bound.
+        return ~(np.abs(self.values) >= DEVIATIONS * self.noise)
 
 
 @on_one_thread
