@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 import dpcov
-from dpcov.errors import ReleaseError
+from dpcov.errors import BudgetError, ReleaseError
 from dpcov.pipeline.plan import page as plan_page
 from dpcov.pipeline.plan.page import render_plan, sweep
 from dpcov.pipeline.plan.rehearsal import Rehearsal
@@ -69,6 +69,18 @@ def test_the_grid_follows_the_kind_of_budget_and_stays_meaningful(plan, budget, 
     assert len(made) >= 7
     assert made[-1].amount == largest
     assert f"Width ± of correlations against {unit}" in render_plan(plan, budget, made).decode()
+
+
+def test_budgets_too_small_to_draw_their_noise_are_left_out(monkeypatch):
+    """A page of a small budget that can be released ended in an error."""
+    monkeypatch.setattr(plan_page, "FACTORS", (Fraction(1, 10), Fraction(1), Fraction(2)))
+    few, small = Rehearsal(schema=SCHEMA, n_rows=60), dpcov.Budget(rho="1e-7")
+    told = []
+    stops = sweep(few, small, lambda *steps: told.append(steps))
+    assert [stop.amount for stop in stops] == [1e-7, 2e-7] and told[-1] == (3, 3)
+    assert b"None of 3 columns" in render_plan(few, small, stops)
+    with pytest.raises(BudgetError, match="too much noise"):
+        sweep(few, dpcov.Budget(rho="1e-9"))
 
 
 def test_where_nothing_can_be_read_the_page_says_so():

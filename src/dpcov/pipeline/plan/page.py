@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import isnan
 
+from dpcov.errors import BudgetError
 from dpcov.markup import Html, el, join, name_of, table
 from dpcov.pipeline.plan.rehearsal import Planned, Rehearsal
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
@@ -51,15 +52,21 @@ class Stop:
 def sweep(
     rehearsal: Rehearsal, budget: Budget, progress: Callable[[int, int], None] | None = None
 ) -> list[Stop]:
-    """Rehearse a release at a grid of budgets around one.
+    """Rehearse a release at a grid of budgets around one, without those that no release can have.
 
-    ``progress`` is told the number of budgets done, and that of all.
+    ``progress`` is told the number of budgets done, and that of all.  BudgetError if the one asked
+    for is none of them.
     """
     stops, budgets = list[Stop](), list(_grid(budget))
-    for each in budgets:
-        stops.append(Stop(each, rehearsal.at(each)))
+    for done, each in enumerate(budgets, start=1):
+        try:
+            stops.append(Stop(each, rehearsal.at(each)))
+        except BudgetError:
+            # Smaller ones may need more noise than can be drawn.
+            if each == budget:
+                raise
         if progress is not None:
-            progress(len(stops), len(budgets))
+            progress(done, len(budgets))
     return stops
 
 
