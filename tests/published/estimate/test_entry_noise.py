@@ -32,10 +32,13 @@ PLAIN = np.eye(4)[1:]
 MAPPED = np.array([[0.2, 1.5, 0.4, 0.0], [-0.3, 0.5, 0.8, 0.3], [0.1, 0.0, -0.6, 1.2]])
 
 
-def noisy_estimates(count, intercept_is_noisy, trace_is_merged=False, features=PLAIN):
-    """Errors of means, deviations and correlations from isotropically noisy second moments.
+def noisy_estimates(
+    count, intercept_is_noisy, trace_is_merged=False, features=PLAIN, off_diagonal=0.5
+):
+    """Errors of means, deviations and correlations from noisy second moments.
 
-    Features and the intercept are so many times those that noise was added to.
+    Features and the intercept are so many times those that noise was added to.  Entries off the
+    diagonal have a variance of their own, ``off_diagonal`` times that on it.
     """
     rng = np.random.default_rng(0)
     row = np.r_[1.0, MEANS]
@@ -44,6 +47,7 @@ def noisy_estimates(count, intercept_is_noisy, trace_is_merged=False, features=P
     drawn = rng.normal(size=(count, 4, 4)) * STD
     # Variance STD**2 on the diagonal, half of it off.
     drawn = (drawn + drawn.transpose(0, 2, 1)) / 2
+    drawn *= np.sqrt(2 * off_diagonal) * (1 - np.eye(4)) + np.eye(4)
     if trace_is_merged:
         excess = rng.normal(size=count) * STD - np.trace(drawn, axis1=1, axis2=2)
         drawn += excess[:, None, None] / 5 * np.eye(4)
@@ -100,6 +104,18 @@ def test_the_closed_form_holds_where_rows_were_mapped(intercept_is_noisy):
     # Some features alone have the law that they have among all.
     some = correlation_noise(MEANS[1:], COVARIANCE[1:, 1:], stated_law.on(np.array([1, 2])))
     assert some[0, 1] == pytest.approx(stated[1, 2])
+
+
+@pytest.mark.parametrize("features", [PLAIN, MAPPED])
+@pytest.mark.parametrize("intercept_is_noisy", [False, True])
+@pytest.mark.parametrize("off_diagonal", [0.25, 1.0])
+def test_diagonal_entries_have_a_variance_of_their_own(off_diagonal, intercept_is_noisy, features):
+    errors = noisy_estimates(
+        mean_square_samples(), intercept_is_noisy, features=features, off_diagonal=off_diagonal
+    )
+    entries = EntryNoise(diagonal=STD**2, off_diagonal=off_diagonal * STD**2, between_diagonals=0.0)
+    given = None if features is PLAIN else features
+    assert_spreads(errors, replace(law(intercept_is_noisy), entries=entries, features=given))
 
 
 def test_correlations_count_what_their_own_columns_lost():

@@ -42,6 +42,9 @@ KNOWN_SHARE = 5.0
 # Edge of nuclear-norm noise (Ullman's law), relative to Gaussian noise of the same variance.
 NUCLEAR_EDGE = sqrt(1.5)
 
+# What rounding leaves of a difference, relative to what it is of.
+_ROUNDING = 1e-9
+
 
 def noise_quantile(chance: float, laplace_part: float) -> float:
     """Deviations that noise exceeds, in one direction, with at most this chance.
@@ -150,6 +153,26 @@ class MomentNoise:
         known = at_intercept**2
         through_count = known * self.count_variance
         return 2 * v * (square - known) + between * (trace - at_intercept) ** 2 + through_count
+
+    def of_entries(self, scale: Array, half: Array | float = 0.0) -> Array:
+        """What features add to that, (p, p), where diagonal entries have a variance of their own.
+
+        F = a_i a_j' - half (a_i a_i' + a_j a_j') for features a times their ``scale``, (p,).
+        """
+        excess = self.entries.excess
+        if abs(excess) <= _ROUNDING * self.entries.diagonal:
+            return np.zeros(())
+        a = np.eye(len(scale))
+        if self.features is not None:
+            a = (
+                self.features[:, int(self.has_intercept) :]
+                * np.asarray(self.thinning[0])[..., None]
+            )
+        a = a * scale[:, None]
+        squares, cubes = a**2, a**3 @ a.T
+        both, own = squares @ squares.T, np.sum(squares**2, axis=1)
+        more = half**2 * (own[:, None] + own + 2 * both) - 2 * half * (cubes + cubes.T)
+        return np.asarray(excess * (both + more))
 
 
 def of_all(size: Callable[..., Array]) -> Callable[..., Array]:
@@ -291,7 +314,7 @@ def mean_noise(means: Array, noise: MomentNoise) -> Array:
     products, first = noise.along(means)
     squares = (np.diagonal(products) + first**2) / 2
     variance = noise.of_form(squares, first, first)
-    variance += noise.entries.excess * means**2 * noise.intercept_is_noisy
+    variance += noise.entries.excess * first**2 * noise.intercept_is_noisy
     return np.asarray(np.sqrt(variance) / noise.intercept * noise.thinning[0])
 
 
@@ -329,8 +352,8 @@ def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Arr
     square = (np.outer(own, own) + products**2) / 2 - at_first**2 + (at_first - covariance) ** 2
     variance = noise.of_form(square, products - covariance, at_first - covariance)
     variance += noise.entries.excess * (at_first - covariance) ** 2 * noise.intercept_is_noisy
-    deviation = np.sqrt(variance + noise.entries.excess * np.eye(len(own))) / noise.intercept
-    return np.asarray(deviation * noise.thinning[1])
+    variance += noise.of_entries(np.ones(len(own)))
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / noise.intercept * noise.thinning[1])
 
 
 def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
@@ -364,10 +387,8 @@ def _correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> A
     square += r**2 / 4 * (own[:, None] ** 2 + own**2 + 2 * products**2)
     at_first = at_first - r / 2 * (first[:, None] ** 2 + first**2)
     variance = noise.of_form(square, products - r / 2 * both, at_first)
-    # Two features and the intercept have diagonal entries of their own.
-    halves = (r / 2 * precision[:, None]) ** 2
-    own_entries = halves + halves.T + at_first**2 * noise.intercept_is_noisy
-    deviation: Array = np.sqrt(np.maximum(variance + noise.entries.excess * own_entries, 0.0))
-    deviation = deviation / noise.intercept * noise.thinning[1]
+    variance += noise.entries.excess * at_first**2 * noise.intercept_is_noisy
+    variance += noise.of_entries(np.sqrt(precision), r / 2)
+    deviation: Array = np.sqrt(np.maximum(variance, 0.0)) / noise.intercept * noise.thinning[1]
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
     return deviation
