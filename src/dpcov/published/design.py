@@ -187,11 +187,8 @@ def remarks_on(release: BaseRelease) -> tuple[str, ...]:
 
 
 def _count_noise(release: BaseRelease) -> float:
-    law = noise_of(release)
-    if law is None:
+    if (law := noise_of(release)) is None:
         return nan
-    if not law.intercept_is_noisy:
-        return 0.0
     return sqrt(sum(each.entries.diagonal for each in law.alone())) / law.intercept
 
 
