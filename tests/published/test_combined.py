@@ -363,6 +363,38 @@ def test_moments_are_those_over_the_values_that_are_present(places):
     assert np.allclose(shares, MISSING.isna().mean(), atol=0.05)
 
 
+def roomy(k):
+    """Geometries in which rows are so short that there are several strata."""
+    return Geometry(columns=geometry(k).columns, norm_bound=30.0)
+
+
+def test_a_release_of_which_noise_alone_is_left_hides_no_other_noise():
+    """Its empty strata leave none of its own; nothing is known of columns that no row has both."""
+    from dpcov.published.numbers import group_numbers
+
+    apart = ROWS.assign(height=ROWS["height"][: N // 2], weight=ROWS["weight"][N // 2 :])
+    one, lost = (
+        made(k, apart, rho=rho, mechanism="stratified", geometry=roomy(k))
+        for k, rho in enumerate(("10", "0.001"))
+    )
+    found = group_numbers(one.combine(lost)).estimates.correlation_noise
+    assert found[0, 1] == group_numbers(one).estimates.correlation_noise[0, 1] == 1.0
+    assert np.all(found[2, :2] < 0.1)
+
+
+@pytest.mark.parametrize("other", [0, 1])
+def test_a_site_that_noise_hides_may_have_wide_spreads(other):
+    """In a geometry of its own, too: what its strata hold is not taken for nothing."""
+    from dpcov.published.numbers import group_numbers
+
+    one, hidden = (
+        made(k, table(k), rho=rho, mechanism="stratified", geometry=roomy(place))
+        for k, (rho, place) in enumerate((("10", 0), ("0.001", other)))
+    )
+    found = group_numbers(one.unite(hidden)).estimates
+    assert np.all(found.deviation_noise > 0.1 * found.deviations)
+
+
 def test_a_combination_of_tables_with_missing_values_does_what_a_release_does():
     from dpcov.analysis import PrivateRidge
 

@@ -96,6 +96,11 @@ class Weighted:
         d = len(self.forth)
         return mapped_squares(self.forth) / (d * (d + 1))
 
+    @property
+    def longest(self) -> float:
+        """The largest factor on squared lengths in the common coordinates."""
+        return 1.0 if self.forth is None else float(np.linalg.norm(self.forth, 2)) ** 2
+
     def move(self, matrix: Array) -> Array:
         """A matrix in common coordinates, times the share."""
         if self.forth is None:
@@ -131,8 +136,7 @@ def merged(members: Sequence[Weighted]) -> UnitEstimate:
 
 
 def _trace_bound(member: Weighted) -> float:
-    longest = 1.0 if member.forth is None else float(np.linalg.norm(member.forth, 2)) ** 2
-    return member.unit.trace_bound * member.scale * longest
+    return member.unit.trace_bound * member.scale * member.longest
 
 
 def _largest_trace(member: Weighted) -> float:
@@ -163,6 +167,7 @@ def _moved(part: Part, member: Weighted, place: int, count: int) -> Part:
     variance = member.factor**2 * member.noise_gain * part.diagonal_variance
     trace, trace_variance = part.trace, part.trace_variance
     known = member.forth is None and trace is not None and trace_variance is not None
+    reach = max(trace or 0.0, 0.0) / 2 + sqrt(trace_variance or 0.0)
     return Part(
         matrix=member.move(part.matrix),
         diagonal_variance=variance,
@@ -170,6 +175,7 @@ def _moved(part: Part, member: Weighted, place: int, count: int) -> Part:
         trace_variance=member.factor**2 * (trace_variance or 0.0) if known else None,
         largest_trace=member.factor * part.largest_trace if known else inf,
         is_empty=not known and not seems_inhabited(part),
+        reach=0.0 if known else member.factor * member.longest * reach,
         by_source=tuple(variance * (i == place) for i in range(count)),
     )
 

@@ -42,9 +42,6 @@ KNOWN_SHARE = 5.0
 # Edge of nuclear-norm noise (Ullman's law), relative to Gaussian noise of the same variance.
 NUCLEAR_EDGE = sqrt(1.5)
 
-# What rounding leaves of a difference, relative to what it is of.
-_ROUNDING = 1e-9
-
 
 def noise_quantile(chance: float, laplace_part: float) -> float:
     """Deviations that noise exceeds, in one direction, with at most this chance.
@@ -145,6 +142,11 @@ class MomentNoise:
         # Of features that hardly any row has both of nothing is known.
         return 1 / own, np.divide(np.outer(own, own), self.shares, out=rare, where=self.shares > 0)
 
+    def of_pairs(self, variance: Array) -> Array:
+        """Deviations, (p, p), of forms of these variances; 0, not NaN, where there is no noise."""
+        found = np.sqrt(np.maximum(variance, 0.0)) / self.intercept
+        return np.multiply(found, self.thinning[1], out=np.zeros_like(found), where=found != 0)
+
     def of_form(self, square: Array, trace: Array, at_intercept: Array) -> Array:
         """Variance of <F, W> for symmetric F of this squared norm, trace and entry (0, 0)."""
         v, between = self.entries.off_diagonal + self.bias, self.entries.between_diagonals
@@ -160,7 +162,7 @@ class MomentNoise:
         F = a_i a_j' - half (a_i a_i' + a_j a_j') for features a times their ``scale``, (p,).
         """
         excess = self.entries.excess
-        if abs(excess) <= _ROUNDING * self.entries.diagonal:
+        if abs(excess) <= 1e-9 * self.entries.diagonal:  # rounding
             return np.zeros(())
         a = np.eye(len(scale))
         if self.features is not None:
@@ -267,8 +269,10 @@ def left_open(unit: UnitEstimate, kept: UnitEstimate) -> float:
     dropped = [part for part in unit.parts if part not in kept.parts]
     trace = sum(part.trace or 0.0 for part in dropped)
     std = sqrt(sum(part.trace_variance or 0.0 for part in dropped))
-    held = sum(part.trace or 0.0 for part in kept.parts)
-    return (max(trace, 0.0) / 2 + std) / held if held > 0 else 0.0
+    # Traces in other coordinates are not known, but how far they reach.
+    reach = max(trace, 0.0) / 2 + std + sum(part.reach for part in dropped)
+    held = sum(float(np.trace(p.matrix)) if p.trace is None else p.trace for p in kept.parts)
+    return reach / held if held > 0 else 0.0
 
 
 def _share_of(source: Source, i: int, whole: tuple[Part, ...], kept: tuple[Part, ...]) -> Source:
@@ -353,7 +357,7 @@ def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Arr
     variance = noise.of_form(square, products - covariance, at_first - covariance)
     variance += noise.entries.excess * (at_first - covariance) ** 2 * noise.intercept_is_noisy
     variance += noise.of_entries(np.ones(len(own)))
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / noise.intercept * noise.thinning[1])
+    return noise.of_pairs(variance)
 
 
 def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
@@ -389,6 +393,6 @@ def _correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> A
     variance = noise.of_form(square, products - r / 2 * both, at_first)
     variance += noise.entries.excess * at_first**2 * noise.intercept_is_noisy
     variance += noise.of_entries(np.sqrt(precision), r / 2)
-    deviation: Array = np.sqrt(np.maximum(variance, 0.0)) / noise.intercept * noise.thinning[1]
+    deviation = noise.of_pairs(variance)
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
     return deviation

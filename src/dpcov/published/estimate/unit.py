@@ -47,9 +47,10 @@ class Part:
     trace_variance: float | None = None
     nuclear_scale: float | None = None
     largest_trace: float = inf
-    # Where a trace that is no longer known said that there are no rows; and what every source of
-    # the noise has of its variance.
+    # Where a trace that is no longer known said that there are no rows, and half of what it may
+    # be all the same; and what every source of the noise has of its variance.
     is_empty: bool = False
+    reach: float = 0.0
     by_source: tuple[float, ...] = ()
 
     @classmethod
@@ -62,6 +63,7 @@ class Part:
             trace_variance=_total([part.trace_variance for part in parts]),
             largest_trace=sum(part.largest_trace for part in parts),
             is_empty=all(part.is_empty for part in parts),
+            reach=sum(part.reach for part in parts),
             by_source=tuple(map(sum, zip(*(part.by_source for part in parts), strict=True))),
         )
 
