@@ -274,6 +274,18 @@ def test_a_hidden_column_is_named_once_where_it_is_used():
     assert "1 of 12 columns: height" in str(warning.message)
 
 
+def test_no_edge_is_found_between_questions_that_nobody_answers_both():
+    rows, lower = np.random.default_rng(0).uniform(size=(3000, 2)), np.arange(3000) % 2 == 0
+    rows[lower, 0] = rows[~lower, 1] = np.nan
+    unit = dpcov.Numeric(lower=0, upper=1)
+    schema = dpcov.Schema(columns={"x0": unit, "x1": unit})
+    made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=10), geometry="schema")
+    with pytest.warns(NoiseWarning, match="no edge can be found"):
+        found = PrivateGraphicalLasso.from_release(made)
+    assert found.alpha_ == 1.0
+    assert found.partial_correlation_[0, 1] == 0.0
+
+
 def test_pairs_carry_their_noise_and_levels_of_one_column_are_none():
     pairs = PrivateCorrelation.from_release(released("hospital", 7)).to_pairs()
     assert set(pairs.loc[0, ["first", "second"]]) == {"height", "weight"}

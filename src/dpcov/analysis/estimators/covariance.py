@@ -5,7 +5,7 @@ A column without variance, or whose variance the noise hides, is uncorrelated wi
 
 import itertools
 from dataclasses import dataclass
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -157,7 +157,8 @@ def _sampling(release: Release, shares: Array | None) -> float:
         return 0.0
     off = np.ones(1) if shares is None else shares[np.triu_indices(len(shares), 1)]
     present = float(np.median(off)) if off.size else 1.0
-    return design_of(release).effect / (n * present)
+    # Of pairs that hardly any row has both of, nothing is known.
+    return design_of(release).effect / (n * present) if present else inf
 
 
 @dataclass(eq=False, repr=False)

@@ -123,7 +123,7 @@ class Date(_Bounded, tag="date", frozen=True, kw_only=True):
     ----------
     as_ : {"year", "days", "age"}
         ``as`` in a file.  ``"year"``: the decimal year, 2020.5 for July 2, 2020; ``"days"``: days
-        from the date to the reference; ``"age"``: completed years and the part of the next one.
+        from the date to the reference; ``"age"``: the same in years of 365.2425 days.
     reference : date, optional
         For days and ages.
     format : str
