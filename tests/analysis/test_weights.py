@@ -33,6 +33,7 @@ from dpcov.analysis import (
     variance_intervals,
 )
 from dpcov.analysis.problems import InputError
+from dpcov.errors import ReleaseError
 from dpcov.published.design import design_of, weighting_of
 from dpcov.published.summary import told_by_doctor
 from dpcov.report import render_release
@@ -100,6 +101,35 @@ def test_every_group_is_weighted():
         assert np.abs(lines.estimate - weighted(own)[0]).max() < 6 * lines.privacy_std.max()
         assert design.sum_of_weights == pytest.approx(own["w"].sum(), rel=0.1)
         assert design.effect == pytest.approx(1.9, abs=0.3)
+
+
+@pytest.mark.parametrize("seed", [14, 25, 27])
+def test_a_release_is_shown_where_noise_hides_the_weights_of_its_inhabited_strata(seed):
+    rng, n = np.random.default_rng(seed), 2000
+    table = {
+        "w": np.minimum(rng.lognormal(-1, 1.2, n), UPPER),
+        "x": rng.normal(50, 10, n),
+        "y": rng.choice(["u", "v"], n),
+        "g": rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1]),
+    }
+    columns = {
+        "g": dpcov.Categorical(categories=("a", "b", "c")),
+        "w": dpcov.Ignored(),
+        "x": dpcov.Numeric(lower=0, upper=100),
+        "y": dpcov.Categorical(categories=("u", "v")),
+    }
+    weights = dpcov.Weights(column="w", upper=UPPER)
+    made = dpcov.release(
+        pd.DataFrame(table),
+        schema=dpcov.Schema(columns=columns, weights=weights, missing="never"),
+        **{"budget": dpcov.Budget(epsilon=1, delta="1e-6"), "by": "g"},
+        entropy=dpcov.SeededEntropy(seed),
+    )
+    # All strata together still show it.
+    assert made.unit.matrix[0, 0] > 4 * np.sqrt(made.unit.noise.diagonal)
+    assert "lost in the noise" in made.summary()
+    with pytest.raises(ReleaseError, match="hides the means"):
+        made.covariance()
 
 
 COVERED = {

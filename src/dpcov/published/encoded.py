@@ -127,8 +127,11 @@ class EncodedRelease(ReleaseRecord):
     @property
     def knows_means(self) -> bool:
         """Whether there is an intercept, and the noise does not hide it."""
+        return self._knows_means_of(self.unit)
+
+    def _knows_means_of(self, unit: UnitEstimate) -> bool:
         try:
-            return bool(self._centered)
+            return bool(self._centered_of(unit))
         # The noise hides how many rows there are.
         except ReleaseError:
             return False
@@ -159,6 +162,9 @@ class EncodedRelease(ReleaseRecord):
         law, losses = self.noise_law, self.statistics.losses
         # Where nearly all was lost, what was counted of it tells nothing (docs/shrinkage.md).
         if losses is None or law is None or self.untold.any():
+            return None
+        # What all strata together show may be hidden in those that are read.
+        if not self._knows_means_of(read_with(self.unit, self.statistics.post)):
             return None
         intercept, _, raw = self._centered
         # Squared encoded units, a row; an intercept that is not whole stands for fewer rows.
@@ -263,24 +269,6 @@ class EncodedRelease(ReleaseRecord):
         """
         sources = self.unit.sources
         return tuple(each.back for each in sources) if sources else (self.frame.back,)
-
-    @cached_property
-    def ends(self) -> Array:
-        """Lowest and largest encoded values of rows as they were scaled down, (d, 2)."""
-        own = self.manifest.columns
-        centers, units = centers_of(own), half_ranges_of(own)
-        found = []
-        for member in self.members or (self,):
-            columns, start = member.manifest.columns, int(self.has_intercept)
-            map_ = np.eye(len(columns)) if member.frame.back is None else member.frame.back
-            squared = max(member.manifest.norm_bound**2 - start, 0.0)
-            reach = sqrt(squared) * np.linalg.norm(map_[:, start:], axis=1)
-            middle = map_[:, 0] if start else np.zeros(len(columns))
-            # Every release that is combined has a geometry of its own.
-            ends = np.array([middle - reach, middle + reach])
-            original = centers_of(columns) + half_ranges_of(columns) * ends
-            found.append((original - centers) / units)
-        return np.column_stack([np.min(found, axis=0)[0], np.max(found, axis=0)[1]])
 
     @property
     def moment_maps(self) -> tuple[Array | None, ...]:

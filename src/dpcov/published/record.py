@@ -4,6 +4,7 @@ Contract: everything here is public.  Numbers that contradict each other are ref
 """
 
 from functools import cached_property
+from math import sqrt
 from typing import Any
 
 import msgspec
@@ -12,13 +13,13 @@ import numpy as np
 from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.published.checks import arrays_make_sense
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of
 from dpcov.published.combined import arrays_of, check_combined
 from dpcov.published.combined_unit import combined_unit, reference_of
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
 from dpcov.published.file import Arrays, fingerprint
 from dpcov.published.frame import Frame
-from dpcov.published.linalg.symmetric import Places
+from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.manifest import Manifest, read_guarantee
 from dpcov.published.statistics import NoisyStatistics
 
@@ -108,3 +109,21 @@ class ReleaseRecord:
         """Places of the features among all encoded ones."""
         kept = [c.kind != "missing" or not self.has_intercept for c in self.encoded_features]
         return np.flatnonzero(kept)
+
+    @cached_property
+    def ends(self) -> Array:
+        """Lowest and largest encoded values of rows as they were scaled down, (d, 2)."""
+        own = self.manifest.columns
+        centers, units = centers_of(own), half_ranges_of(own)
+        found = []
+        for member in self.members or (self,):
+            columns, start = member.manifest.columns, int(self.has_intercept)
+            map_ = np.eye(len(columns)) if member.frame.back is None else member.frame.back
+            squared = max(member.manifest.norm_bound**2 - start, 0.0)
+            reach = sqrt(squared) * np.linalg.norm(map_[:, start:], axis=1)
+            middle = map_[:, 0] if start else np.zeros(len(columns))
+            # Every release that is combined has a geometry of its own.
+            ends = np.array([middle - reach, middle + reach])
+            original = centers_of(columns) + half_ranges_of(columns) * ends
+            found.append((original - centers) / units)
+        return np.column_stack([np.min(found, axis=0)[0], np.max(found, axis=0)[1]])
