@@ -326,3 +326,25 @@ def test_where_nearly_all_is_lost_anything_within_the_bounds_may_be_a_mean():
         assert each.cause.startswith("Scaling long rows down took nearly all spread")
         assert each.mean_noise > 1e7
         assert each.spread_noise > 1e7
+
+
+@pytest.mark.parametrize("sampling", [True, False])
+@pytest.mark.parametrize("terms", [{"clip": 0.6}, {"norm_bound": 1.2}, {}])
+def test_what_a_norm_bound_or_clip_takes_is_told_of(terms, sampling):
+    rows = np.random.default_rng(0).uniform(size=(5_000, 3))
+    unit = dpcov.Numeric(lower=0, upper=1)
+    schema = dpcov.Schema(
+        columns={f"x{i}": unit for i in range(3)},
+        missing="never",
+        norm_bound=terms.get("norm_bound"),
+    )
+    clip = {"clip": terms["clip"]} if "clip" in terms else {}
+    made = dpcov.release(
+        rows,
+        schema=schema,
+        **{"budget": Budget(rho=1), "mechanism": "gaussian", "geometry": "schema"},
+        **clip,
+    )
+    notes = " ".join(mean_intervals(made, sampling=sampling).notes)
+    assert ("scaled down, and intervals do not count" in notes) == bool(terms)
+    assert ("scaled down, and intervals do not count" in made.summary()) == bool(terms)

@@ -23,6 +23,10 @@ Said = TypeVar("Said")
 
 # From here on a design effect is worth a sentence.
 NOTICED = 1.005
+SCALED_DOWN = (
+    "Long rows were scaled down, and intervals do not count what that took. A larger norm_bound, "
+    "or clip, takes less."
+)
 # Mean weights, over the largest, that look like a mistake; and the design effect of equal ones.
 MOSTLY_LARGEST, MOSTLY_SMALL, ALIKE = 0.975, 0.05, 1.01
 
@@ -77,7 +81,7 @@ class Design:
     own: float | None
     rows_per_person: int
     weighting: Weighting | None
-    # Standard deviation of the noise on the weighted count, relative to it; NaN where not known.
+    # Standard deviation of the noise on the share, relative to it; NaN where not known.
     noise: float = 0.0
 
     @property
@@ -95,9 +99,15 @@ class Design:
         """Weighted count, in the unit of the weights; None without any."""
         return None if self.weighting is None else self.n_rows * self.share * self.weighting.upper
 
+    @property
+    def scales_down(self) -> bool:
+        """Whether rows are not whole although they have no weights."""
+        clear = 1 - self.share > DEVIATIONS * self.noise
+        return self.weighting is None and clear and 1 / self.share > NOTICED
+
     def sentences(self, effect: float | None = None) -> tuple[str, ...]:
         """What a reader should know of it and of the design effect in use; mostly nothing."""
-        is_own, effect = effect is None, effect or self.effect
+        effect = effect or self.effect
         if not isfinite(self.n_rows) or (self.weighting is None and effect <= NOTICED):
             return ()
         worth, told = f"{self.n_rows / effect:,.0f}", []
@@ -107,8 +117,8 @@ class Design:
                 f"Rows are weighted by {self.weighting.column}, 0 to {upper}; the weights of "
                 f"{self.n_rows:,.0f} rows sum to {self._sum_within()}."
             )
-        if is_own and self.weighting is None and self.rows_per_person == 1:
-            return (f"Long rows were scaled down and count less: as {worth} rows in all.",)
+        if self.scales_down:
+            told.append(SCALED_DOWN)
         told.append(
             f"For sampling errors rows count as {worth}: the design effect is {effect:.3g}."
         )
@@ -142,8 +152,16 @@ def design_of(release: BaseRelease) -> Design:
         own=None if weighting is None else _own(release, weighting),
         rows_per_person=release.guarantee.rows_per_person,
         weighting=weighting,
-        noise=0.0 if weighting is None else _count_noise(release),
+        noise=_count_noise(release) if share < 1 or weighting else 0.0,
     )
+
+
+def told_of_scaling(release: BaseRelease) -> tuple[str, ...]:
+    """Whether a norm bound or clip scaled rows down, a sentence; none where the noise hides it."""
+    try:
+        return (SCALED_DOWN,) * design_of(release).scales_down
+    except ReleaseError:
+        return ()
 
 
 def told_of(release: BaseRelease) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.privacy.options import plain
-from dpcov.published.design import design_of
+from dpcov.published.design import design_of, told_of_scaling
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.present import UNPREDICTED, MissingAs
 from dpcov.published.linalg.symmetric import Array, Places
@@ -104,11 +104,12 @@ def moment_law(
     require_one_of("tails", tails, Tails)
     require_one_of("missing", missing, MissingAs)
     noise, start = _known_noise(release), int(release.has_intercept)
-    notes: tuple[str, ...] = ()
     if sampling and design_effect is None:
         design = design_of(release)
         design_effect = design.largest_effect if tails == "bounded" else design.effect
         notes = design.sentences(design_effect)
+    else:
+        notes = told_of_scaling(release)
     raw = MomentLaw(
         moment=release.second_moment("none"),
         n_rows=release.unit.n_rows,
