@@ -223,6 +223,23 @@ def test_a_schema_that_does_not_fit_its_release_is_not_read_by():
         np.testing.assert_array_equal(again.predict(whole), model.predict(table))
 
 
+@pytest.mark.parametrize("other", ["never", "indicator"])
+def test_a_missing_value_that_counted_as_the_center_does_so_whatever_other_columns_mark(other):
+    rng = np.random.default_rng(0)
+    x, z = rng.uniform(60, 100, 2_000), rng.uniform(0, 100, 2_000)
+    table = pd.DataFrame({"x": np.where(rng.random(2_000) < 0.5, np.nan, x), "z": z, "y": x})
+    policies = {"x": "center", "z": other, "y": "never"}
+    columns = {c: dpcov.Numeric(lower=0, upper=100, missing=own) for c, own in policies.items()}
+    terms = {"budget": dpcov.Budget(rho=100), "geometry": "schema"}
+    model = PrivateRidge.from_release(
+        dpcov.release(table, schema=dpcov.Schema(columns=columns), **terms),
+        target="y",
+        features=["x"],
+    )
+    known, missing = model.predict(pd.DataFrame({"x": [50.0, np.nan]}))
+    assert missing == pytest.approx(known)
+
+
 @pytest.mark.parametrize("features", [["x", "z", "g"], ["x", "z"], ["x, z, g (missing)", "x"]])
 def test_values_that_are_missing_together_are_so_in_new_rows(features):
     columns = {

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, validate_data
 from dpcov.analysis.problems import InputError, require_matrix
 from dpcov.errors import ReleaseError, few_of
 from dpcov.published.columns import EncodedColumn, centers_of, given_names, half_ranges_of
-from dpcov.published.estimate.present import MissingAs
+from dpcov.published.estimate.present import MissingAs, Presence
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.numbers import complete_columns
 from dpcov.published.release import Release
@@ -167,19 +167,19 @@ def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Co
 
 
 def stand_ins(release: Release, complete: frozenset[str], missing: MissingAs) -> Array:
-    """What counts where a feature is missing: its mean, or the center if the schema marks none.
+    """What counts where a feature is missing: its mean, or the center where the schema marks none.
 
     The center of levels is that of a row without any.  Where nearly every row has one, that is no
     row that the release knows, and a regression would take it for one of the reference.
     """
     columns = release.restored_features
-    if release.presence is not None:
-        return release.mean_vector(missing=missing, indicators=True)
-    centers = centers_of(columns)
-    if not complete:
+    centers, marks = centers_of(columns), release.presence and Presence.of(columns)
+    if marks is None and not complete:
         return centers
-    coded = [column.kind == "category" and column.source in complete for column in columns]
-    return np.where(coded, release.mean_vector(indicators=True), centers)
+    has_mean = np.array([c.kind == "category" and c.source in complete for c in columns])
+    if marks is not None:
+        has_mean |= marks.indicators >= 0
+    return np.where(has_mean, release.mean_vector(missing=missing, indicators=True), centers)
 
 
 def feature_matrix(
