@@ -421,3 +421,28 @@ def test_noise_on_the_share_of_rows_with_both_is_as_large_as_it_is_said_to_be():
     found = np.std([each.pairwise.shares[own][1, 2] for each in made])
     noise = [share_noise(each.presence, each.noise_law)[own][1, 2] for each in made]
     assert 0.5 < found / np.mean(noise) < 1.3
+
+
+@pytest.mark.parametrize("missing", ["center", "indicator"])
+@pytest.mark.parametrize("by", [None, "g"])
+def test_the_spread_of_yes_or_no_counts_missing_ones_in_the_middle_only_where_they_are(missing, by):
+    rng = np.random.default_rng(0)
+    g, yes = rng.choice(["u", "v"], 4_000), rng.random(4_000) < 0.3
+    known = rng.random(4_000) < 0.6
+    table = pd.DataFrame({"yes": pd.Series(yes).where(known), "x": rng.random(4_000), "g": g})
+    columns = {
+        "yes": dpcov.Boolean(missing=missing),
+        "x": dpcov.Numeric(lower=0, upper=1),
+        "g": dpcov.Categorical(categories=("u", "v")),
+    }
+    schema = dpcov.Schema(columns=columns, missing="never")
+    terms = {"budget": dpcov.Budget(rho=100), "geometry": "schema", "by": by}
+    release = dpcov.release(table, schema=schema, **terms)
+    read = np.where(known, yes, 0.5) if missing == "center" else yes[known]
+    interval = variance_intervals(release, ["yes"], sampling=False)["yes"]
+    assert interval.lower < read.var() < interval.upper
+    assert release.diagnose().columns[0].spread == pytest.approx(read.std(), rel=0.01)
+    if by is not None:
+        pooled = release.group("u", pooled=True).covariance().to_numpy()[0, 0]
+        own = table["g"] == "u" if missing == "center" else (table["g"] == "u")[known]
+        assert pooled == pytest.approx(read[own].var(), rel=0.05)

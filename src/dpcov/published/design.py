@@ -3,11 +3,8 @@
 Contract: released numbers only.  Too large rather than too small (docs/weights.md).
 """
 
-import tomllib
 from dataclasses import dataclass
-from functools import lru_cache
 from math import ceil, isfinite, isnan, nan, sqrt
-from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -18,8 +15,7 @@ from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import DEVIATIONS, mean_noise
 from dpcov.published.estimate.unit import centered
 from dpcov.published.numbers import WITHIN
-
-Said = TypeVar("Said")
+from dpcov.published.stated import stated
 
 # From here on a design effect is worth a sentence.
 NOTICED = 1.005
@@ -57,16 +53,6 @@ def weights_column(release: BaseRelease) -> str | None:
     """The column of the weights, which is a feature only where it is named."""
     weighting = weighting_of(release)
     return None if weighting is None else weighting.column
-
-
-@lru_cache(maxsize=32)
-def stated(schema: str, wanted: type[Said]) -> Said:
-    """What the text of a schema says, as far as a record ``wanted`` has it; its defaults if bad."""
-    try:
-        return msgspec.convert(tomllib.loads(schema), wanted)
-    # Anybody may have written the file.
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return wanted()
 
 
 @dataclass(frozen=True, kw_only=True)

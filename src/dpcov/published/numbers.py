@@ -129,7 +129,7 @@ def _estimates(release: BaseRelease) -> Estimates:
     deviations, of_deviation = _deviations(release, encoded, variances, law)
     if of_mean is not None and of_deviation is not None:
         # The mean of yes or no tells its spread, and rare ones lose more than an average column.
-        own, errors = _of_two_values(release.features, encoded, of_mean)
+        own, errors = _of_two_values(release, encoded, of_mean)
         told = (own > 0) & (variances >= np.maximum(hidden, np.finfo(float).tiny))
         deviations = np.where(told, own, deviations)
         of_deviation = np.where(told, errors, of_deviation)
@@ -210,12 +210,10 @@ def complete_columns(release: BaseRelease) -> frozenset[str]:
     return frozenset(full)
 
 
-def _of_two_values(
-    features: Sequence[EncodedColumn], means: Array, errors: Array
-) -> tuple[Array, Array]:
+def _of_two_values(release: BaseRelease, means: Array, errors: Array) -> tuple[Array, Array]:
     """Deviations of yes-or-no columns and their errors, by those of means; 0 for other columns."""
+    features, two = release.features, release.two_valued[release.shown]
     lowest, largest = np.array([(column.lowest, column.largest) for column in features]).T
-    two = of_kind(features, "boolean", "category")
     found = np.sqrt(np.maximum((largest - means) * (means - lowest), 0.0)) * two
     # To second order, since a mean in the middle has no slope.
     slope = np.abs(lowest + largest - 2 * means)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
-from dpcov.published.columns import TWO_VALUED, centers_of, half_ranges_of, of_kind
+from dpcov.published.columns import centers_of, half_ranges_of, of_kind
 from dpcov.published.design import design_of, weighting_of
 from dpcov.published.estimate.entry_noise import UNKNOWN_CORRELATION, inhabited
 from dpcov.published.estimate.levels import with_psd_correlations
@@ -159,7 +159,7 @@ def _given_back(release: BaseRelease, part: BaseRelease) -> Array:
 
 def _of_two_values(release: BaseRelease, means: Array, spreads: Array) -> Array:
     """What deviations, (G, p), of yes-or-no columns and levels are multiplied by: means tell."""
-    two = of_kind(release.features, *TWO_VALUED)
+    two = release.two_valued[release.shown]
     lower, upper = np.array([column.bounds for column in release.features]).T
     known = np.sqrt(np.maximum((upper - means) * (means - lower), 0.0))
     return np.where(two & (spreads > 0), known / np.where(spreads > 0, spreads, 1.0), 1.0)

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import Guarantee
 from dpcov.published.checks import arrays_make_sense
-from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of
+from dpcov.published.columns import TWO_VALUED, EncodedColumn, centers_of, half_ranges_of
 from dpcov.published.combined import arrays_of, check_combined
 from dpcov.published.combined_unit import combined_unit, reference_of
 from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
@@ -21,6 +22,7 @@ from dpcov.published.file import Arrays, fingerprint
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.manifest import Manifest, read_guarantee
+from dpcov.published.stated import said_to_be_complete
 from dpcov.published.statistics import NoisyStatistics
 
 
@@ -109,6 +111,20 @@ class ReleaseRecord:
         """Places of the features among all encoded ones."""
         kept = [c.kind != "missing" or not self.has_intercept for c in self.encoded_features]
         return np.flatnonzero(kept)
+
+    @cached_property
+    def two_valued(self) -> NDArray[np.bool_]:
+        """Which encoded features have two values alone where they are present, (p,).
+
+        A missing yes or no that nothing marks counts as the middle, unless the schema excludes it.
+        """
+        columns = self.encoded_features
+        marked = {name for c in columns if c.kind == "missing" for name in c.missing_of}
+        marked |= said_to_be_complete(self.manifest.schema_toml or "")
+        two = [
+            c.kind in TWO_VALUED and (c.kind != "boolean" or c.source in marked) for c in columns
+        ]
+        return np.array(two, dtype=bool)
 
     @cached_property
     def ends(self) -> Array:

@@ -25,8 +25,9 @@ from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, is_number, require_one_of
 from dpcov.errors import few_of
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.design import stated, weights_column
+from dpcov.published.design import weights_column
 from dpcov.published.release import Release
+from dpcov.published.stated import stated
 
 Quantity = Literal["means", "variances", "correlations"]
 

@@ -4,7 +4,7 @@ Intervals of numbers that missing="at-random" gives simulate the release's noise
 simulated release in that way (docs/missing.md).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -17,6 +17,7 @@ from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.privacy.options import plain
+from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import design_of, told_of_scaling
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.present import UNPREDICTED, MissingAs
@@ -113,7 +114,7 @@ def moment_law(
     raw = MomentLaw(
         moment=release.second_moment("none"),
         n_rows=release.unit.n_rows,
-        columns=(*release.manifest.columns[:start], *release.restored_features),
+        columns=(*release.manifest.columns[:start], *_as_read(release)),
         noises=_noises(release, noise),
         scaled=_scaled_down(release, noise),
         laplace_part=noise.laplace_part,
@@ -150,6 +151,13 @@ def _known_noise(release: Release) -> MomentNoise:
 
 def _intercept_is_public(release: Release) -> bool:
     return release.has_intercept and release.manifest.intercept_is_public
+
+
+def _as_read(release: Release) -> Iterator[EncodedColumn]:
+    # Yes or no with a third value, for missing ones, is a number between its bounds.
+    for column, two in zip(release.restored_features, release.two_valued, strict=True):
+        three = column.kind == "boolean" and not two
+        yield replace(column, kind="numeric") if three else column
 
 
 def _noises(release: Release, noise: MomentNoise) -> tuple[Noise, ...]:

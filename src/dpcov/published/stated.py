@@ -1,0 +1,39 @@
+"""What the schema in a release says, as far as what reads releases must know it."""
+
+import tomllib
+from functools import lru_cache
+from typing import TypeVar
+
+import msgspec
+
+Said = TypeVar("Said")
+
+
+@lru_cache(maxsize=32)
+def stated(schema: str, wanted: type[Said]) -> Said:
+    """What the text of a schema says, as far as a record ``wanted`` has it; its defaults if bad."""
+    try:
+        return msgspec.convert(tomllib.loads(schema), wanted)
+    # Anybody may have written the file.
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return wanted()
+
+
+class _Policy(msgspec.Struct, frozen=True):
+    missing: str = ""
+
+
+class _Policies(msgspec.Struct, frozen=True):
+    missing: str = ""
+    columns: dict[str, _Policy] = {}
+
+
+# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
+msgspec.json.Decoder(_Policies)
+
+
+def said_to_be_complete(schema: str) -> frozenset[str]:
+    """Columns of the table that have no missing values, as the text of a schema says."""
+    said = stated(schema, _Policies)
+    policies = {name: own.missing or said.missing for name, own in said.columns.items()}
+    return frozenset(name for name, policy in policies.items() if policy == "never")
