@@ -362,3 +362,15 @@ def test_variances_of_yes_or_no_are_those_of_their_means():
     made = released_within(frame[["x", "yes", "region"]], -9, 9, by="region").pooled
     shares = made.means[:2, 1]
     np.testing.assert_allclose(made.covariances[:2, 1, 1], shares * (1 - shares), rtol=1e-6)
+
+
+def test_a_rare_level_whose_mean_noise_moves_to_its_bound_is_not_surer_for_that():
+    rng, n = np.random.default_rng(0), 4_000
+    frame = pd.DataFrame({"x": rng.normal(size=n), "region": rng.choice(list("abc"), n)})
+    frame["y"] = np.where(rng.random(n) < 0.015, "rare", "usual")
+    errors = []
+    for seed in range(6):
+        made = released_within(frame, -4, 4, seed, by="region", geometry="schema").pooled
+        rare = made.covariances[:, 1, 1] - 0.015 * 0.985
+        errors.append(np.abs(rare / made.covariance_std[:, 1, 1]).max())
+    assert max(errors) < 5

@@ -112,8 +112,10 @@ def _in_original_units(
     pulled = np.hypot(pulled, errors) * spreads
     untold = release.untold[release.shown]
     pulled = np.where(untold, units * reach_of(release.features, (means - centers) / units), pulled)
-    scales = units * factors * _of_two_values(release, means, spreads)
-    products = scales[:, :, None] * scales[:, None, :]
+    two = _of_two_values(release, means, spreads)
+    # A noisy mean near a bound makes a spread small, and its error no smaller.
+    scales = (units * factors * each for each in (two, np.maximum(two, 1.0)))
+    products, of_errors = (each[:, :, None] * each[:, None, :] for each in scales)
     found = covariances * products
     doubts = found * (unsure[:, :, None] + unsure[:, None, :]) / 2
     return PooledGroups(
@@ -122,7 +124,7 @@ def _in_original_units(
         means=means,
         mean_std=np.hypot(units * np.sqrt(made.mean_variances), pulled),
         covariances=found,
-        covariance_std=np.hypot(np.sqrt(made.covariance_variances) * products, doubts),
+        covariance_std=np.hypot(np.sqrt(made.covariance_variances) * of_errors, doubts),
         # In encoded units, in which variances compare.
         correlations=np.array([*map(correlation_of, covariances)]),
         correlation_std=np.array([*map(_relative_to, np.sqrt(made.by_correlations), covariances)]),
