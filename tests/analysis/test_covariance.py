@@ -274,6 +274,21 @@ def test_a_hidden_column_is_named_once_where_it_is_used():
     assert "1 of 12 columns: height" in str(warning.message)
 
 
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(5))
+def test_the_graphical_lasso_of_two_features_is_a_soft_threshold(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(-0.5, 0.5, size=(2_000, 2)) @ [[1, 0.35], [0, 1]]
+    unit = dpcov.Numeric(lower=-1, upper=1)
+    schema = dpcov.Schema(columns={"x0": unit, "x1": unit}, missing="never")
+    terms = {"budget": dpcov.Budget(rho=100), "entropy": dpcov.SeededEntropy(seed)}
+    release = dpcov.release(rows, schema=schema, **terms)
+    made = PrivateGraphicalLasso.from_release(release, alpha=0.025)
+    r = PrivateCorrelation.from_release(release).correlation_[0, 1]
+    # The off-diagonal entry of the covariance, and with it of its inverse.
+    assert made.partial_correlation_[0, 1] == pytest.approx(r - 0.025, rel=1e-6)
+
+
 def test_no_edge_is_found_between_questions_that_nobody_answers_both():
     rows, lower = np.random.default_rng(0).uniform(size=(3000, 2)), np.arange(3000) % 2 == 0
     rows[lower, 0] = rows[~lower, 1] = np.nan

@@ -220,7 +220,9 @@ class PrivateGraphicalLasso(ReleaseEstimator):
             # No edge survives, and the algorithm may not notice.
             return identity, identity
         try:
-            covariance, precision = graphical_lasso(symmetrize(correlation), alpha=self.alpha_)
+            # With inner steps as rough as outer ones, two features alone may not converge.
+            terms = {"alpha": self.alpha_, "enet_tol": 1e-8, "max_iter": 1000}
+            covariance, precision = graphical_lasso(symmetrize(correlation), **terms)
         except FloatingPointError:
             problem = "The graphical lasso did not converge. Use a larger alpha, or fewer features."
             raise NumericError(problem) from None
