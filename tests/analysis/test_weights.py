@@ -25,6 +25,8 @@ from benchmarks.analysis.weights import (
 from benchmarks.data import data_directory
 from dpcov.analysis import (
     PrivateCovariance,
+    PrivateFactorAnalysis,
+    PrivatePCA,
     PrivateRidge,
     coefficient_intervals,
     correlation_intervals,
@@ -130,6 +132,23 @@ def test_a_release_is_shown_where_noise_hides_the_weights_of_its_inhabited_strat
     assert "lost in the noise" in made.summary()
     with pytest.raises(ReleaseError, match="hides the means"):
         made.covariance()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [PrivateFactorAnalysis(), PrivatePCA(n_components=3), PrivateRidge(target=["a", "b"])],
+)
+def test_features_are_counted_without_the_weights_before_anything_is_spent(estimator, tmp_path):
+    columns = {name: dpcov.Numeric(lower=0, upper=1) for name in ("a", "b", "w")}
+    weights = dpcov.Weights(column="w", upper=1)
+    ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    ledger.create("d", dpcov.Budget(rho=1), "replace-one")
+    terms = {"budget": dpcov.Budget(rho="0.5"), "ledger": ledger, "dataset": "d"}
+    estimator.set_params(schema=dpcov.Schema(columns=columns, weights=weights), **terms)
+    rows = pd.DataFrame(np.random.default_rng(0).uniform(size=(500, 3)), columns=list(columns))
+    with pytest.raises(InputError, match=r"2 features|1 to 2|No feature is left"):
+        estimator.fit(rows)
+    assert ledger.entries("d") == ()
 
 
 COVERED = {

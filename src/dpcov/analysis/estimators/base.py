@@ -135,7 +135,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         self._facts = facts
         # What the release could not be read with is refused before it costs anything.
         columns = schema.encoded_columns
-        self._check(tuple(column for column in columns if column.kind != "intercept"))
+        unasked = None if schema.weights is None else schema.weights.column
+        self._check(tuple(c for c in columns if c.kind != "intercept"), unasked)
         if not schema.intercept and self._centers():
             raise InputError(f"The schema has intercept = false, so {WITHOUT_MEANS}")
         if not schema.intercept and any(column.center for column in columns):
@@ -154,7 +155,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
     def _fit_release(self, release: Release, facts: dict[str, Any]) -> Self:
         columns = release.restored_features
         self._facts = facts
-        self._check(columns)
+        self._check(columns, weights_column(release))
         self._places = self._chosen(release, columns)
         self._warn_of_hidden(release)
         self.release_ = release
@@ -181,8 +182,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         if rare := told_of_rare_pairs(release, places):
             warn_noise(f"{rare} They count as unrelated. {WITHOUT_ONE}")
 
-    def _check(self, columns: Columns) -> None:
-        """Refuse parameters that cannot be used with these features."""
+    def _check(self, columns: Columns, unasked: str | None) -> None:
+        """Refuse parameters that these features, but for the ``unasked``, cannot be used with."""
         # A text that says no would count as a yes, also to spending again.
         for field in fields(self):
             if field.type is bool:
@@ -190,7 +191,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         if self.post is not None:
             find_post(self.post)
         require_one_of("missing", self.missing, MissingAs)
-        find_features(columns, self.features)
+        find_features(columns, self.features, unasked)
 
     def _centers(self) -> bool:
         """Whether it reads means, by parameters that some estimators have."""

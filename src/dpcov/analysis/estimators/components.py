@@ -79,12 +79,12 @@ class PrivatePCA(Projection):
     scaling: Scaling = "original"
     assume_centered: bool = False
 
-    def _check(self, columns: Columns) -> None:
-        super()._check(columns)
+    def _check(self, columns: Columns, unasked: str | None) -> None:
+        super()._check(columns, unasked)
         require_one_of("scaling", self.scaling, Scaling)
         wanted = self.n_components
         if wanted is not None and not (isinstance(wanted, str) and wanted == "noise"):
-            self._wanted(len(find_features(columns, self.features)))
+            self._wanted(len(find_features(columns, self.features, unasked)))
 
     def _read(self, release: Release) -> None:
         reading = self._reading(self.assume_centered)
@@ -254,9 +254,9 @@ class PrivateFactorAnalysis(Projection):
 
     n_components: int = 1
 
-    def _check(self, columns: Columns) -> None:
-        super()._check(columns)
-        self._factors(len(find_features(columns, self.features)))
+    def _check(self, columns: Columns, unasked: str | None) -> None:
+        super()._check(columns, unasked)
+        self._factors(len(find_features(columns, self.features, unasked)))
 
     def _factors(self, p: int) -> int:
         k = require_count("n_components", self.n_components, 1)

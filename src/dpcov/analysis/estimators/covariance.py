@@ -181,8 +181,8 @@ class PrivateGraphicalLasso(ReleaseEstimator):
 
     alpha: float | Literal["auto"] = "auto"
 
-    def _check(self, columns: Columns) -> None:
-        super()._check(columns)
+    def _check(self, columns: Columns, unasked: str | None) -> None:
+        super()._check(columns, unasked)
         if not isinstance(self.alpha, str) or self.alpha != "auto":
             require_number("alpha", self.alpha)
 

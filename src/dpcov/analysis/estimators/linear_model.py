@@ -108,9 +108,9 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         roles = Roles(targets=names, target_bounds=self.target_bounds)
         return table_of(X, columns, names), roles, facts
 
-    def _check(self, columns: Columns) -> None:
-        super()._check(columns)
-        self._find(columns, None)
+    def _check(self, columns: Columns, unasked: str | None) -> None:
+        super()._check(columns, unasked)
+        self._find(columns, unasked)
 
     def _chosen(self, release: Release, columns: Columns) -> Places:
         self._find(columns, weights_column(release))
@@ -323,8 +323,8 @@ class PrivateRidge(LinearModel):
     alpha: float | Literal["auto"] = "auto"
     _r2_words: ClassVar[str] = "R², new rows"
 
-    def _check(self, columns: Columns) -> None:
-        super()._check(columns)
+    def _check(self, columns: Columns, unasked: str | None) -> None:
+        super()._check(columns, unasked)
         if not isinstance(self.alpha, str) or self.alpha != "auto":
             require_number("alpha", self.alpha)
 
