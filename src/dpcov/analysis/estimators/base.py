@@ -37,7 +37,7 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.problems import InputError, NotFitted, require_one_of, warn_noise
 from dpcov.analysis.reading import Reading
-from dpcov.errors import few_of
+from dpcov.errors import DpcovError, few_of
 from dpcov.markup import Child, card, details, el, facts, join, name_of
 from dpcov.privacy.options import plain
 from dpcov.published.design import weights_column
@@ -52,6 +52,11 @@ from dpcov.published.statistics import Post
 from dpcov.published.words import rows_in_words
 
 Method = TypeVar("Method")
+
+KEPT = (
+    "The release was made, and its budget is spent. Read it with other settings, for free: "
+    "{name}.from_release(fitted.release_, ...)."
+)
 
 
 class _WithOwnParameters:
@@ -146,7 +151,11 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         spending = self.__dict__.setdefault("_spending", Spending())
         with nullcontext() if self.spend_again else spending.used(type(self).__name__):
             self.release_ = make_release(self, table, roles, schema)
-        return self._fit_release(self.release_, facts)
+        try:
+            return self._fit_release(self.release_, facts)
+        except DpcovError as error:
+            error.add_note(KEPT.format(name=type(self).__name__))
+            raise
 
     def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
         """Return the table, its columns' roles, and public facts to keep with the release."""
