@@ -39,7 +39,7 @@ def test_noise_that_is_not_normal_adds_up():
 
 def test_rho_and_delta_have_no_common_sum():
     rho = spend_of(ZCDP(rho=HALF), "gaussian", is_gaussian=True)
-    with pytest.raises(UsageError, match="no common sum"):
+    with pytest.raises(UsageError, match="make no joint promise"):
         together([NORMAL, rho])
 
 
@@ -79,5 +79,5 @@ def test_of_disjoint_tables_the_largest_holds():
     assert largest([pure, pure]) == PureDP(epsilon=Fraction(1))
     assert largest([pure, rho]) == ZCDP(rho=HALF)
     assert largest([NORMAL, pure]) == ApproxDP(epsilon=Fraction(1), delta=DELTA)
-    with pytest.raises(UsageError, match="no common sum"):
+    with pytest.raises(UsageError, match="make no joint promise"):
         largest([NORMAL, rho])

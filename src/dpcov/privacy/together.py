@@ -63,8 +63,8 @@ def _joint(spends: Sequence[Spend], join: Callable[[Iterable[Fraction]], Any]) -
         return ZCDP(rho=Fraction(join(spend.best_rho() or Fraction(0) for spend in spends)))
     if any(isinstance(promise, ZCDP) for promise in promises):
         raise UsageError(
-            "A rho and an (epsilon, delta) have no common sum. Combine releases whose budgets are "
-            "of one kind."
+            "A rho and an (epsilon, delta) make no joint promise. Combine releases whose budgets "
+            "are of one kind."
         )
     return ApproxDP(epsilon=joined("epsilon"), delta=joined("delta"))
 
