@@ -16,7 +16,7 @@ from dpcov.errors import ReleaseError
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of, of_kind
 from dpcov.published.combined_unit import weights_of
-from dpcov.published.estimate.at_random import at_random, two_valued
+from dpcov.published.estimate.at_random import at_random, levels_of
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     LostParts,
@@ -292,9 +292,8 @@ class EncodedRelease(ReleaseRecord):
         places = self.presence.complete(found, hidden_variance(found.mean, law))
         scales = np.diagonal(found.covariance)[places] ** -0.5
         edge = 0.0 if law is None else bulk_edge(law.on(places), scales)
-        return at_random(
-            found, self.presence.indicators, places, edge, two_valued(self.encoded_features)
-        )
+        levels = levels_of(self.encoded_features, self.two_valued)
+        return at_random(found, self.presence.indicators, places, edge, levels)
 
     def _encoded_covariance(self, post: PostProcessing, missing: MissingAs) -> Array:
         """Over the values that are present, in encoded units, indicators included."""

@@ -7,7 +7,7 @@ import pytest
 from dpcov import Boolean, Categorical, Numeric, Schema
 from dpcov.data.encode import Encoder
 from dpcov.data.sources import open_source
-from dpcov.published.estimate.at_random import Selections, at_random, two_valued
+from dpcov.published.estimate.at_random import Selections, at_random, levels_of
 from dpcov.published.estimate.present import Presence
 from tests.data.reading import read_encoded
 
@@ -164,4 +164,5 @@ def test_what_is_missing_by_level_is_made_up_for():
         correlations = found.covariance[np.ix_(shown, shown)] / np.outer(deviations, deviations)
         return np.abs(correlations - np.corrcoef(whole.T.astype(float)))[:3].max()
 
-    assert 10 * error(two_valued(columns)) < 0.2 < error(())
+    two = np.array([column.kind != "numeric" for column in columns])
+    assert 10 * error(levels_of(columns, two)) < 0.2 < error(())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.present import NEARLY_ALL, PresentMoments
@@ -47,11 +48,11 @@ class TwoValued(NamedTuple):
         return np.asarray((shares[..., None] * np.eye(len(wide)) - crossed) * np.outer(wide, wide))
 
 
-def two_valued(columns: Sequence[EncodedColumn]) -> list[TwoValued]:
-    """The levels of every category, and every truth value."""
+def levels_of(columns: Sequence[EncodedColumn], two: NDArray[np.bool_]) -> list[TwoValued]:
+    """The levels of every category, and every truth value, of the ``two``-valued features, (p,)."""
     sources: dict[str, list[int]] = {}
     for place, column in enumerate(columns):
-        if column.kind in ("category", "boolean"):
+        if two[place] and column.kind != "missing":
             sources.setdefault(column.source, []).append(place)
     ends = np.array([(column.lowest, column.largest) for column in columns])
     return [TwoValued(np.array(own, dtype=np.intp), *ends[own].T) for own in sources.values()]
