@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Self
 
-from dpcov.errors import MovedError, ReleaseError, UsageError, require_kind
+from dpcov.errors import MovedError, ReleaseError, UsageError
 
 # What file systems answer that cannot take space in advance.
 _CANNOT_RESERVE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -47,7 +47,8 @@ class ReservedFile:
         self, path: str | Path, size: int = 0, *, overwrite: bool = False, mode: int = _PUBLIC
     ) -> None:
         self.path = self._wanted = as_path(path)
-        require_kind("overwrite", overwrite, bool)
+        if overwrite not in (True, False):
+            raise UsageError("overwrite must be True or False.")
         self._overwrite, self._mode = overwrite, mode
         # Known before the file is there: an interrupt at any moment finds what to remove.
         self._temporary = self.path.parent / f".dpcov-{secrets.token_hex(8)}.part"

@@ -10,7 +10,7 @@ import pytest
 import dpcov
 from dpcov import analysis
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.geometry import Geometry
+from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.vault import Key, write_key
 from dpcov.errors import DpcovError
 from dpcov.pipeline.plan.predict import Assumption, predict
@@ -53,12 +53,13 @@ REFUSED = [
     (lambda: dpcov.FileLayout(delimiter=1), "delimiter of a file"),
     (lambda: Geometry(columns=1), "columns of a geometry"),
     (lambda: Geometry(columns={"x0": 1}), "columns of a geometry"),
+    (lambda: Geometry(columns={"x0": Scale(0.0, 1.0, 5)}), "unit of 'x0' must be text"),
     (lambda: Geometry.from_toml(1), PATH),
     (lambda: Key.from_file(1), PATH),
     (lambda: write_key(1), PATH),
     (lambda: Checkpoint.load("c", 1), "key must be of type Key, not int"),
     (lambda: SAVED.save("c", b"k"), "key must be of type Key, not bytes"),
-    (lambda: MADE.save("r", overwrite="no"), "overwrite must be of type bool, not str"),
+    (lambda: MADE.save("r", overwrite="no"), "overwrite must be True or False"),
     (lambda: MADE.mean(indicators="no"), BOOL),
     (lambda: MADE.summary(details="no"), BOOL),
     (lambda: Assumption(n_rows=9, n_features=2, budget=1), "Give the budget"),
@@ -82,6 +83,22 @@ def test_it_is_refused_in_words(call, words, tmp_path, monkeypatch):
     with pytest.raises(DpcovError, match=words):
         call()
     assert not list(tmp_path.iterdir())
+
+
+TRUE, MODEL = np.True_, Assumption(n_rows=900, n_features=2, budget=BUDGET)
+TAKEN = [
+    lambda: MADE.save("r", overwrite=TRUE),
+    lambda: analysis.correlation_intervals(MADE, partial=TRUE, sampling=TRUE),
+    lambda: analysis.coefficient_intervals(MADE, "x1", fit_intercept=TRUE),
+    lambda: predict(MODEL, np.array(["zero"])),
+    lambda: predict(MODEL, {"zero": 1}.keys()),
+]
+
+
+@pytest.mark.parametrize("call", TAKEN)
+def test_what_computes_as_the_type_is_taken(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call() is None or len(list(call()))
 
 
 @pytest.mark.parametrize("name", [1, None, b"people"])

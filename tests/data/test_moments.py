@@ -331,6 +331,17 @@ def test_moments_of_an_array_are_merged_once():
     assert (first.n_rows, second.n_rows) == (6, 3)
 
 
+def test_moments_of_older_pickles_are_merged():
+    """They have no numbers of tables."""
+    older, new = (dpcov.moments(np.full((3, 2), 0.5), norm_bound=1.0) for _ in range(2))
+    del older.__dict__["parts"]
+    sent = pickle.loads(pickle.dumps(older))
+    sent.merge(new)
+    assert sent.n_rows == 6
+    with pytest.raises(DataError, match="twice"):
+        sent.merge(new)
+
+
 @pytest.mark.parametrize(
     ("option", "wrong", "right"),
     [

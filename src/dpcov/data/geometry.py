@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -29,9 +30,9 @@ _ANEW = "let the release find one anew (geometry='private', --geometry private)"
 _A_GEOMETRY = "Give a file that `dpcov survey` wrote, or a release."
 
 
-def _number(name: str, value: object) -> float:
+def _plain(name: str, value: object, kind: type) -> Any:
     try:
-        return float(plain(name, value, float))
+        return plain(name, value, kind)
     except UsageError as error:
         raise SchemaError(str(error)) from None
 
@@ -83,9 +84,9 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         # Numbers of numpy cannot be written down.
         columns = {
             name: Scale(
-                center=_number(f"The center of '{name}'", column.center),
-                scale=_number(f"The scale of '{name}'", column.scale),
-                unit=column.unit,
+                center=_plain(f"The center of '{name}'", column.center, float),
+                scale=_plain(f"The scale of '{name}'", column.scale, float),
+                unit=_plain(f"The unit of '{name}'", column.unit, str),
             )
             for name, column in self.columns.items()
         }
@@ -93,10 +94,10 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         for name, column in columns.items():
             if not SMALLEST_SCALE <= column.scale <= LARGEST_SCALE:
                 raise SchemaError(f"The geometry of '{name}' needs a positive scale.")
-        force_setattr(self, "lost", _number("What a geometry's norm bound took", self.lost))
+        force_setattr(self, "lost", _plain("What a geometry's norm bound took", self.lost, float))
         bound = self.norm_bound
         if bound is not None:
-            bound = _number("The norm bound of a geometry", bound)
+            bound = _plain("The norm bound of a geometry", bound, float)
             force_setattr(self, "norm_bound", bound)
             if not 1.0 < bound <= LARGEST_BOUND:
                 raise SchemaError("The norm bound of a geometry is larger than its intercept, 1.")

@@ -118,6 +118,10 @@ class Moments:
     Whoever gets the pickled bytes gets the moments.  Rows were divided by the public `norm_bound`.
     """
 
+    # Random numbers of the tables in it, where these were drawn: each counts once.  Of the class,
+    # since older pickles have none.
+    parts: frozenset[bytes] = frozenset()
+
     def __init__(
         self,
         n_features: int,
@@ -131,8 +135,6 @@ class Moments:
         self.n_features = n_features
         self.spec = spec or MomentsSpec()
         self.norm_bound = norm_bound
-        # Random numbers of the tables in it, where these were drawn: each counts once.
-        self.parts: frozenset[bytes] = frozenset()
         # Sum of the digests of all rows modulo 2**64, where a question asks for it.
         self.digest = 0
         # What scaling rows down takes of columns, where a question asks for it.

@@ -210,7 +210,7 @@ def coefficient_intervals(
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
     chosen = predictors(columns, goals, features, weights_column(release))
     require_number("alpha", alpha)
-    plain("fit_intercept", fit_intercept, bool)
+    fit_intercept = plain("fit_intercept", fit_intercept, bool)
     law = moment_law(release, level, sampling, design_effect, missing, tails)
     references: tuple[str, ...] = ()
     if fit_intercept:

@@ -7,7 +7,7 @@ randomness in here is seeded and protects nobody.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from math import log2, sqrt
@@ -148,7 +148,7 @@ def left_for(assumed: Assumption, mechanism: Mechanism[Any]) -> Budget | None:
     return None if calibration.survey is None else Budget(**vars(calibration.inner.promise))
 
 
-def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Prediction, ...]:
+def predict(assumed: Assumption, mechanisms: Iterable[str] = ()) -> tuple[Prediction, ...]:
     """Predict the error of mechanisms, by default of all of them and ``auto``.
 
     Mechanisms that cannot keep the budget, need rows, or are too slow to simulate at this width
@@ -161,10 +161,10 @@ def predict(assumed: Assumption, mechanisms: Sequence[str] = ()) -> tuple[Predic
     ['gaussian', 'auto']
     """
     require_kind("assumed", assumed, Assumption)
-    require_kind("mechanisms", mechanisms, Sequence)
+    require_kind("mechanisms", mechanisms, Iterable)
     # What auto chose is predicted once under both names.
     found, made = cache(_predict_one), []
-    for name in mechanisms or (AUTO, *names()):
+    for name in tuple(mechanisms) or (AUTO, *names()):
         try:
             chosen = resolve(name, {}, assumed.problem, assumed.budget).mechanism
             mechanism = make_mechanism(chosen, {})
