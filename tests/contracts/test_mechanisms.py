@@ -335,6 +335,15 @@ def test_the_noise_has_the_stated_variance(mechanism, neighbors, kind):
     assert_mean_square(noise[:, upper[0], upper[1]].ravel(), float(int(law.off_diagonal_variance)))
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "neighbors", "kind"), [case for case in DRAWN if case.values[0].states_noise]
+)
+def test_a_private_number_of_rows_says_how_noisy_it_is(mechanism, neighbors, kind):
+    law = release(mechanism, neighbors, kind, X).statistics.noise
+    is_stated = law.row_count_variance is not None
+    assert is_stated == (neighbors == "add-remove-one")
+
+
 def noise_draws(mechanism, neighbors, kind, rows, repeats):
     """Published matrices of the first stratum, less what is known to be in them."""
     gathered = moments_for(mechanism, neighbors, rows)

@@ -9,6 +9,7 @@ References : d'Orsi, Novikov (2025), Algorithm 1; Hardt, Talwar (2010).
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import msgspec
 
@@ -74,7 +75,9 @@ class Nuclear(Mechanism[NuclearCalibration]):
         noisy = noisy_sscp(moments, scale, self.noise, entropy)
         row_count = counts.draw_row_count(moments, problem, calibration.row_count, entropy)
         found = finished.finish(noisy, problem, row_count, clip=self.clip, post="psd")
-        law = noise_law(self.noise, scale, problem.n_features)
+        cost = calibration.row_count
+        counted = None if cost is None else counts.CountNoise(cost, problem).variance()
+        law = noise_law(self.noise, scale, problem.n_features, counted)
         return msgspec.structs.replace(found, lattice_bits=DEFAULT_BITS, noise=law)
 
 
@@ -104,12 +107,15 @@ def nuclear_scale(cost: Cost, problem: Problem) -> float:
     return additive_noise(cost, eigenvalues(problem)).scale
 
 
-def noise_law(shape: SymmetrizedShape, scale: float, n_features: int) -> NoiseLaw:
+def noise_law(
+    shape: SymmetrizedShape, scale: float, n_features: int, row_count: Fraction | None = None
+) -> NoiseLaw:
     """State noise of this scale on the sscp of rows in the unit ball, in lattice units."""
     unit = scale * 4.0**DEFAULT_BITS
     diagonal, off_diagonal = entry_variances(shape, n_features)
     return finished.noise_law(
         f"nuclear norm, {shape}",
+        row_count=row_count,
         diagonal_variance=round(diagonal * unit**2),
         off_diagonal_variance=round(off_diagonal * unit**2),
         scale=unit if shape == "nuclear" else None,

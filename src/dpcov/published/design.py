@@ -4,7 +4,7 @@ Contract: released numbers only.  Too large rather than too small (docs/weights.
 """
 
 from dataclasses import dataclass
-from math import ceil, isfinite, isnan, nan, sqrt
+from math import ceil, hypot, isfinite, isnan, nan, sqrt
 
 import msgspec
 import numpy as np
@@ -67,8 +67,10 @@ class Design:
     own: float | None
     rows_per_person: int
     weighting: Weighting | None
-    # Standard deviation of the noise on the share, relative to it; NaN where not known.
+    # Standard deviations of the noise on the weighted count, NaN where not known, and on that of
+    # rows, both relative to them.
     noise: float = 0.0
+    rows_noise: float = 0.0
 
     @property
     def largest_effect(self) -> float:
@@ -88,7 +90,7 @@ class Design:
     @property
     def scales_down(self) -> bool:
         """Whether rows are not whole although they have no weights."""
-        clear = 1 - self.share > DEVIATIONS * self.noise
+        clear = 1 - self.share > DEVIATIONS * hypot(self.noise, self.rows_noise)
         return self.weighting is None and clear and 1 / self.share > NOTICED
 
     def sentences(self, effect: float | None = None) -> tuple[str, ...]:
@@ -139,6 +141,7 @@ def design_of(release: BaseRelease) -> Design:
         rows_per_person=release.guarantee.rows_per_person,
         weighting=weighting,
         noise=_count_noise(release) if share < 1 or weighting else 0.0,
+        rows_noise=sqrt(release.unit.count_variance),
     )
 
 

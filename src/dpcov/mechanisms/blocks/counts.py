@@ -48,9 +48,13 @@ class CountNoise:
             return rounded_gaussian(self._squared_scale(disjoint), size, entropy)
         return discrete_laplace(self._moved(disjoint) / self.cost.epsilon, size, entropy)
 
+    def variance(self, *, disjoint: bool = False) -> Fraction:
+        """Of one count's noise, before it is discrete."""
+        return self._squared_scale(disjoint) * (1 if isinstance(self.cost, ZCDP) else 2)
+
     def std(self, *, disjoint: bool = False) -> float:
         """Standard deviation of one count's noise."""
-        return sqrt(self._squared_scale(disjoint) * (1 if isinstance(self.cost, ZCDP) else 2))
+        return sqrt(self.variance(disjoint=disjoint))
 
     def evidence(self, std: float, chance: float) -> float:
         """A sum of noises of this standard deviation exceeds it with at most this chance."""
