@@ -10,6 +10,7 @@ from dpcov import Boolean, Budget, Categorical, Numeric, Schema
 from dpcov.data import checkpoint as checkpoint_module
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines.base import BallEncoding, TableEncoding
+from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import split_schema
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
@@ -107,6 +108,25 @@ def test_no_geometry_is_found_in_saved_moments():
             door(data, geometry="private", **terms)
     plain = dpcov.release(saved, entropy=dpcov.SeededEntropy(1), **terms)
     assert plain.manifest.columns[1].half_range == 3.0
+
+
+def test_moments_in_a_geometry_of_before_that_names_no_units_are_added_and_released():
+    """They were refused beside those in the same geometry, now that it names units."""
+    columns = SCHEMA.columns | {"x0": Numeric(lower=-3, upper=3, unit="kg")}
+    terms = {"schema": Schema(columns=columns), "budget": BUDGET}
+    before, now, other = (
+        Geometry(columns={"x0": Scale(0.0, scale, unit)}, norm_bound=3.0)
+        for scale, unit in ((1.0, ""), (1.0, "kg"), (2.0, "kg"))
+    )
+    first, second = gathered(table(), geometry=before, **terms), gathered(table(seed=1), **terms)
+    with pytest.raises(DataError, match="geometries"):
+        first.merge(second)
+    for again in (gathered(table(seed=1), geometry=now, **terms), second):
+        with pytest.raises(DataError, match="geometries"):
+            again.merge(gathered(table(), geometry=other, **terms))
+    both = first.merge(gathered(table(seed=1), geometry=now, **terms))
+    made = dpcov.release(both, geometry=now, entropy=dpcov.SeededEntropy(1), **terms)
+    assert made.manifest.columns[1].half_range == 1.0
 
 
 def test_different_schemas_groups_and_mechanisms_do_not_mix():

@@ -72,7 +72,9 @@ class Checkpoint:
     def merge(self, other: "Checkpoint") -> "Checkpoint":
         """Add the rows of a checkpoint of the same schema and groups; changes neither."""
         require_kind("other", other, Checkpoint)
-        mine, theirs = ((c.schema_toml, c.by, c.geometry) for c in (self, other))
+        mine, theirs = (
+            (c.schema_toml, c.by, c.geometry and c.geometry.meaning) for c in (self, other)
+        )
         if mine != theirs:
             raise DataError(
                 "These moments have different schemas, groups or geometries, so they cannot be "
@@ -101,11 +103,11 @@ class Checkpoint:
         rest = schema if by is None else split_schema(schema, by)[0]
         # What decides how a row is encoded, and into which group it falls.  As texts, since equal
         # schemas may differ in the order of their columns.
-        wanted = rest.dumps(), by, self.geometry
+        wanted = rest.dumps(), by, self.geometry and self.geometry.meaning
         if not isinstance(encoding, TableEncoding) or wanted != (
             encoding.schema.meaning,
             encoding.grouping and encoding.grouping.column,
-            encoding.geometry,
+            encoding.geometry and encoding.geometry.meaning,
         ):
             raise UsageError(
                 "These moments were gathered with another schema, other groups or another "

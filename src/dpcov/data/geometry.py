@@ -177,6 +177,12 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             linear=LinearMap(numbers, linear.exponent),
         )
 
+    @property
+    def meaning(self) -> "Geometry":
+        """Without units, which older files lack: a schema has them, too."""
+        bare = {name: Scale(own.center, own.scale) for name, own in self.columns.items()}
+        return msgspec.structs.replace(self, columns=bare)
+
     def in_units(self, unit: float) -> "Geometry":
         """The same rows, scaled down alike, with features divided by a unit of 1 or more."""
         if unit == 1.0:
