@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dpcov
+from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.published.words import conversions, promise_in_words, rows_in_words, short_number
 from tests.report.examples import make
@@ -48,8 +49,11 @@ def test_it_says_what_an_officer_must_know(options, words):
 
 
 def test_nothing_is_said_of_noise_where_there_is_none():
-    text = release(mechanism="zero").summary()
+    made = release(mechanism="zero")
+    text = made.summary()
     assert "noise" not in text and "Can be read  Nothing in this release depends" in text
+    with pytest.raises(ReleaseError, match="Nothing in this release depends"):
+        made.mean_vector()
 
 
 def test_a_combined_release_names_the_mechanisms_of_all():
