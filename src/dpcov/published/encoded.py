@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError
-from dpcov.privacy.guarantee import costs_nothing
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of, of_kind
 from dpcov.published.combined_unit import weights_of
@@ -41,7 +40,6 @@ from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.record import ReleaseRecord
 from dpcov.published.statistics import Post
-from dpcov.published.verdicts import NOTHING
 
 # Directions of less variance than this part of the columns' own are taken to have that much.
 _LEAST_EDGE = 1e-4
@@ -84,13 +82,7 @@ class EncodedRelease(ReleaseRecord):
         return self._centered_of(self.unit)
 
     def _centered_of(self, unit: UnitEstimate) -> tuple[float, Array, Array]:
-        if not self.has_intercept:
-            told = (
-                "so means are unknown. Use second_moment(), or release again with intercept = true."
-            )
-            raise ReleaseError(f"This release has no intercept, {told}")
-        if costs_nothing(self.guarantee.promise):
-            raise ReleaseError(NOTHING)
+        self.require_means()
         return centered(unit, self.public_intercept)
 
     @cached_property

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError
-from dpcov.privacy.guarantee import Guarantee
+from dpcov.privacy.guarantee import Guarantee, costs_nothing
 from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import TWO_VALUED, EncodedColumn, centers_of, half_ranges_of
 from dpcov.published.combined import arrays_of, check_combined
@@ -24,6 +24,7 @@ from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.manifest import Manifest, read_guarantee
 from dpcov.published.stated import said_to_be_complete
 from dpcov.published.statistics import NoisyStatistics
+from dpcov.published.verdicts import NOTHING
 
 
 class ReleaseRecord:
@@ -111,6 +112,16 @@ class ReleaseRecord:
         """Places of the features among all encoded ones."""
         kept = [c.kind != "missing" or not self.has_intercept for c in self.encoded_features]
         return np.flatnonzero(kept)
+
+    def require_means(self) -> None:
+        """Refuse a release that holds none, whatever the noise."""
+        if not self.has_intercept:
+            problem = (
+                "This release has no intercept, so means are unknown. Use second_moment(), or "
+            )
+            raise ReleaseError(f"{problem}release again with intercept = true.")
+        if costs_nothing(self.guarantee.promise):
+            raise ReleaseError(NOTHING)
 
     @cached_property
     def two_valued(self) -> NDArray[np.bool_]:
