@@ -357,5 +357,9 @@ def test_noise_on_the_number_of_rows_is_not_taken_for_rows_that_were_scaled_down
     rows = np.random.default_rng(0).uniform(size=(3_000, 2))
     terms = {"budget": Budget(epsilon=1), "mechanism": "nuclear", "geometry": "schema"}
     made = [released(rows, 0, 1, seed, **terms, neighbors="add-remove-one") for seed in range(100)]
-    assert sum(design_of(each).scales_down for each in made) < 10
+    whole = [each for each in map(design_of, made) if not each.scales_down]
+    assert len(whole) > 90
+    # Nor is a design effect that has no cause told of.
+    assert max(each.effect for each in whole) > 1.01
+    assert not any(each.sentences() for each in whole)
     assert " ± " in rows_in_words(made[0])

@@ -96,7 +96,9 @@ class Design:
     def sentences(self, effect: float | None = None) -> tuple[str, ...]:
         """What a reader should know of it and of the design effect in use; mostly nothing."""
         effect = effect or self.effect
-        if not isfinite(self.n_rows) or (self.weighting is None and effect <= NOTICED):
+        # Else noise alone makes the effect another one than 1.
+        has_cause = self.weighting or self.rows_per_person > 1 or self.scales_down
+        if not isfinite(self.n_rows) or not has_cause:
             return ()
         worth, told = f"{self.n_rows / effect:,.0f}", []
         if self.weighting is not None:
