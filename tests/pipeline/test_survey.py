@@ -181,6 +181,14 @@ def test_a_geometry_names_units_and_fits_no_others(tmp_path):
             release(known, schema=of("g"))
 
 
+@pytest.mark.parametrize("text", ["größe", "\U00020bb7", "\U0001f600", 'a"\\', "a\x7f"])
+def test_a_geometry_may_hold_any_text(text, tmp_path):
+    """Characters beyond the basic plane were written as JSON has them, and TOML does not."""
+    made = Geometry(columns={text: Scale(0.0, 1.0, text)})
+    made.save(tmp_path / "geometry.toml")
+    assert Geometry.from_toml(tmp_path / "geometry.toml") == made
+
+
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_the_whole_budget_is_the_surveys(budget):
     mechanism = SurveyAlone(Surveyed(Stratified(), (SurveyColumn("x"),), ()), COMING)

@@ -3,7 +3,6 @@
 Contract: a geometry is public: it was typed, or found by a survey that was charged.
 """
 
-import json
 import math
 import tomllib
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from msgspec.structs import force_setattr
 
 from dpcov.data.linear import LinearMap
 from dpcov.data.schema.mistakes import TOO_LONG_OR_DEEP
+from dpcov.data.schema.toml import toml_value
 from dpcov.errors import SchemaError, UsageError, few_of
 from dpcov.files import as_path, reason_of, write_file
 from dpcov.markup import CELL, Child, card, facts, listing, name_of
@@ -276,10 +276,10 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         for name, column in self.columns.items():
             lines += [
                 "",
-                f"[columns.{json.dumps(name)}]",
+                f"[columns.{toml_value(name)}]",
                 f"center = {column.center!r}",
                 f"scale = {column.scale!r}",
-                *([f"unit = {json.dumps(column.unit)}"] if column.unit else []),
+                *([f"unit = {toml_value(column.unit)}"] if column.unit else []),
             ]
         if self.linear is not None:
             rows = ",\n  ".join(str(list(row)) for row in self.linear.numbers)

@@ -131,9 +131,9 @@ def _entries(table: dict[str, Any]) -> Iterator[str]:
             yield f"{name} = {'nan' if value is None else '[]'}  # {_HINTS[name]}"
         elif isinstance(value, dict):
             for key, entry in value.items():
-                yield f"{name}.{_key(key)} = {_value(entry)}"
+                yield f"{name}.{_key(key)} = {toml_value(entry)}"
         elif value is not None:
-            yield f"{name} = {_value(value)}"
+            yield f"{name} = {toml_value(value)}"
 
 
 def _is_open(entry: dict[str, Any], name: str) -> bool:
@@ -144,10 +144,11 @@ def _is_open(entry: dict[str, Any], name: str) -> bool:
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Write a text, number, truth value or list of them as TOML."""
     if isinstance(value, str | bool):
         # JSON is TOML here, but for DEL, which TOML wants escaped.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -155,7 +156,7 @@ def _value(value: Any) -> str:
         return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(value)
     if isinstance(value, int):
         return str(value)
-    labels = [_value(label) for label in value]
+    labels = [toml_value(label) for label in value]
     if len(row := ", ".join(labels)) <= 90:
         return f"[{row}]"
     return "[\n" + "".join(f"  {label},\n" for label in labels) + "]"
