@@ -1,3 +1,4 @@
+import ast
 import base64
 import hashlib
 import re
@@ -52,7 +53,7 @@ def test_every_kind_of_release_has_a_page_with_all_sections(kind):
 
 
 def test_the_page_says_the_same_as_the_release():
-    made, example = demo(), 'dpcov.load("survey.dpcov")'
+    made, example = demo(), "dpcov.load('survey.dpcov')"
     page = text_of(made, file_name="survey.dpcov")
     for said in ("6,366", "(1, 1e-6)-DP", made.fingerprint, "satisfaction", "15 to 90", example):
         assert said in Seen(page).words
@@ -61,6 +62,14 @@ def test_the_page_says_the_same_as_the_release():
     # Numbers are written to the last digit that counts.
     shown = made.mean_vector()[0], np.sqrt(made.covariance_matrix()[0, 0])
     assert (mean, spread) == pytest.approx(shown, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["größe", "\U00020bb7", 'a"b', "a'b"])
+def test_the_code_on_a_page_names_the_file(name):
+    """Characters beyond the basic plane were written as JSON has them, and Python does not."""
+    words = Seen(text_of(plain(), file_name=f"{name}.dpcov")).words
+    shown = re.search(r"dpcov\.load\((.*?\.dpcov.)\)", words)[1]
+    assert ast.literal_eval(shown) == f"{name}.dpcov"
 
 
 def test_the_page_says_how_missing_values_count():

@@ -3,7 +3,6 @@
 Contract: reads a release only, and the balance of a ledger if the publisher gives it.
 """
 
-import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -227,14 +226,14 @@ def _care(release: Release) -> Html:
 
 
 def _load(release: Release, file_name: str) -> Html:
-    # As JSON in Python and quoted in the shell: a file's name cannot become code.
+    # As Python and the shell write texts: a file's name cannot become code.
     group = release.group_names[0] if release.group_names else None
     return fill(
         "load.html",
         release=release,
-        file=json.dumps(file_name),
+        file=repr(file_name),
         quoted=shlex.quote(file_name),
-        group=None if group is None else json.dumps(group),
+        group=None if group is None else repr(group),
         quoted_group=None if group is None else shlex.quote(group),
         what="covariance" if release.has_intercept else "second-moment",
     )
