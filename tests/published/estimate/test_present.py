@@ -134,7 +134,8 @@ def test_two_selections_take_what_their_precisions_say():
             np.testing.assert_allclose(inside, np.linalg.inv(both))
 
 
-def test_what_is_missing_by_level_is_made_up_for():
+@pytest.mark.parametrize("chance", [0.9, 0.96])
+def test_what_is_missing_by_level_is_made_up_for(chance):
     """The planted estimate that takes levels for normal columns is off by many times as much."""
     rng = np.random.default_rng(4)
     n = 60_000
@@ -146,7 +147,7 @@ def test_what_is_missing_by_level_is_made_up_for():
     rows = pd.DataFrame({"a": a, "b": b, "c": c, "kind": np.array(list("uvwx"))[level]})
     rows["truth"] = truth
     whole = pd.concat([rows[["a", "b", "c"]], pd.get_dummies(rows["kind"]), rows["truth"]], axis=1)
-    rows.loc[rng.random(n) < np.array([0.9, 0.1, 0.3, 0.5])[level], "b"] = np.nan
+    rows.loc[rng.random(n) < np.array([chance, 0.1, 0.3, 0.5])[level], "b"] = np.nan
     rows.loc[rng.random(n) < np.where(truth, 0.7, 0.2), "c"] = np.nan
     schema = Schema(
         columns={name: COLUMNS[name] for name in "abc"}

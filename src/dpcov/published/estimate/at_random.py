@@ -67,13 +67,15 @@ class _Levels(NamedTuple):
     """Two-valued features among k components.
 
     ``shares`` (l,) of all rows; they span the ``directions`` (k, r) of the components.
-    ``whitened`` (r, l) takes them to variables whose covariance over all rows is one.
+    ``whitened`` (r, l) takes them to variables whose covariance over all rows is one; of those,
+    noise may make variances up to ``least``.
     """
 
     features: TwoValued
     shares: Array
     directions: Array
     whitened: Array
+    least: float
 
     @property
     def size(self) -> int:
@@ -96,8 +98,9 @@ class _Levels(NamedTuple):
         """Of the whitened variables, (g, r, r), where each of g selections leaves ``present``."""
         found = self.whitened @ self.features.covariance(shares) @ self.whitened.T
         values, vectors = np.linalg.eigh(found)
+        least = np.clip(self.least / present[:, None], _LEAST_VALUE, 1.0 - _MOST_TAKEN)
         # No part of the rows varies more than all rows do.
-        values = np.clip(values, 1.0 - _MOST_TAKEN, 1.0 / present[:, None])
+        values = np.clip(values, least, 1.0 / present[:, None])
         return np.asarray((vectors * values[:, None]) @ vectors.swapaxes(1, 2))
 
 
@@ -113,7 +116,8 @@ def _levels(
     shares = features.shares(mean[features.places])
     values, vectors = np.linalg.eigh(back @ features.covariance(shares) @ back.T)
     root = (vectors / np.sqrt(np.maximum(values, _LEAST_VALUE))) @ vectors.T
-    return _Levels(features, shares, right[kept].T, root @ back)
+    least = edge / sizes[kept].min(initial=1.0) ** 2
+    return _Levels(features, shares, right[kept].T, root @ back, least)
 
 
 @dataclass(frozen=True, eq=False)
