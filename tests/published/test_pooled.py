@@ -8,7 +8,7 @@ import pytest
 import dpcov
 from dpcov.analysis import PrivateRidge, mean_intervals
 from dpcov.data.geometry import Geometry, Scale
-from dpcov.errors import DpcovError, UsageError
+from dpcov.errors import DpcovError, ReleaseWarning, UsageError
 from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate
 from dpcov.published.pooled import _moments
 from dpcov.published.release import Release
@@ -114,6 +114,13 @@ def test_intervals_of_means_hold_beside_a_group_that_has_most_rows():
         pooled = released(frame, seed, rho="0.03").pooled
         held.append(np.abs(pooled.means[:26] - truth) < 1.96 * pooled.mean_std[:26])
     assert np.mean(held) > 0.88
+
+
+def test_a_pooled_group_says_that_it_does_not_know_what_is_missing(made):
+    group = made[1].group("r03", pooled=True)
+    for read in (group.mean, group.covariance, group.correlation):
+        with pytest.warns(ReleaseWarning, match=r"Use release.group\(name\)"):
+            read(missing="at-random")
 
 
 def test_a_pooled_group_is_a_release(made, tmp_path):

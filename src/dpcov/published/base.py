@@ -19,7 +19,13 @@ from dpcov.published.combined import combined_facts
 from dpcov.published.encoded import EncodedRelease, noise_of, on_one_thread
 from dpcov.published.estimate.entry_noise import hidden_variance, mean_noise
 from dpcov.published.estimate.post import find_post, restricted
-from dpcov.published.estimate.present import NEARLY_ALL, UNPREDICTED, MissingAs, moment_of
+from dpcov.published.estimate.present import (
+    NEARLY_ALL,
+    POOLED_MISSING,
+    UNPREDICTED,
+    MissingAs,
+    moment_of,
+)
 from dpcov.published.estimate.unit import STEP, UnitEstimate, probes, with_noise
 from dpcov.published.file import member_records
 from dpcov.published.frame import Frame
@@ -191,8 +197,10 @@ class BaseRelease(EncodedRelease):
         return not len(places) and bool((np.diagonal(found.shares) < NEARLY_ALL).any())
 
     def _warn_of(self, missing: MissingAs) -> None:
-        if missing == "at-random" and self.is_unpredicted:
-            warnings.warn(UNPREDICTED, ReleaseWarning, stacklevel=4)
+        is_pooled = self.manifest.is_pooled
+        if missing == "at-random" and (is_pooled or self.is_unpredicted):
+            said = POOLED_MISSING if is_pooled else UNPREDICTED
+            warnings.warn(said, ReleaseWarning, stacklevel=4)
 
     @on_one_thread
     def expected_error(self, post: Post = "none") -> float | None:

@@ -25,6 +25,11 @@ UNPREDICTED = (
     'values are: missing="at-random" gives what "pairwise" gives.'
 )
 
+POOLED_MISSING = (
+    "A group that is estimated together with others does not say which values are missing: "
+    'missing="at-random" gives what "pairwise" gives. Use release.group(name) if any are.'
+)
+
 MissingAs = Literal["pairwise", "at-random"]
 """Over the values that are present, pair by pair; or what the rows would have with all values."""
 
