@@ -20,7 +20,7 @@ from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import design_of, told_of_scaling
 from dpcov.published.estimate.entry_noise import MomentNoise
-from dpcov.published.estimate.present import UNPREDICTED, MissingAs
+from dpcov.published.estimate.present import UNPREDICTED, MissingAs, PresentMoments
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
 
@@ -216,14 +216,15 @@ def _of_all_rows(release: Release, raw: MomentLaw) -> MomentLaw:
     if release.is_unpredicted:
         return replace(pairwise, notes=(*pairwise.notes, UNPREDICTED))
 
-    def fill(moment: Array) -> Array:
-        found = release.filled(presence.moments(moment / moment[0, 0]), "at-random")
-        return np.asarray(found.moment() * moment[0, 0])
+    def read(moment: Array) -> PresentMoments:
+        return release.filled(presence.moments(moment / moment[0, 0]), "at-random")
 
-    worth = release.filled(presence.moments(raw.moment / raw.moment[0, 0]), "at-random").shares
+    def fill(moment: Array) -> Array:
+        return np.asarray(read(moment).moment() * moment[0, 0])
+
     # Its fields are those of the law over what is present, and those few of its own.
     facts = {name: getattr(pairwise, name) for name in MomentLaw.__dataclass_fields__}
-    facts |= {"shares": worth, "moment": fill(raw.moment)}
+    facts |= {"shares": read(raw.moment).shares, "moment": fill(raw.moment)}
     return FilledLaw(**facts, raw=raw, fill=fill)
 
 

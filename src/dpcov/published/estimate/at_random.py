@@ -17,6 +17,7 @@ from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.present import NEARLY_ALL, PresentMoments
 from dpcov.published.linalg.symmetric import Array, Places, eigh
 
+# The least part of its variance that is divided by, and the most that selection takes of it.
 _LEAST_VALUE, _MOST_TAKEN = 1e-3, 0.9
 
 
