@@ -117,6 +117,23 @@ def test_what_is_missing_at_random_is_made_up_for():
     assert errors(filled)[1] < 0.09 < 0.18 < errors(pairwise)[1]
 
 
+def test_what_is_missing_says_nothing_beside_what_decides_it():
+    """A value and its own indicator never meet, which is no covariance of zero."""
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=60_000)
+    rows = pd.DataFrame({"a": a, "b": 0.8 * a + 0.6 * rng.normal(size=len(a))})
+    whole, missing = rows["b"].copy(), rng.random(len(a)) < 1 / (1 + np.exp(-1.5 * a))
+    rows.loc[missing, "b"] = np.nan
+    moment, columns = moments(Schema(columns={name: COLUMNS[name] for name in "ab"}), rows)
+    presence = Presence.of(columns)
+    pairwise = presence.moments(moment)
+    found = at_random(pairwise, presence.indicators, presence.complete(pairwise), 0.0).covariance
+    b, mark = (next(i for i, c in enumerate(columns) if c.name == n) for n in ("b", "b (missing)"))
+    correlation = found[b, mark] / np.sqrt(found[b, b] * found[mark, mark])
+    assert correlation == pytest.approx(np.corrcoef(whole, missing)[0, 1], abs=0.01)
+    assert found[b, mark] == found[mark, b]
+
+
 def test_two_selections_take_what_their_precisions_say():
     rng = np.random.default_rng(0)
     taken = rng.normal(size=(5, 3))

@@ -255,6 +255,10 @@ def at_random(
     extra[rest] = lines.extra
     covariance[np.ix_(rest, rest)] += lines.lost
     covariance[np.ix_(complete, rest)] += inner @ axes.T @ (lines.slopes - along)
-    covariance[np.ix_(rest, complete)] = covariance[np.ix_(complete, rest)].T
+    # Beside those, what is missing says nothing of a value.
+    marks = np.setdiff1d(indicators, [-1])
+    covariance[np.ix_(marks, rest)] = whole[np.ix_(marks, complete)] @ axes.T @ lines.slopes
+    for others in (complete, marks):
+        covariance[np.ix_(rest, others)] = covariance[np.ix_(others, rest)].T
     shares = found.shares / np.sqrt(np.outer(extra, extra))
     return PresentMoments(shares, means, covariance)
