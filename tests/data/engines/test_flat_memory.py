@@ -29,6 +29,9 @@ EXTRA = 8 * FEATURES * (LARGE - SMALL)
 NOISE = 0.7 * EXTRA
 """Buffers and mapped pages come and go; a reader that kept its rows would take all of `EXTRA`."""
 
+AHEAD = 320_000
+"""Rows of Parquet that both tables have more, 26 MB."""
+
 _NAMES = [f"x{place}" for place in range(FEATURES)]
 
 _FILES = """
@@ -138,11 +141,13 @@ def test_memory_does_not_grow_with_the_rows_of_other_files(write_all, tmp_path):
 def write(folder, name, n_rows):
     few = np.random.default_rng(0).uniform(-1, 1, (100, FEATURES)).round(3)
     rows = np.tile(few, (n_rows // 100, 1))
-    table = pa.table(dict(zip(_NAMES, rows.T, strict=True)))
-    # Long numbers: the reader is up to 32 MiB ahead, which the small file has to fill as well.
+    # Readers are up to 32 MiB ahead, which the small file has to fill as well: by long numbers, and
+    # by as many more rows.
+    more = np.tile(few, ((n_rows + AHEAD) // 100, 1))
+    table = pa.table(dict(zip(_NAMES, more.T, strict=True)))
     lines = "".join(",".join(f"{number:.20f}" for number in row) + "\n" for row in few)
     (folder / f"{name}.csv").write_text(",".join(_NAMES) + "\n" + lines * (n_rows // 100))
-    options = {"row_group_size": n_rows, "use_dictionary": False}
+    options = {"row_group_size": len(more), "use_dictionary": False}
     pa.parquet.write_table(table, folder / f"{name}.parquet", **options)
     np.save(folder / f"{name}.npy", rows)
 
