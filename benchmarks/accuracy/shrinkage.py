@@ -12,10 +12,8 @@ from scipy.optimize import isotonic_regression
 
 from dpcov.published.estimate.risk import NoisySpectrum, stein_risk
 from dpcov.published.estimate.shrink import candidates, shrink_spectrum, shrink_values
-from dpcov.published.estimate.strata import shrink_strata
-from dpcov.published.estimate.unit import Part
 from dpcov.published.linalg.project import capped_simplex_projection, simplex_projection
-from dpcov.published.linalg.symmetric import compose, eigh
+from dpcov.published.linalg.symmetric import eigh
 
 TRIVIAL = ("noisy", "clipped", "projected", "zero")
 SIGNAL_TO_NOISE = (0.1, 0.3, 0.5, 1.0, 2.0, 4.0, 10.0, 30.0)
@@ -56,11 +54,6 @@ def kernel_shrinkage(values: np.ndarray, v: float) -> np.ndarray:
     transform = 3 * x / 10 + 3 / (4 * np.sqrt(5)) * (1 - x**2 / 5) * logarithm
     raw = values - 2.0 * v * transform.sum(axis=1) / width
     return simplex_projection(isotonic_regression(raw).x, max(values.sum(), 0.0))
-
-
-def shrunk_alone(noisy: np.ndarray, v: float, trace: float) -> np.ndarray:
-    values, vectors = eigh(noisy)
-    return compose(shrink_values(values, v, trace, 2 * v)[0], vectors)
 
 
 def one_draw(
@@ -175,72 +168,6 @@ def calibration(dimension: int, repetitions: int) -> str:
     return f"| {dimension} | {columns} |"
 
 
-def strata_row(
-    dimension: int, shape: np.ndarray, fractions: np.ndarray, variances: np.ndarray
-) -> str:
-    """Error of the sum of strata, each with a share of the signal and its own noise, against simple
-    rules."""
-    generator = np.random.default_rng(3)
-    levels = shape / np.linalg.norm(shape)
-    collected = defaultdict(list)
-    for _ in range(8):
-        truths = [np.diag(levels * fraction) for fraction in fractions]
-        noisy = [
-            t + symmetric_noise(dimension, v, generator)
-            for t, v in zip(truths, variances, strict=True)
-        ]
-        traces = [
-            np.trace(t) + np.sqrt(2 * v) * generator.standard_normal()
-            for t, v in zip(truths, variances, strict=True)
-        ]
-        result = shrink_strata(
-            [
-                Part(matrix=y, diagonal_variance=2 * v, trace=t, trace_variance=2 * v)
-                for y, v, t in zip(noisy, variances, traces, strict=True)
-            ]
-        )
-        pooled = shrunk_alone(sum(noisy), variances.sum(), sum(traces))
-        seen = zip(noisy, variances, traces, strict=True)
-        separate = sum(shrunk_alone(y, v, t) for y, v, t in seen)
-        target = sum(truths)
-        for name, estimate in {
-            "separate": separate,
-            "pooled": pooled,
-            "zero": 0 * target,
-            "strata": result.matrix,
-        }.items():
-            collected[name].append(np.sum((estimate - target) ** 2))
-        collected["expected"].append(result.risk)
-    means = {name: np.mean(errors) for name, errors in collected.items()}
-    norms = " | ".join(
-        f"{np.sqrt(means[name]):.3f}" for name in ("zero", "separate", "pooled", "strata")
-    )
-    return f"{norms} | {means['expected'] / means['strata']:.2f} |"
-
-
-def strata_table(dimensions: tuple[int, ...]) -> None:
-    print(
-        "| d | strata | zero | separate | pooled | strata | expected/true |\n|--|--|--|--|--|--|--|"
-    )
-    for dimension in dimensions:
-        shape = 1.0 / np.arange(1, dimension + 1.0)
-        noise = 1.0 / (dimension * (dimension + 1))
-        shells = noise * 16.0 ** -np.arange(5.0)
-        layouts = {
-            "shells, rows in the outer": ([0.6, 0.3, 0.08, 0.02, 0.0], 0.25 * shells),
-            "shells, rows in the third": ([0.0, 0.05, 0.75, 0.15, 0.05], 16.0 * shells),
-            "10 equal groups, faint": ([0.1] * 10, np.full(10, noise / 10)),
-            "10 equal groups, clear": ([0.1] * 10, np.full(10, noise / 1000)),
-            "2 full, 8 empty groups": ([0.5, 0.5] + [0.0] * 8, np.full(10, noise / 10)),
-        }
-        for name, (fractions, variances) in layouts.items():
-            print(
-                f"| {dimension} | {name} | "
-                f"{strata_row(dimension, shape, np.array(fractions), variances)}",
-                flush=True,
-            )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -263,8 +190,6 @@ def main() -> None:
     print("\n| d | coarse | fine | projected | zero | average |\n|--|--|--|--|--|--|")
     for dimension, repetitions in (QUICK_CALIBRATION if arguments.quick else CALIBRATION).items():
         print(calibration(dimension, repetitions), flush=True)
-    print()
-    strata_table((20,) if arguments.quick else (5, 20, 100))
 
 
 if __name__ == "__main__":
