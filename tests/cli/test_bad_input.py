@@ -1,7 +1,6 @@
 """Everything a person can get wrong: a message, an exit code, nothing spent, nothing written."""
 
 import errno
-import gzip
 import logging
 import os
 import traceback
@@ -84,27 +83,6 @@ def test_tables_that_cannot_be_read(desk, change, words, caplog):
         error = error.__cause__ or error.__context__
     assert "4711" not in text
     assert "31337" not in text
-
-
-FILES = {
-    "cut.csv.gz": gzip.compress(b"age,sex,ill\n" + b"20,F,true\n" * 1000, mtime=0)[:-20],
-    "no.csv.gz": b"age,sex,ill\nzebra4711,F,true\n",
-    **{
-        "no.parquet": b"PAR1zebra4711PAR1",
-        "no.npy": b"\x93NUMPYzebra4711",
-        "no.npz": b"PKzebra4711",
-    },
-    **{"no.arrow": b"zebra4711", "no.xlsx": b"zebra4711"},
-}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_files_that_are_not_what_their_name_says(desk, name):
-    path = desk.folder / name
-    path.write_bytes(FILES[name])
-    desk.before = desk.names()
-    desk.assert_refused(desk.release(data=path), DATA)
-    desk.assert_refused(desk.run("schema draft", path), DATA)
 
 
 def test_paths_that_lead_nowhere(desk):
@@ -241,17 +219,6 @@ def test_a_successful_run_prints_no_value_and_steps_that_can_be_pasted(desk, cap
     for text in (result.output, caplog.text, desk.done("schema draft", desk.data)):
         assert "4711" not in text
         assert "31337" not in text
-
-
-@pytest.mark.parametrize("used", ["data", "schema", "ledger"])
-def test_what_a_release_reads_is_never_written_over(desk, used):
-    path = getattr(desk, used)
-    before = path.read_bytes()
-    (desk.folder / "there").mkdir()
-    desk.before = desk.names()
-    for name in (path, desk.folder / "." / "there" / ".." / path.name):
-        desk.assert_refused(desk.release("--overwrite", "-o", name), USAGE, "another name")
-    assert path.read_bytes() == before
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")

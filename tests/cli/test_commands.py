@@ -233,7 +233,7 @@ PAID = "rows.csv --schema s.toml --rho 0.1 --ledger ledger.sqlite --dataset peop
 @pytest.mark.parametrize(
     "command",
     [
-        "report a.dpcov --ledger ledger.sqlite -o ledger.sqlite",
+        "report a.dpcov --ledger ledger.sqlite -o ./there/../ledger.sqlite",
         "report a.dpcov -o a.dpcov",
         "record a.dpcov --curator me --intended-use it --ledger ledger.sqlite -o ledger.sqlite",
         "record a.dpcov --curator me --intended-use it -o a.dpcov",
@@ -248,9 +248,12 @@ PAID = "rows.csv --schema s.toml --rho 0.1 --ledger ledger.sqlite --dataset peop
         "schema draft --codebook book.json -o book.json",
         f"release {ROWS} --geometry geo.toml -o geo.toml",
         f"release {ROWS} --geometry a.dpcov -o a.dpcov",
+        f"release {ROWS} -o ./there/../rows.csv",
+        f"release {ROWS} -o s.toml",
+        f"survey {ROWS} -o s.toml",
         "plan --schema s.toml --rows 50 --rho 1 --html s.toml",
         "moments merge c.moments d.moments --key k -o ./d.moments",
-        *(f"release {PAID} -o ledger.sqlite{end}" for end in ("-journal", "-wal", "-shm")),
+        *(f"release {PAID} -o ledger.sqlite{end}" for end in ("", "-journal", "-wal", "-shm")),
     ],
 )
 def test_nothing_that_a_command_reads_is_written_over(command, tmp_path, monkeypatch):
@@ -261,6 +264,7 @@ def test_nothing_that_a_command_reads_is_written_over(command, tmp_path, monkeyp
     book = dpcov.Ledger("ledger.sqlite")
     book.create("people", dpcov.Budget(rho=1), "replace-one")
     monkeypatch.setenv("ROWS", "sqlite:///rows.db")
+    (tmp_path / "there").mkdir()
     for name in ("rows.db", "rows.csv", "s.toml", "geo.toml", "book.json"):
         (tmp_path / name).write_text("never opened")
     for name in ("a.dpcov", "b.dpcov"):
@@ -272,11 +276,11 @@ def test_nothing_that_a_command_reads_is_written_over(command, tmp_path, monkeyp
             dataset="people",
             output=name,
         )
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*.*")}
     run = CliRunner().invoke(app, [*shlex.split(command), "--overwrite"])
     assert run.exit_code != 0
     assert "is read here, and would be lost" in run.output
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.*")} == before
 
 
 @pytest.mark.parametrize(

@@ -72,13 +72,6 @@ def test_what_cannot_be_is_refused(wide, arguments, code, words):
     wide.assert_refused(refused, code, words)
 
 
-def test_a_geometry_does_not_replace_what_the_command_reads(wide):
-    same = ("--schema", wide.schema, "-o", wide.schema, "--overwrite")
-    wide.assert_refused(
-        wide.run("survey --rho 0.1 --no-ledger", wide.data, *same), 2, "is read here"
-    )
-
-
 def test_a_seeded_survey_says_that_it_protects_nobody(wide):
     wide.done("survey --rho 0.1 --no-ledger --seed 7 --not-private", wide.data, *wide.terms)
     assert wide.geometry.read_text().startswith("# NOT PRIVATE")

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import dpcov
-from dpcov.data.groups import Grouping
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import DpcovError, UsageError
 from dpcov.mechanisms.base import Problem
@@ -102,11 +101,6 @@ def test_groups_may_be_a_column_of_an_arrow_table():
     terms = {"categories": SITES, "budget": dpcov.Budget(rho=1e3)}
     release = beside(np.ones((150, 1)), groups, entropy=dpcov.SeededEntropy(1), **terms)
     assert release.group("south").n_rows == pytest.approx(50, abs=2)
-
-
-def test_unlisted_and_missing_values_share_the_last_group():
-    codes = Grouping("site", SITES).codes_of(pa.array(["south", None, "north", "moon", ""]))
-    assert codes.tolist() == [1, 2, 0, 2, 2]
 
 
 def test_a_row_that_changes_its_group_stays_within_the_sensitivity():

@@ -181,7 +181,8 @@ def test_a_table_needs_columns_of_different_names(names):
 
 
 def test_a_table_without_a_wanted_column_is_refused_before_it_is_read():
-    require_columns(iter(["other", "size", "kind"]), PLAIN)
+    assert require_columns(iter(["other", "kind", "size"]), PLAIN) == ["size", "kind"]
+    assert require_columns(["b", "a"], TASK) == ["b", "a"]
     with pytest.raises(DataError, match="size"):
         require_columns(["other", "kind"], PLAIN)
 

@@ -61,17 +61,6 @@ def test_groups_stay_with_their_rows_in_several_threads():
         assert made.strata[group] == alone.strata[0]
 
 
-def test_groups_beside_the_rows_need_a_place_for_each(tmp_path):
-    (tmp_path / "x.csv").write_text("x0,x1\n1,2\n3,4\n")
-    encoding, spec = BallEncoding(n_features=2, norm_bound=9.0), MomentsSpec(groups=3)
-    task, groups = MomentsTask(encoding=encoding, spec=spec), np.zeros(4, dtype=np.intp)
-    for count in (3, 5):
-        with pytest.raises(DataError, match="not as many groups as rows"):
-            local.moments(local.GroupedRows(rows=rows(count, 2), groups=groups), task)
-    with pytest.raises(UsageError, match="fixed places"):
-        local.moments(local.GroupedRows(rows=tmp_path / "x.csv", groups=groups[:2]), task)
-
-
 @pytest.mark.usefixtures("small_blocks")
 def test_progress_counts_every_row_one_call_at_a_time():
     told, inside = [], threading.Lock()

@@ -103,19 +103,6 @@ def test_another_file_in_the_folder_is_named(tmp_path):
     assert caught.value.__context__ is None
 
 
-def test_a_table_without_a_wanted_column_is_refused_before_it_is_read(tmp_path):
-    write(tmp_path / "one.parquet", X[:9])
-    files = parquet.open_files(tmp_path, "")
-    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-3, upper=3) for name in "cd"})
-    task = MomentsTask(encoding=TableEncoding(schema=schema), spec=MomentsSpec())
-    with pytest.raises(DataError, match="d"):
-        require_columns(files.schema.names, task)
-    assert require_columns(files.schema.names, TASK) == NAMES
-    fewer = dpcov.Schema(columns={name: dpcov.Numeric(lower=-3, upper=3) for name in "ca"})
-    task = MomentsTask(encoding=TableEncoding(schema=fewer), spec=MomentsSpec())
-    assert require_columns(files.schema.names, task) == ["c", "a"]
-
-
 def test_a_piece_that_cannot_be_read_is_a_failure(tmp_path):
     write(tmp_path / "one.parquet", X)
     (piece,) = parquet.pieces(parquet.open_files(tmp_path, ""), NAMES)
