@@ -75,11 +75,10 @@ def write_table(path: Path, n_rows: int, n_features: int) -> None:
             writer.write_table(group[: n_rows - start])
 
 
-def schema_of(n_features: int) -> dpcov.Schema:
+def schema_of(n_features: int, bound: float = 4) -> dpcov.Schema:
     """All columns numeric with the same public bounds."""
-    return dpcov.Schema(
-        columns={f"c{index}": dpcov.Numeric(lower=-4, upper=4) for index in range(n_features)}
-    )
+    column = dpcov.Numeric(lower=-bound, upper=bound)
+    return dpcov.Schema(columns={f"c{index}": column for index in range(n_features)})
 
 
 def decode_bare(path: Path) -> None:

@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import dpcov
 from benchmarks.measured import table
-from benchmarks.speed.files import write_table
+from benchmarks.speed.files import schema_of, write_table
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.data.gather import Gathering
 from dpcov.data.histograms import HistogramQuestion
@@ -34,18 +34,12 @@ AGAIN, KEPT = 2.0, 1_000_000
 HEAD = ["table", "rows", "what", "CPU seconds", "of one pass"]
 
 
-def schema_of(n_features: int) -> dpcov.Schema:
-    """All columns numeric with the same wide bounds."""
-    wide = dpcov.Numeric(lower=-BOUND, upper=BOUND)
-    return dpcov.Schema(columns={f"c{index}": wide for index in range(n_features)})
-
-
 def releasing(
     path: Path, n_features: int, geometry: str, limit: float | None
 ) -> Callable[[], object]:
     """Release once, with so many GiB."""
     budget = dpcov.Budget(epsilon=1, delta=1e-9)
-    schema = schema_of(n_features)
+    schema = schema_of(n_features, BOUND)
     return lambda: dpcov.release(
         path, schema=schema, budget=budget, geometry=geometry, threads=1, memory_limit=limit
     )

@@ -1,6 +1,8 @@
 """Read a source and encode it block by block; rows of all lengths; moments of them."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import dpcov
 from dpcov.data.encode import Encoder, as_matrix, encode_array, whole
@@ -8,6 +10,8 @@ from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.moments import Moments
 from dpcov.data.questions import MomentsQuestion
+
+NAMES = ["a", "b", "c"]
 
 
 def encode_whole(encoder, block):
@@ -30,6 +34,12 @@ def rows(n_rows, n_features, seed=0):
     random = np.random.default_rng(seed)
     lengths = 2.0 ** -random.integers(0, 9, size=(n_rows, 1))
     return random.normal(size=(n_rows, n_features)) * lengths
+
+
+def write(path, X, names=NAMES):
+    """A Parquet file of several row groups."""
+    columns = {name: X[:, place] for place, name in enumerate(names)}
+    pq.write_table(pa.table(columns), path, row_group_size=200)
 
 
 def gather(blocks, n_features, spec=None):

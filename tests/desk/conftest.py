@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import pyarrow.csv
 import pytest
 
+from dpcov import Ledger
 from tests.docs.test_blocks import patients
 
 TOKEN = "a-token-that-the-test-knows"
@@ -23,6 +24,8 @@ TYPED = {
     "5.type": "categorical",
     "5.categories": "north\nsouth",
 }
+WHO = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "", "title": "", "by": ""}
+ACCOUNT = {"ledger": "ledger.sqlite", "dataset": "people"}
 
 
 @dataclass
@@ -112,6 +115,19 @@ def until_done(desk, work):
         time.sleep(0.05)
 
 
+def ledger_of(desk):
+    """The ledger that the account of `ready` is in."""
+    return Ledger(str(desk.folder / ACCOUNT["ledger"]))
+
+
+def slow_release(*arguments, progress, **terms):
+    """In place of a release that somebody stops."""
+    for _ in range(2000):
+        progress(10)
+        time.sleep(0.01)
+    raise AssertionError("it was not stopped")
+
+
 def released(desk, work):
     """The page at the end of a release, or of one that was refused."""
     assert send(desk, work, "begin", "release")[0] == 303
@@ -124,15 +140,7 @@ def ready(desk):
     """A table for which everything is decided."""
     work = opened(desk)
     assert send(desk, work, "columns", **TYPED)[0] == 303
-    who = {
-        "neighbors": "replace-one",
-        "rows_per_person": "1",
-        "rows": "",
-        "title": "patients",
-        "by": "",
-    }
-    assert send(desk, work, "people", **who)[0] == 303
+    assert send(desk, work, "people", **WHO | {"title": "patients"})[0] == 303
     assert send(desk, work, "budget", chosen="1", delta="1e-6")[0] == 303
-    account = {"ledger": "ledger.sqlite", "dataset": "people"}
-    assert send(desk, work, "account", total_epsilon="4", total_delta="1e-5", **account)[0] == 303
+    assert send(desk, work, "account", total_epsilon="4", total_delta="1e-5", **ACCOUNT)[0] == 303
     return work

@@ -5,26 +5,20 @@ import pytest
 import dpcov
 from dpcov import Ledger, Numeric, Schema
 from dpcov.errors import DpcovError
-from tests.desk.conftest import released, send, until_done, version_of
+from tests.desk.conftest import ledger_of, released, send, until_done, version_of
 
 Work = pytest.importorskip("dpcov.desk.work").Work
 
-WHO = {"neighbors": "replace-one", "rows_per_person": "1"}
-
 
 def test_an_overdrawn_account_is_refused_like_on_the_command_line(desk, ready):
-    Ledger(str(desk.folder / "ledger.sqlite")).create(
-        "people", dpcov.Budget(epsilon="0.5", delta="1e-5"), "replace-one"
-    )
+    ledger_of(desk).create("people", dpcov.Budget(epsilon="0.5", delta="1e-5"), "replace-one")
     assert "It was not released" in released(desk, ready)
     assert not (desk.folder / "patients.dpcov").exists()
 
 
 @pytest.mark.parametrize(("epsilon", "fits"), [("0.999", False), ("1", True)])
 def test_what_an_account_does_not_allow_is_said_before_the_release(desk, ready, epsilon, fits):
-    Ledger(str(desk.folder / "ledger.sqlite")).create(
-        "people", dpcov.Budget(epsilon=epsilon, delta="1e-6"), "replace-one"
-    )
+    ledger_of(desk).create("people", dpcov.Budget(epsilon=epsilon, delta="1e-6"), "replace-one")
     for step in ("budget", "account", "release"):
         page = desk.ask(f"{ready}/{step}")[2]
         assert ("The account people does not allow this." in page) != fits
@@ -35,7 +29,7 @@ def test_what_an_account_does_not_allow_is_said_before_the_release(desk, ready, 
 @pytest.mark.parametrize("rule", ["gaussian", "zcdp", "basic"])
 def test_a_second_release_that_an_account_allows_is_not_called_refused(desk, ready, rule):
     total = dpcov.Budget(epsilon="4", delta="1e-5")
-    book = Ledger(str(desk.folder / "ledger.sqlite"))
+    book = ledger_of(desk)
     book.create("people", total, "replace-one", composition=rule)
     released(desk, ready)
     assert send(desk, ready, "budget", chosen="1.5", delta="1e-6")[0] == 303
@@ -60,9 +54,7 @@ def test_an_account_that_was_lost_since_is_not_opened_anew_unasked(desk, ready):
 
 
 def test_an_account_of_another_promise_is_said_before_the_release(desk, ready):
-    Ledger(str(desk.folder / "ledger.sqlite")).create(
-        "people", dpcov.Budget(epsilon="4", delta="1e-5"), "add-remove-one"
-    )
+    ledger_of(desk).create("people", dpcov.Budget(epsilon="4", delta="1e-5"), "add-remove-one")
     assert "protected with add-remove-one neighbors. A" in desk.ask(f"{ready}/release")[2]
 
 

@@ -9,25 +9,26 @@ from html import unescape
 import pytest
 
 import dpcov
-from dpcov import Ledger
 from dpcov.desk.job import Job, hear_warnings
 from dpcov.errors import DataError, LedgerError, ReleaseError
 from dpcov.pipeline import publish
 from dpcov.privacy.ledger.ledger import Reservation
-from tests.desk.conftest import TYPED, opened, released, send, until_done, version_of
+from tests.desk.conftest import (
+    ACCOUNT,
+    TYPED,
+    WHO,
+    ledger_of,
+    opened,
+    released,
+    send,
+    slow_release,
+    until_done,
+    version_of,
+)
 
 module = pytest.importorskip("dpcov.desk.work")
-WHO = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "", "title": "", "by": ""}
 REHEARSED = {"expected_rows": "50", "chosen": "1", "delta": "1e-6", "public": ""}
-ACCOUNT = {"ledger": "ledger.sqlite", "dataset": "people"}
 READABLE, FITTED = "What could be read", "FOR THE CUSTODIAN"
-
-
-def slow_release(*arguments, progress, **terms):
-    for _ in range(2000):
-        progress(10)
-        time.sleep(0.01)
-    raise AssertionError("it was not stopped")
 
 
 def held(monkeypatch, name):
@@ -51,7 +52,7 @@ def test_nothing_takes_the_place_of_a_release_that_runs(desk, ready, monkeypatch
     assert "<progress" in desk.ask(f"{ready}/release")[2]
     assert desk.post(f"{ready}/stop")[0] == 303
     assert "Stopped." in desk.ask(f"{ready}/release")[2]
-    assert list(Ledger(str(desk.folder / "ledger.sqlite")).entries("people")) == []
+    assert list(ledger_of(desk).entries("people")) == []
 
 
 def test_a_rehearsal_goes_with_what_it_depends_on(desk, ready):
@@ -173,7 +174,7 @@ def test_what_a_release_would_refuse_or_warn_of_is_on_the_page(desk, ready, rows
 
 def test_what_is_refused_names_no_option_of_the_command(desk, ready):
     total = dpcov.Budget(epsilon=4, delta="1e-5")
-    Ledger(desk.folder / "ledger.sqlite").create("people", total, "add-remove-one")
+    ledger_of(desk).create("people", total, "add-remove-one")
     assert send(desk, ready, "people", **WHO | {"rows": "3000000"})[0] == 303
     page = desk.ask(f"{ready}/release")[2].split("<main")[1].split("<section")[0]
     assert "Use a delta such as 1e-8." in page and "with add-remove-one neighbors" in page

@@ -13,14 +13,23 @@ from pathlib import Path
 import pytest
 
 import dpcov
-from dpcov import Boolean, Categorical, Ledger, Numeric, Schema
+from dpcov import Boolean, Categorical, Numeric, Schema
 from dpcov.errors import DpcovError
 from dpcov.noise.entropy import SystemEntropy
-from tests.desk.conftest import NAMES, TYPED, opened, released, send, until_done, version_of
+from tests.desk.conftest import (
+    NAMES,
+    TYPED,
+    WHO,
+    ledger_of,
+    opened,
+    released,
+    send,
+    slow_release,
+    until_done,
+    version_of,
+)
 
 Work = pytest.importorskip("dpcov.desk.work").Work
-
-WHO = {"neighbors": "replace-one", "rows_per_person": "1"}
 
 
 def test_nothing_is_written_before_the_release(desk, ready):
@@ -69,13 +78,7 @@ def test_weights_of_rows_are_chosen_and_taken_back(desk, ready):
 def test_a_release_that_is_stopped_before_it_is_charged_spends_nothing(desk, ready, monkeypatch):
     import dpcov.desk.work as module
 
-    def slow(*arguments, progress, **terms):
-        for _ in range(2000):
-            progress(10)
-            time.sleep(0.01)
-        raise AssertionError("it was not stopped")
-
-    monkeypatch.setattr(module, "release", slow)
+    monkeypatch.setattr(module, "release", slow_release)
     assert send(desk, ready, "begin", "release")[0] == 303
     page = desk.ask(f"{ready}/release")[2]
     assert "<progress" in page and "You may close this page" in page
@@ -83,7 +86,7 @@ def test_a_release_that_is_stopped_before_it_is_charged_spends_nothing(desk, rea
     page = desk.ask(f"{ready}/release")[2]
     assert "Stopped." in page and "It was not released" in page
     assert not (desk.folder / "patients.dpcov").exists()
-    assert list(Ledger(str(desk.folder / "ledger.sqlite")).entries("people")) == []
+    assert list(ledger_of(desk).entries("people")) == []
 
 
 def test_a_desk_that_ends_during_a_release_says_what_is_spent_and_leaves_no_part(
@@ -97,7 +100,7 @@ def test_a_desk_that_ends_during_a_release_says_what_is_spent_and_leaves_no_part
 
     monkeypatch.setattr(SystemEntropy, "words", slow)
     assert send(desk, ready, "begin", "release")[0] == 303
-    book, told = Ledger(str(desk.folder / "ledger.sqlite")), list[str]()
+    book, told = ledger_of(desk), list[str]()
     while not book.entries("people"):
         time.sleep(0.01)
     desk.app.close(told.append)

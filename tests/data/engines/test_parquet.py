@@ -18,17 +18,11 @@ from dpcov.data.engines.base import (
 )
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError
-from tests.data.reading import local, rows
+from tests.data.reading import NAMES, local, rows, write
 
-NAMES = ["a", "b", "c"]
 TASK = MomentsTask(
     encoding=BallEncoding(n_features=3, norm_bound=2.0), spec=MomentsSpec(shells=4, normalized=True)
 )
-
-
-def write(path, X, names=NAMES):
-    columns = {name: X[:, place] for place, name in enumerate(names)}
-    pq.write_table(pa.table(columns), path, row_group_size=200)
 
 
 X = rows(900, 3)

@@ -14,7 +14,7 @@ import pytest
 import dpcov
 from dpcov.data.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError
-from tests.data.reading import gathered, local, rows, table_moments
+from tests.data.reading import NAMES, gathered, local, rows, table_moments, write
 
 pytest.importorskip("pyspark", reason="the spark engine needs pyspark: pip install 'dpcov[spark]'")
 
@@ -25,7 +25,6 @@ from dpcov.data.engines.spark_guesses import refuse_guessed_types
 
 SPEC = {"shells": 4, "normalized": True}
 SECRET = "SECRET-4711"
-NAMES = ["a", "b", "c"]
 SCHEMA = dpcov.Schema(
     columns={
         "a.size": dpcov.Numeric(lower=0, upper=10),
@@ -166,11 +165,6 @@ def test_what_spark_cannot_move_as_one_value_is_refused_first(session, monkeypat
     monkeypatch.setattr(engine, "_LARGEST_VALUE", 100)
     with pytest.raises(UsageError, match="2 GiB"):
         dpcov.moments(session.createDataFrame(matrix_table(X4[:5])), norm_bound=1.0)
-
-
-def write(path, X, names=NAMES):
-    columns = {name: X[:, place] for place, name in enumerate(names)}
-    pq.write_table(pa.table(columns), path, row_group_size=200)
 
 
 @pytest.fixture
