@@ -57,6 +57,13 @@ def gather(library, X, **spec):
     return gathered.fetch()
 
 
+def manifests(schema, **data):
+    """What releases of the same draws state, by each engine of data of its own."""
+    options = {"schema": schema, "budget": dpcov.Budget(epsilon=1, delta="1e-6")}
+    for name, each in data.items():
+        yield dpcov.release(each, engine=name, entropy=SeededEntropy(1), **options).manifest
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_moments_by_device_code_equal_the_local_engine(spec):
     X = awkward_rows()
@@ -160,16 +167,8 @@ class TestTorch:
         schema = dpcov.Schema(
             columns={name: dpcov.Numeric(lower=-1e4, upper=1e4) for name in columns}
         )
-        here, there = (
-            dpcov.release(
-                pa.table(columns),
-                schema=schema,
-                budget=dpcov.Budget(epsilon=1, delta="1e-6"),
-                entropy=SeededEntropy(1),
-                engine=engine,
-            ).manifest
-            for engine in ("local", "device")
-        )
+        table = pa.table(columns)
+        here, there = manifests(schema, local=table, device=table)
         assert here.statistics.linear_exponent is not None
         assert (here.columns, here.statistics) == (there.columns, there.statistics)
         # The arrays' hashes: the map and the noisy sums.
@@ -183,16 +182,7 @@ class TestTorch:
         X[:100, 0] = np.array(99.9).astype(kind)
         coded = dpcov.Numeric(lower=0, upper=1000, missing="center", missing_codes=[99.9])
         schema = dpcov.Schema(columns={"x0": coded, "x1": dpcov.Numeric(lower=0, upper=1000)})
-        here, there = (
-            dpcov.release(
-                data,
-                schema=schema,
-                budget=dpcov.Budget(epsilon=1, delta="1e-6"),
-                entropy=SeededEntropy(1),
-                engine=engine,
-            ).manifest
-            for engine, data in (("local", X), ("device", torch.from_numpy(X)))
-        )
+        here, there = manifests(schema, local=X, device=torch.from_numpy(X))
         assert here.members == there.members
 
     @pytest.mark.parametrize(
