@@ -41,6 +41,16 @@ def test_the_complement_is_orthonormal_and_meets_neither_intercept_nor_direction
     assert centering.trace_outside(noisy) + inside == pytest.approx(np.trace(noisy))
 
 
+def test_the_order_and_the_sign_of_columns_change_no_coordinate():
+    """They changed which entries are small, and so what is thresholded."""
+    noisy, signs = second_moment([1.0, 0.2, -3.0, 0.1], random_covariance(4, 0)), [1, 1, -1, 1, 1]
+    order = [0, 4, 3, 2, 1]
+    turned = (noisy * np.outer(signs, signs))[np.ix_(order, order)]
+    blocks = (Centering(noisy=each, variance=1e-3, unit=1.0) for each in (noisy, turned))
+    first, second = (np.abs(each.compress(each.noisy)) for each in blocks)
+    np.testing.assert_allclose(second, first[::-1, ::-1], rtol=1e-12)
+
+
 def test_the_variance_along_the_mean_is_unbiased():
     """Standard error 0.07; the mean's own noise would move it by 0.3, the wrong way by 0.6."""
     rng, truth = np.random.default_rng(6), second_moment([5.0, 0.0, 0.0], 1e4 * np.eye(3))

@@ -101,7 +101,8 @@ class MomentLaw:
         """Covariance of rows as they were scaled down, (d, d)."""
         means = self.plausible[0] / self.count
         spread = self.plausible - np.outer(means, means) * self.count
-        return np.asarray(spread * (np.diagonal(spread) > 0) * self.has_intercept)
+        seen = (np.diagonal(spread) > 0) & self.has_intercept
+        return np.asarray(spread * np.outer(seen, seen))
 
     @cached_property
     def shortened(self) -> Array:

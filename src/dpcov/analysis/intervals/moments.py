@@ -174,7 +174,7 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
         rows[0, a] = rows[1, b] = 1.0
         inner = moment[np.ix_(others, others)]
         # A regression that drowned leaves no variance, so the interval is [-1, 1].
-        if not hidden and _stands_out(law, inner, others) and used > 0.5:
+        if not hidden and _stands_out(law, inner, [chosen[i] for i in others]) and used > 0.5:
             rows[:, others] = -np.linalg.solve(inner, moment[np.ix_(others, [a, b])]).T
             covariance = rows @ moment @ rows.T
         columns = chosen[a], chosen[b]

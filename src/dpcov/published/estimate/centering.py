@@ -98,11 +98,12 @@ def _top_direction(scaled: Array, noise: float) -> Array | None:
 
 
 def _complement(direction: Array) -> Array:
-    # Columns of the Householder reflection that maps the first coordinate to the direction.
-    pivot = direction.copy()
-    pivot[0] += 1.0 if pivot[0] >= 0 else -1.0
+    # Columns of the Householder reflection that maps the nearest coordinate to the direction, which
+    # no order of columns changes.
+    nearest, pivot = int(np.argmax(np.abs(direction))), direction.copy()
+    pivot[nearest] += 1.0 if pivot[nearest] >= 0 else -1.0
     reflection = np.eye(len(pivot)) - 2.0 / (pivot @ pivot) * np.outer(pivot, pivot)
-    return np.vstack([np.zeros(len(pivot) - 1), reflection[:, 1:]])
+    return np.vstack([np.zeros(len(pivot) - 1), np.delete(reflection, nearest, axis=1)])
 
 
 def _james_stein(vector: Array, noise: float) -> float:
