@@ -14,6 +14,7 @@ import pytest
 import dpcov
 from dpcov.analysis import (
     PrivateLinearRegression,
+    PrivatePCA,
     coefficient_intervals,
     correlation_intervals,
     mean_intervals,
@@ -128,3 +129,34 @@ def test_the_order_and_the_sign_of_columns_change_no_answer(name):
         assert found.keys() == expected.keys()
         values = np.array([(found[key], expected[key]) for key in expected]).T
         np.testing.assert_allclose(*values, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("tails", ["moments", "bounded"])
+def test_rows_of_an_array_in_other_units_are_read_in_those_units(tails):
+    """Predictions, scores and the worst that bounds allow were those of values between -1 and 1."""
+    rows, found = (
+        np.random.default_rng(0).normal(size=(2000, 3)) @ [[1, 0, 0], [2, 1, 0], [0, 0, 1]],
+        [],
+    )
+    for unit in (1.0, 64.0):
+        terms = {"norm_bound": 9 * unit, "budget": dpcov.Budget(rho=5)}
+        made = dpcov.second_moment(unit * rows, entropy=dpcov.SeededEntropy(0), **terms)
+        model = PrivateLinearRegression.from_release(made, target="x0", fit_intercept=False)
+        interval = model.conf_int(tails=tails)["x1"]
+        scores = PrivatePCA.from_release(made, assume_centered=True).transform(unit * rows)
+        predicted = model.predict(2 * unit * rows[:, 1:])
+        assert np.abs(scores).max() > 3 * unit and 3 * unit < predicted.max() <= 9 * unit
+        found.append([*(scores[:9] / unit).flat, *predicted / unit, interval.lower, interval.upper])
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
+
+
+def test_the_worst_that_bounds_allow_does_not_depend_on_the_geometry():
+    """It was that of values between -1 and 1, which a private geometry gives to few rows."""
+    found = []
+    for geometry in ("schema", "private"):
+        terms = {"budget": dpcov.Budget(rho=1000), "entropy": dpcov.SeededEntropy(0)}
+        made = dpcov.release(TABLE, schema=SCHEMA, geometry=geometry, **terms)
+        lines = coefficient_intervals(made, "c", ["b", "d"], tails="bounded")
+        partial = correlation_intervals(made, ["b", "c", "d"], partial=True, tails="bounded")
+        found.append([*lines.sampling_std, *partial.sampling_std])
+    np.testing.assert_allclose(*found, rtol=0.1)

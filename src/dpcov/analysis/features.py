@@ -222,18 +222,18 @@ def feature_matrix(
         if encoded.shape[1] != len(columns):
             raise InputError(advice)
         found = read_matrix(release, columns, encoded)
-    found = np.clip(found, *_limits(columns, extrapolates))
+    lower, upper = bounds_of(release, columns).T
+    free = np.array([extrapolates and column.kind == "numeric" for column in columns])
+    found = np.clip(found, np.where(free, -inf, lower), np.where(free, inf, upper))
     fillers = stand_ins(release, complete, missing)[places]
     return np.asarray(np.where(np.isnan(found), fillers, found))
 
 
-def _limits(columns: Columns, extrapolates: bool) -> tuple[Array, Array]:
-    free = [extrapolates and column.kind == "numeric" for column in columns]
-    bounds = [
-        (-inf, inf) if own else column.bounds for own, column in zip(free, columns, strict=True)
-    ]
-    lower, upper = np.array(bounds).T
-    return lower, upper
+def bounds_of(release: Release, columns: Columns) -> Array:
+    """Smallest and largest original values of features of a release, (p, 2)."""
+    if release.is_array:
+        return np.full((len(columns), 2), release.manifest.norm_bound) * [-1.0, 1.0]
+    return np.array([column.bounds for column in columns])
 
 
 def opened(X: Any) -> Any:

@@ -94,7 +94,7 @@ def diagnose(release: BaseRelease, numbers: GroupNumbers | None = None) -> Diagn
 def _as_long_as_the_bound(release: BaseRelease) -> tuple[str, ...]:
     # A schema's bounds say how long rows are; of an array only its owner does.
     manifest = release.manifest
-    if manifest.schema_toml is not None or np.trace(release.unit.matrix) < AT_NORM_BOUND:
+    if not release.is_array or np.trace(release.unit.matrix) < AT_NORM_BOUND:
         return ()
     return (
         f"Nearly all rows are as long as norm_bound, {manifest.norm_bound:g}: right if they were "

@@ -198,8 +198,7 @@ def _table_resource(made: Exported, name: str, values: Array) -> dict[str, Any]:
 def _columns_resource(made: Exported) -> dict[str, Any]:
     kinds = dict.fromkeys(("name", "source", "kind", "unit", "description"), _TEXT)
     bounds = {"lower": _NUMBER, "upper": _NUMBER}
-    # Of an array only the length of rows is bounded.
-    has_bounds = made.release.manifest.schema_toml is not None
+    has_bounds = not made.release.is_array
     return {
         "name": "columns",
         "schema": {"fields": [{"name": key, **kind} for key, kind in (kinds | bounds).items()]},

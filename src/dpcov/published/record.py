@@ -65,6 +65,11 @@ class ReleaseRecord:
         """Whether means, and so a centered covariance, can be computed."""
         return self.manifest.has_intercept
 
+    @property
+    def is_array(self) -> bool:
+        """Whether rows were a plain array's: nothing but their length has a bound."""
+        return self.manifest.schema_toml is None and not self.has_intercept
+
     @cached_property
     def encoded_features(self) -> tuple[EncodedColumn, ...]:
         """The encoded columns without the intercept, indicators of missing values included."""

@@ -175,8 +175,7 @@ def _column_rows(release: Release) -> Iterator[tuple[Child, ...]]:
             lower, upper = columns[0].bounds
             unit = el("bdi", " ", shorten(columns[0].unit)) if columns[0].unit else None
             bounds = (f"{number(lower)} to {number(upper)}", unit)
-            # Of an array only the length of rows is bounded.
-            bounds = ("none", unit) if release.manifest.schema_toml is None else bounds
+            bounds = ("none", unit) if release.is_array else bounds
             kind = "numeric" if columns[0].name == source else "value of a function"
             yield name_of(columns[0].name), f"{kind}{missing}", bounds, about
 

@@ -23,6 +23,7 @@ from dpcov.analysis.estimators.regression_summary import (
 from dpcov.analysis.estimators.ridge_path import Probe, RidgeProblem
 from dpcov.analysis.features import (
     Columns,
+    bounds_of,
     coding_of,
     find_features,
     predictors,
@@ -248,8 +249,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         """
         features = np.clip(self._features_of(X), *self._reach())
         predicted = features @ self.coef_.T + self.intercept_
-        bounds = [goal.bounds for goal in self._goals]
-        lower, upper = bounds[0] if self._flat else np.array(bounds).T
+        bounds = bounds_of(self.release_, self._goals)
+        lower, upper = bounds[0] if self._flat else bounds.T
         return np.asarray(np.clip(predicted, lower, upper))
 
     def _reach(self) -> tuple[Array, Array]:

@@ -77,17 +77,16 @@ class Regression(NamedTuple):
         law, L, direction = self.law, self._residual, self.regressors.T @ c
         weight, errors = float(direction @ law.plausible @ direction), L.T @ law.plausible @ L
         if law.tails == "bounded":
-            factor = _worst(direction, weight, L @ at, float(at @ errors @ at))
+            factor = _worst(law, (direction, weight), (L @ at, float(at @ errors @ at)))
         scale = law.sampling_factor / self.left
         if law.shares is None:
             return np.asarray(factor * (weight * errors * scale))
         return np.asarray(factor * (L.T @ law.thinned(direction) @ L) * scale)
 
 
-def _worst(direction: Array, weight: float, residual: Array, error: float) -> float:
-    """Largest E[w² e²] / E[w²] E[e²] that the bounds of w or of e allow."""
-    pairs = [(vector, s) for vector, s in ((direction, weight), (residual, error)) if s > 0]
-    ratios = [float(np.abs(vector).sum()) ** 2 / square for vector, square in pairs]
+def _worst(law: MomentLaw, *pairs: tuple[Array, float]) -> float:
+    """Largest E[w² e²] / E[w²] E[e²] that bounds allow; vectors of w and e, with mean squares."""
+    ratios = [law.largest(vector) ** 2 / square for vector, square in pairs if square > 0]
     return max(1.0, min(ratios, default=1.0))
 
 

@@ -270,6 +270,13 @@ class MomentLaw:
         lowest, largest = self._ends(place, mean)
         return max(largest - mean, mean - lowest)
 
+    def largest(self, direction: Array) -> float:
+        """Largest |direction'z| that the public bounds allow a row z, intercept included."""
+        lowest, largest = np.array([(x.lowest, x.largest) for x in self.columns]).T
+        lowest[: self.has_intercept] = 1.0
+        middle, half = (lowest + largest) / 2, (largest - lowest) / 2
+        return float(abs(direction @ middle) + np.abs(direction) @ half)
+
     def _ends(self, place: int, mean: float) -> tuple[float, float]:
         column = self.columns[place]
         lowest, largest = column.lowest, column.largest

@@ -183,8 +183,10 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
             replace(law.shape(i), variance=max(0.0, float(v)), skew_slope=None)
             for i, v in zip(columns, np.diagonal(covariance), strict=True)
         )
-        reach = float(np.abs(rows[0]).sum()), float(np.abs(rows[1]).sum())
         where, shapes = np.array(chosen, dtype=np.intp), (first, second)
+        directions = np.zeros((2, len(law.columns)))
+        directions[:, where] = rows
+        reach = law.largest(directions[0]), law.largest(directions[1])
         rows_used = max(used, 0.5) / _thinned(law, where, rows, covariance)
         yield _Pair(columns, where, rows, covariance, shapes, reach, rows_used)
 

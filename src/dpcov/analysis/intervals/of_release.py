@@ -155,9 +155,11 @@ def _intercept_is_public(release: Release) -> bool:
 
 def _as_read(release: Release) -> Iterator[EncodedColumn]:
     # Yes or no with a third value, for missing ones, is a number between its bounds.
+    bound = release.manifest.norm_bound
+    ends = {"lower": -bound, "upper": bound} if release.is_array else {}
     for column, two in zip(release.restored_features, release.two_valued, strict=True):
         three = column.kind == "boolean" and not two
-        yield replace(column, kind="numeric") if three else column
+        yield replace(column, kind="numeric" if three else column.kind, **ends)
 
 
 def _noises(release: Release, noise: MomentNoise) -> tuple[Noise, ...]:
