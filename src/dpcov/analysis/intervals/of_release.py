@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -156,7 +156,7 @@ def _intercept_is_public(release: Release) -> bool:
 def _as_read(release: Release) -> Iterator[EncodedColumn]:
     # Yes or no with a third value, for missing ones, is a number between its bounds.
     bound = release.manifest.norm_bound
-    ends = {"lower": -bound, "upper": bound} if release.is_array else {}
+    ends: dict[str, Any] = {"lower": -bound, "upper": bound} if release.is_array else {}
     for column, two in zip(release.restored_features, release.two_valued, strict=True):
         three = column.kind == "boolean" and not two
         yield replace(column, kind="numeric" if three else column.kind, **ends)
