@@ -189,8 +189,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         without a published law of the noise there are no standard errors.
         """
         tables = self.conf_int(level, **options)
-        wholes = [p.mean_square(np.zeros(len(p.features))) for p in self._problems]
-        errors = zip(self._mean_squares(), wholes, strict=True)
+        errors = zip(self._mean_squares(), (p.whole for p in self._problems), strict=True)
         # Of a target that the noise leaves no variance nothing is explained.
         r2 = [1.0 - error / whole if whole > 0 else np.nan for error, whole in errors]
         # Errors without bias may be negative where noise is large: nothing is known then.

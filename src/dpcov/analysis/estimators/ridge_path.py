@@ -79,6 +79,13 @@ class RidgeProblem:
         """Mean squared error of a model with these weights, as far as M knows."""
         return float(_squares(self.error_directions(weights[None, :]), self.moment)[0])
 
+    @property
+    def whole(self) -> float:
+        """Mean squared error without features; zero where rounding cannot tell it from that."""
+        found = self.mean_square(np.zeros(len(self.features)))
+        about_zero = float(self.target @ self.moment @ self.target)
+        return found if found > len(self.moment) * np.finfo(np.float64).eps * about_zero else 0.0
+
     def error_directions(self, weights: Array) -> Array:
         """The u of the module's text for every row of weights, (n, d)."""
         u = weights @ self.features - self.target
