@@ -199,6 +199,7 @@ def test_a_reading_that_cannot_be_is_refused_before_anything_is_spent(tmp_path):
         ({"target": []}, "every column of y"),
         ({"target": ["a", "b"]}, "every column of y"),
         ({"mechanism": "separate"}, "Give alpha, or another mechanism"),
+        ({"alpha": 1.0, "mechanism": "separate", "post": "shrink"}, "cannot be read with post='sh"),
     ):
         with pytest.raises(dpcov.DpcovError, match=said):
             ridge(ledger).set_params(**terms).fit(ROWS, ROWS[:, 0])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,10 +13,13 @@ from dpcov.data.questions import Ask
 from dpcov.data.sources import Source
 from dpcov.errors import BudgetError, DataError, DpcovError, LedgerError, NumericError, UsageError
 from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.registry import MECHANISMS
+from dpcov.mechanisms.thresholding import Thresholding
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.privacy.convert import pure_to_zcdp, zcdp_delta, zcdp_epsilon
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP, costs_nothing
+from dpcov.published.statistics import Post
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 BUDGETS = {
@@ -250,6 +254,29 @@ def test_the_promise_is_not_weaker_than_the_budget(mechanism, neighbors, kind):
         assert zcdp_delta(calibration.rho, budget.epsilon) <= budget.delta
     else:
         assert calibration.rho is None
+
+
+def reads(made, post):
+    try:
+        return made.second_moment(post).shape == (4, 4)
+    except UsageError:
+        return False
+
+
+@every_case
+def test_which_posts_suit_a_release_is_known_before_it_is_made(mechanism, neighbors, kind):
+    made = release(mechanism, neighbors, kind)
+    for post in get_args(Post):
+        assert mechanism().suits(post, BUDGETS[kind].promise) == reads(made, post), post
+
+
+@pytest.mark.parametrize("mechanism", [Gaussian, Thresholding])
+def test_noise_of_the_upper_triangle_alone_cannot_be_shrunk(mechanism):
+    how = {"mechanism": mechanism(noise="upper-triangle"), "norm_bound": 1.0}
+    made = dpcov.second_moment(X, budget=BUDGETS[ZCDP], **how)
+    for post in get_args(Post):
+        suits = how["mechanism"].suits(post, BUDGETS[ZCDP].promise)
+        assert suits == reads(made, post) == (post != "shrink")
 
 
 @every_drawn_case

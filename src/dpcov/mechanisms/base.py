@@ -16,7 +16,7 @@ from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, Neighbors, Numerics, Promise, PureDP
 from dpcov.privacy.options import Count, make_plain
-from dpcov.published.statistics import NoisyStatistics
+from dpcov.published.statistics import NoisyStatistics, Post
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +114,11 @@ class Mechanism(ABC, Generic[CalibrationT]):
         self, ask: Ask, calibration: CalibrationT, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Ask, draw the randomness and return what may be published."""
+
+    def suits(self, post: Post, promise: Promise) -> bool:
+        """Whether releases with this promise can be read with ``post``; two need normal noise."""
+        is_normal = self.states_noise and not isinstance(promise, PureDP)
+        return is_normal or post not in ("shrink", "threshold")
 
     def check(self, problem: Problem, budget: Budget) -> None:
         """Refuse relations, groups and kinds of budget that this mechanism has no proof for."""

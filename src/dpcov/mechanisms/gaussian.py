@@ -28,6 +28,7 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
+from dpcov.published.statistics import Post
 
 # Precision of the row count relative to a matrix entry: 3 % more noise on the matrix.
 ROW_COUNT_WEIGHT = Fraction(1, 16)
@@ -74,6 +75,10 @@ class Gaussian(Mechanism[GaussianCalibration]):
     bits: Bits = DEFAULT_BITS
     clip: Clip = 1.0
     noise: NoiseShape = "isotropic"
+
+    def suits(self, post: Post, promise: Promise) -> bool:
+        """The papers' noise cannot be shrunk: rotations change it."""
+        return self.noise == "isotropic" or post != "shrink"
 
     def calibrate(self, problem: Problem, budget: Budget) -> GaussianCalibration:
         """Smallest even integer variance that keeps the budget (gaussian.md, Theorems 1 and 2)."""

@@ -31,10 +31,10 @@ from dpcov.mechanisms.blocks.finished import noise_law
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import PureDP
+from dpcov.privacy.guarantee import Promise, PureDP
 from dpcov.privacy.options import Between
 from dpcov.published.estimate import nuclear_law as ullman
-from dpcov.published.statistics import NoiseLaw, NoisyStatistics, PublishedArray
+from dpcov.published.statistics import NoiseLaw, NoisyStatistics, Post, PublishedArray
 
 # Squared norm of a lattice row at its shell's radius.
 UNIT = 4**DEFAULT_BITS
@@ -114,6 +114,10 @@ class StratifiedNuclear(Mechanism[NuclearScales]):
 
     shells: Annotated[int, Between(2, 60)] = 32
     shorten: bool = False
+
+    def suits(self, post: Post, promise: Promise) -> bool:
+        """All but thresholds: strata of this noise have a known best shrinkage."""
+        return post != "threshold"
 
     def moments_spec(self, problem: Problem) -> MomentsSpec:
         """One stratum per shell."""

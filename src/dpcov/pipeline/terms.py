@@ -18,12 +18,11 @@ from dpcov.data.linear import LinearMap
 from dpcov.data.questions import Ask
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import ReleaseWarning, UsageError
-from dpcov.mechanisms.auto import AUTO, Choice, resolve
+from dpcov.mechanisms.auto import Choice, resolve
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.in_geometry import InGeometry
-from dpcov.mechanisms.registry import find_mechanism
 from dpcov.mechanisms.surveyed import Surveyed
-from dpcov.privacy.budget import Budget
+from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.meaning import check_delta
 from dpcov.privacy.options import plain
@@ -164,12 +163,13 @@ def plan_table(
     return terms, encoding
 
 
-def states_noise(mechanism: str | Mechanism[Any]) -> bool:
-    """Whether a release will say how its noise is distributed; those that auto chooses do."""
-    if isinstance(mechanism, Mechanism):
-        return mechanism.states_noise
-    name = plain("mechanism", mechanism, str)
-    return name == AUTO or find_mechanism(name).states_noise
+def mechanism_for(
+    mechanism: str | Mechanism[Any], budget: Budget, neighbors: Neighbors, n_features: int
+) -> Mechanism[Any]:
+    """The mechanism that a release of so many encoded columns will have."""
+    check_budget(budget)
+    problem = Problem(n_features=n_features, neighbors=check_neighbors(neighbors))
+    return resolve(mechanism, {}, problem, budget).make()
 
 
 def read_geometry(geometry: Geometry | Release | str | Path) -> Geometry | None:

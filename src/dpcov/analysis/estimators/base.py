@@ -146,8 +146,8 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"The schema has intercept = false, so {WITHOUT_MEANS}")
         if not schema.intercept and any(column.center for column in columns):
             raise InputError(f"The schema has intercept = false, so {WITHOUT_UNITS}")
-        if getattr(self, "alpha", None) == "auto":
-            require_noise(self)
+        is_tuned = getattr(self, "alpha", None) == "auto"
+        require_noise(self, len(columns), self.post, stated=is_tuned)
         spending = self.__dict__.setdefault("_spending", Spending())
         with nullcontext() if self.spend_again else spending.used(type(self).__name__):
             self.release_ = make_release(self, table, roles, schema)

@@ -21,6 +21,7 @@ from dpcov.errors import DataError, DpcovError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
 from dpcov.published.release import Release
+from dpcov.published.statistics import Post
 
 if TYPE_CHECKING:
     from dpcov.data.schema.schema import Schema
@@ -112,14 +113,21 @@ def schema_of(terms: Terms, table: nw.DataFrame[Any], roles: Roles) -> "Schema":
     return terms.schema if isinstance(terms.schema, Schema) else Schema.from_toml(terms.schema)
 
 
-def require_noise(terms: Terms) -> None:
-    """Refuse a mechanism whose releases do not say how their noise is distributed."""
-    from dpcov.pipeline.terms import states_noise
+def require_noise(terms: Terms, n_features: int, post: Post | None, *, stated: bool) -> None:
+    """Refuse a mechanism whose noise does not suit ``post``, or has to be and is not ``stated``."""
+    from dpcov.pipeline.terms import mechanism_for
 
-    if not states_noise(terms.mechanism):
+    assert terms.budget is not None
+    chosen = mechanism_for(terms.mechanism, terms.budget, terms.neighbors, n_features)
+    if stated and not chosen.states_noise:
         raise InputError(
-            f"Releases by {terms.mechanism} do not say how their noise is distributed, so alpha "
+            f"Releases by {chosen.name} do not say how their noise is distributed, so alpha "
             "cannot be chosen. Give alpha, or another mechanism."
+        )
+    if post is not None and not chosen.suits(post, terms.budget.promise):
+        raise InputError(
+            f"Releases by {chosen.name} under this budget cannot be read with post={post!r}, which "
+            "needs to know noise that they do not have or state. Use post='psd', or leave it out."
         )
 
 
