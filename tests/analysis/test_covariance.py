@@ -290,13 +290,17 @@ def test_the_graphical_lasso_of_two_features_is_a_soft_threshold(seed):
 
 
 def test_what_cannot_be_read_so_says_that_the_release_is_kept():
-    terms = {"bounds": (0, 1), "budget": dpcov.Budget(rho=10), "mechanism": "separate"}
+    # The noise hides the number of rows.
+    terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho="1e-6"), "mechanism": "gaussian"}
     rows = np.random.default_rng(0).uniform(size=(500, 3))
-    estimator = PrivateGraphicalLasso(alpha=0.1, post="shrink", **terms)
-    with pytest.raises(DpcovError, match="How far to shrink") as refused:
+    estimator = PrivateCovariance(neighbors="add-remove-one", seed=0, **terms)
+    with (
+        pytest.warns(NoiseWarning, match="hides the spread"),
+        pytest.raises(DpcovError, match="hides the means") as refused,
+    ):
         estimator.fit(rows)
-    assert "PrivateGraphicalLasso.from_release(fitted.release_" in refused.value.__notes__[-1]
-    assert PrivateGraphicalLasso.from_release(estimator.release_, alpha=0.1).alpha_ == 0.1
+    assert "PrivateCovariance.from_release(fitted.release_" in refused.value.__notes__[-1]
+    assert estimator.release_.feature_names == ("x0", "x1", "x2")
 
 
 def test_no_edge_is_found_between_questions_that_nobody_answers_both():

@@ -333,7 +333,8 @@ MISSING = ROWS.mask(np.random.default_rng(5).random(ROWS.shape) < (0.2, 0.1, 0.0
 def test_moments_are_those_over_the_values_that_are_present(places):
     # In one geometry and in several: a missing value is the center of each, which is elsewhere.
     from dpcov.published.encoded import noise_of
-    from dpcov.published.estimate.entry_noise import correlation_noise, mean_noise
+    from dpcov.published.estimate.correlation_noise import correlation_noise
+    from dpcov.published.estimate.entry_noise import mean_noise
 
     rooms, pairs = ("schema", geometry(0, 1.5), geometry(0.8, 2)), np.triu_indices(3, 1)
     found, stated = [], []

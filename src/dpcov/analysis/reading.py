@@ -13,7 +13,8 @@ from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import centers_of, half_ranges_of, of_kind
 from dpcov.published.encoded import noise_of
-from dpcov.published.estimate.entry_noise import MomentNoise, correlation_noise
+from dpcov.published.estimate.correlation_noise import correlation_noise
+from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.levels import with_psd_correlations
 from dpcov.published.estimate.noise_edge import bulk_edge, clear_of_noise, largest_noise_eigenvalue
 from dpcov.published.estimate.present import MissingAs

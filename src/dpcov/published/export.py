@@ -23,12 +23,8 @@ from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.encoded import noise_of, on_one_thread
-from dpcov.published.estimate.entry_noise import (
-    DEVIATIONS,
-    correlation_noise,
-    covariance_noise,
-    mean_noise,
-)
+from dpcov.published.estimate.correlation_noise import correlation_noise
+from dpcov.published.estimate.entry_noise import DEVIATIONS, covariance_noise, mean_noise
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.scripts import quoted_for_r
 from dpcov.published.statistics import Post

@@ -15,11 +15,11 @@ from dpcov.privacy.guarantee import costs_nothing
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn, half_ranges_of, of_kind
 from dpcov.published.encoded import noise_of
+from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
     clear_of_pairs,
-    correlation_noise,
     deviation_noise,
     hidden_variance,
     left_open,

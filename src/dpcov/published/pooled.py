@@ -14,7 +14,8 @@ from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import centers_of, half_ranges_of, of_kind
 from dpcov.published.design import design_of, weighting_of
-from dpcov.published.estimate.entry_noise import UNKNOWN_CORRELATION, inhabited
+from dpcov.published.estimate.correlation_noise import UNKNOWN_CORRELATION
+from dpcov.published.estimate.entry_noise import inhabited
 from dpcov.published.estimate.levels import with_psd_correlations
 from dpcov.published.estimate.pooling import GroupMoments, PooledMoments, Reading, pool_moments
 from dpcov.published.estimate.present import moment_of

@@ -6,11 +6,12 @@ import pytest
 
 import dpcov
 from dpcov.published.encoded import noise_of
+from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import (
+    DEVIATIONS,
     NUCLEAR_EDGE,
     LostParts,
     MomentNoise,
-    correlation_noise,
     deviation_noise,
     inhabited,
     mean_noise,
@@ -145,6 +146,24 @@ def test_correlations_count_what_their_own_columns_lost():
 def test_no_correlation_is_stated_to_err_by_more_than_where_nothing_is_known():
     found = correlation_noise(MEANS, COVARIANCE, law(True, factor=1e5))
     np.testing.assert_array_equal(found, 1 - np.eye(3))
+
+
+def test_errors_stay_within_what_is_stated_where_noise_nearly_hides_a_variance():
+    """Columns with any variance, of correlation 0.9 with the first, whose noise is small."""
+    rng, held, p = np.random.default_rng(0), [], 400
+    entries = EntryNoise(diagonal=1.0, off_diagonal=0.5)
+    for _ in range(20):
+        true = np.append(100.0, rng.uniform(0, 7, size=p))
+        seen = np.diag(true + rng.normal(size=p + 1))
+        seen[0, 1:] = 0.9 * np.sqrt(true[1:] * true[0]) + np.sqrt(0.5) * rng.normal(size=p)
+        seen[1:, 0] = seen[0, 1:]
+        stated = correlation_noise(np.zeros(p + 1), seen, MomentNoise(entries=entries))[0, 1:]
+        own, wrong = np.diagonal(seen)[1:], np.abs(correlation_of(seen)[0, 1:] - 0.9)
+        held += list((wrong <= 1.96 * stated)[(own > DEVIATIONS) & (own < DEVIATIONS + 1)])
+        # Of less than a deviation nothing is known.
+        np.testing.assert_array_equal(stated[(own > 0) & (own <= 1)], 1.0)
+    assert len(held) > 1000
+    assert np.mean(held) > 0.93
 
 
 def test_eigenvalues_of_mapped_noise_end_where_they_are_said_to():

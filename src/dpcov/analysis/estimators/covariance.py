@@ -104,8 +104,8 @@ class PrivateCorrelation(ReleaseEstimator):
     correlation_, partial_correlation_ : (p, p) float64
         The partial ones and ``noise_edge_`` are from ``precision_`` as in `PrivateCovariance`.
     noise_std_ : (p, p) float64
-        Standard deviation of the noise alone, before post-processing, to first order; NaN where the
-        noise has no known law or leaves a column no variance.
+        Standard deviation of the noise alone, before post-processing; 1 where nothing is known,
+        NaN where the noise has no known law or leaves a column no variance.
     """
 
     def _read(self, release: Release) -> None:

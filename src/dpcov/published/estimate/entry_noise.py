@@ -1,4 +1,4 @@
-"""The noise on means, standard deviations and correlations: its law and its size.
+"""The noise on means, standard deviations and covariances: its law and its size.
 
 Contract: public numbers only, in closed form: first order in the noise, with the estimates in place
 of the truth (derived in docs/report.md).  Everything is in encoded units, relative to an intercept
@@ -17,10 +17,10 @@ import numpy as np
 from dpcov.published.columns import count_values
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import Presence, PresentMoments
-from dpcov.published.estimate.scaled_down import correlation_error, error_at
+from dpcov.published.estimate.scaled_down import correlation_error
 from dpcov.published.estimate.unit import EntryNoise, Part, Source, UnitEstimate
 from dpcov.published.frame import Frame
-from dpcov.published.linalg.symmetric import Array, Places, correlation_of
+from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.manifest import Manifest
 from dpcov.published.statistics import Post
 
@@ -29,9 +29,6 @@ DEVIATIONS = 2.0
 
 # Chance that noise alone makes any pair of a release look correlated.
 FALSE_PAIRS = 0.05
-
-# Error of a correlation of which nothing is known: zero is within one of all.
-UNKNOWN_CORRELATION = 1.0
 
 # Standard deviations of its trace from which a stratum is taken to hold rows.
 CLEAR_TRACE = 3.0
@@ -156,10 +153,10 @@ class MomentNoise:
         through_count = known * self.count_variance
         return 2 * v * (square - known) + between * (trace - at_intercept) ** 2 + through_count
 
-    def of_entries(self, scale: Array, half: Array | float = 0.0) -> Array:
+    def of_entries(self, scale: Array, half: Array | None = None) -> Array:
         """What features add to that, (p, p), where diagonal entries have a variance of their own.
 
-        F = a_i a_j' - half (a_i a_i' + a_j a_j') for features a times their ``scale``, (p,).
+        F = a_i a_j' - half_ij a_i a_i' - half_ji a_j a_j' for features a times ``scale``, (p,).
         """
         excess = self.entries.excess
         if abs(excess) <= 1e-9 * self.entries.diagonal:  # rounding
@@ -173,8 +170,10 @@ class MomentNoise:
         a = a * scale[:, None]
         squares, cubes = a**2, a**3 @ a.T
         both, own = squares @ squares.T, np.sum(squares**2, axis=1)
-        more = half**2 * (own[:, None] + own + 2 * both) - 2 * half * (cubes + cubes.T)
-        return np.asarray(excess * (both + more))
+        if half is None:
+            return np.asarray(excess * both)
+        more = half**2 * own[:, None] + half * half.T * both - 2 * half * cubes
+        return np.asarray(excess * (both + more + more.T))
 
 
 def of_all(size: Callable[..., Array]) -> Callable[..., Array]:
@@ -358,41 +357,3 @@ def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Arr
     variance += noise.entries.excess * (at_first - covariance) ** 2 * noise.intercept_is_noisy
     variance += noise.of_entries(np.ones(len(own)))
     return noise.of_pairs(variance)
-
-
-def correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
-    """Standard deviation of the noise on correlations, (d, d); 0 on the diagonal, NaN undefined.
-
-    With what scaling long rows down did to them; at most that of which nothing is known.
-    """
-    if noise.lost is None:
-        found = _correlation_noise(means, covariance, noise)
-    else:
-        alone = _correlation_noise(means, covariance, replace(noise, bias=0.0))
-        first, second = np.ix_(noise.lost.parts, noise.lost.parts)
-        present = 1.0 if noise.shares is None else noise.shares
-        taken = error_at(correlation_of(covariance), first, second, noise.lost.n_rows * present)
-        found = np.hypot(alone, taken * (1 - np.eye(len(alone))))
-    return np.minimum(found, UNKNOWN_CORRELATION)
-
-
-@of_all
-def _correlation_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
-    # By dr_ij = (a_i'W a_j - r_ij (a_i'W a_i + a_j'W a_j) / 2) / c with a_i = u_i / sigma_i.
-    variances = np.diagonal(covariance)
-    precision = 1 / np.where(variances > 0, variances, np.nan)
-    scale = np.sqrt(np.outer(precision, precision))
-    r = covariance * scale
-    products, first = noise.along(means)
-    products, first = products * scale, first * np.sqrt(precision)
-    own = np.diagonal(products)
-    both, at_first = own[:, None] + own[None, :], np.outer(first, first)
-    square = (own[:, None] * own + products**2) / 2 - r * products * both
-    square += r**2 / 4 * (own[:, None] ** 2 + own**2 + 2 * products**2)
-    at_first = at_first - r / 2 * (first[:, None] ** 2 + first**2)
-    variance = noise.of_form(square, products - r / 2 * both, at_first)
-    variance += noise.entries.excess * at_first**2 * noise.intercept_is_noisy
-    variance += noise.of_entries(np.sqrt(precision), r / 2)
-    deviation = noise.of_pairs(variance)
-    np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))
-    return deviation

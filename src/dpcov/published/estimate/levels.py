@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.published.columns import EncodedColumn, half_ranges_of, of_kind
+from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
-    correlation_noise,
     covariance_noise,
     total_noise,
 )
