@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from math import nan
 
 import numpy as np
@@ -9,6 +10,7 @@ import dpcov
 from dpcov.published import diagnosis
 from dpcov.published.diagnosis import FALSE_ALARMS, GOOD, diagnose
 from dpcov.published.digits import percent, plus_minus, with_error
+from dpcov.published.numbers import WITHIN
 from dpcov.published.summary import told_by_doctor
 from dpcov.published.verdicts import ColumnVerdict, Diagnosis
 from tests.published.mistakes import MISTAKES, TABLES, Mistake, released
@@ -50,6 +52,17 @@ def test_a_bound_is_named_as_it_was_declared():
     )
     year, share, _ = (column.cause for column in made.diagnose().columns)
     assert "upper bound, 2026.5," in year and "lower bound, 99.6," in share
+
+
+def test_a_column_whose_spread_is_not_known_is_not_good():
+    made = released("hospital", 7)
+    numbers = made.numbers
+    good = next(k for k, c in enumerate(made.diagnose().columns) if c.verdict == "good")
+    for part, verdict in ((0.45, "good"), (0.55, "weak"), (2.0, "weak")):
+        noise = numbers.estimates.deviation_noise.copy()
+        noise[good] = part * numbers.estimates.deviations[good] / WITHIN
+        found = replace(numbers, estimates=numbers.estimates._replace(deviation_noise=noise))
+        assert diagnose(made, found).columns[good].verdict == verdict
 
 
 def test_there_are_twenty_mistakes_on_five_tables():
@@ -203,8 +216,11 @@ def test_what_scaling_took_of_a_column_with_a_long_tail_is_said_and_no_logarithm
             entropy=dpcov.SeededEntropy(0),
         )
         *others, last = made.diagnose().columns
-        assert all(not column.cause for column in others) and last.verdict == "good"
+        assert all(not column.cause for column in others)
+        # Its correlations are known, and half of its spread may be missing.
+        assert last.within <= GOOD and last.verdict == ("good" if transform else "weak")
         if transform is None:
+            assert WITHIN * last.spread_noise > last.spread / 2
             assert re.match(r"Scaling down took about [4-9]\d % of its variance", last.cause)
             assert "log1p" in last.advice
         else:

@@ -183,12 +183,13 @@ class _Doctor:
     def _ordinary(self, place: int) -> _Said:
         """The verdict that the size of the noise alone gives."""
         within, shows, noise = self.within[place], self.shows[place], self.made.deviation_noise
-        if shows and np.isnan(within) and noise is not None:
-            # The only column of its kind: its spread alone is judged.
-            is_good = WITHIN * noise[place] <= GOOD * self.made.deviations[place]
-            return _Said("good") if is_good else _Said("weak", "Its spread is uncertain.", _MORE)
-        if shows and within <= GOOD:
-            return _Said("good")
+        # The only column of its kind is judged by its spread alone.
+        is_alone = np.isnan(within) and noise is not None
+        if shows and (within <= GOOD or is_alone):
+            doubt = 0.0 if noise is None else WITHIN * noise[place] / self.made.deviations[place]
+            if doubt <= (GOOD if is_alone else USABLE):
+                return _Said("good")
+            return _Said("weak", "Its spread is uncertain.", _MORE)
         return self._weak(place) if shows and within <= USABLE else self._lost(place)
 
     def _weak(self, place: int) -> _Said:
@@ -232,9 +233,13 @@ class _Doctor:
         """The verdict, and how much was scaled down of a column that lost far more than others."""
         lost, column = float(self.lost[place]), self.columns[place]
         least = max(LONG_TAIL, MORE_THAN_OTHERS * self.release.statistics.lost)
-        if said.verdict != "good" or lost < least or column.name != column.source:
+        # Noise that hides correlations has the last word.
+        is_noisy = said.verdict == "lost" or self.within[place] > GOOD
+        if is_noisy or lost < least or column.name != column.source:
             return said
-        return _Said("good", f"Scaling down took about {percent(lost)} of its variance.", _LOG)
+        return _Said(
+            said.verdict, f"Scaling down took about {percent(lost)} of its variance.", _LOG
+        )
 
     def _number(self, place: int, means: Array) -> _Said | None:
         """What looks wrong about a number."""
