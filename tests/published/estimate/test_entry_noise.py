@@ -12,6 +12,7 @@ from dpcov.published.estimate.entry_noise import (
     NUCLEAR_EDGE,
     LostParts,
     MomentNoise,
+    covariance_noise,
     deviation_noise,
     inhabited,
     mean_noise,
@@ -146,6 +147,18 @@ def test_correlations_count_what_their_own_columns_lost():
 def test_no_correlation_is_stated_to_err_by_more_than_where_nothing_is_known():
     found = correlation_noise(MEANS, COVARIANCE, law(True, factor=1e5))
     np.testing.assert_array_equal(found, 1 - np.eye(3))
+
+
+@pytest.mark.parametrize("features", [None, MAPPED])
+def test_far_means_do_not_hide_the_noise_beside_them(features):
+    for far in (1e9, 1e60):
+        means, known = far * MEANS, replace(law(False), intercept=1.0, features=features)
+        steep = np.sum((PLAIN if features is None else features)[:, 1:] ** 2, axis=1)
+        expected = STD * np.sqrt(steep / 2)
+        np.testing.assert_allclose(mean_noise(means, known), expected, rtol=1e-6)
+        # By d(M_ii - m_i²), in which the error of the mean has the largest part.
+        found = np.diagonal(covariance_noise(means, COVARIANCE, known))
+        np.testing.assert_allclose(found, 2 * np.abs(means) * expected, rtol=1e-6)
 
 
 def test_errors_stay_within_what_is_stated_where_noise_nearly_hides_a_variance():

@@ -61,14 +61,14 @@ def _correlation_noise(
     products, first = noise.along(means)
     products, first = products * scale, first * np.sqrt(precision)
     own, half = np.diagonal(products)[:, None], r / 2 * steeper[:, None]
-    square = own * own.T / 4 + products**2 / 4 + (half * own) ** 2
+    # Beside the intercept in its row, and in the other rows.
+    beside = first / 2 - half * first[:, None]
+    square = 2 * (beside**2 * own + beside * beside.T * products)
+    square += own * own.T / 4 + products**2 / 4 + (half * own) ** 2
     square += half * half.T * products**2 - 2 * half * own * products
-    trace, at_first = products / 2 - half * own, np.outer(first, first) / 2
-    at_first -= half * first[:, None] ** 2
+    trace, at_first = products / 2 - half * own, beside * first[:, None]
     # One half is that of row i, its mirror that of row j.
-    square, trace, at_first = (each + each.T for each in (square, trace, at_first))
-    variance = noise.of_form(square, trace, at_first)
-    variance += noise.entries.excess * at_first**2 * noise.intercept_is_noisy
+    variance = noise.of_form(*(each + each.T for each in (square, trace, at_first)))
     variance += noise.of_entries(np.sqrt(precision), half)
     deviation = noise.of_pairs(variance)
     np.fill_diagonal(deviation, np.where(variances > 0, 0.0, np.nan))

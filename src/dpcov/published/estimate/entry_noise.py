@@ -121,14 +121,23 @@ class MomentNoise:
         return replace(self, features=mapped, shares=found.shares, others=others)
 
     def along(self, means: Array) -> tuple[Array, Array]:
-        """Products of centered features in coordinates of the noise, (p, p), and intercepts."""
+        """Centered features where noise was added: products beside intercepts, (p, p), and those.
+
+        Large intercepts, (p,), would hide the products.
+        """
         if self.features is None:
-            return np.eye(len(means)) + np.outer(means, means), -means
+            return np.eye(len(means)), -means
         centered = self.features.copy()
         centered[:, 0] -= means
         if self.shares is not None:
             centered /= np.sqrt(np.diagonal(self.shares))[:, None]
-        return centered @ centered.T, centered[:, 0] * self.has_intercept
+        own = centered[:, int(self.has_intercept) :]
+        return own @ own.T, centered[:, 0] * self.has_intercept
+
+    def metric(self, means: Array) -> Array:
+        """Products of centered features where noise was added, (p, p)."""
+        products, first = self.along(means)
+        return products + np.outer(first, first)
 
     @property
     def thinning(self) -> tuple[Array | float, Array | float]:
@@ -144,14 +153,24 @@ class MomentNoise:
         found = np.sqrt(np.maximum(variance, 0.0)) / self.intercept
         return np.multiply(found, self.thinning[1], out=np.zeros_like(found), where=found != 0)
 
-    def of_form(self, square: Array, trace: Array, at_intercept: Array) -> Array:
-        """Variance of <F, W> for symmetric F of this squared norm, trace and entry (0, 0)."""
+    def of_form(self, square: Array, trace: Array | float, at_intercept: Array) -> Array:
+        """Variance of <F, W>, F symmetric, from its entry (0, 0), and square and trace beside it.
+
+        What diagonal entries have of their own is here for that entry, and else in `of_entries`.
+        """
         v, between = self.entries.off_diagonal + self.bias, self.entries.between_diagonals
-        if self.intercept_is_noisy:
-            return np.asarray(2 * v * square + between * trace**2)
-        known = at_intercept**2
-        through_count = known * self.count_variance
-        return 2 * v * (square - known) + between * (trace - at_intercept) ** 2 + through_count
+        if not self.intercept_is_noisy:
+            through_count = at_intercept**2 * self.count_variance
+            return 2 * v * square + between * trace**2 + through_count
+        own = (2 * v + self.entries.excess) * at_intercept**2
+        return own + 2 * v * square + between * (trace + at_intercept) ** 2
+
+    def of_products(self, products: Array, first: Array, less: Array | float = 0.0) -> Array:
+        """Variances, (p, p), of u_i'W u_j - ``less``_ij e'W e for u and e as in :meth:`along`."""
+        own, at_first = np.diagonal(products), np.outer(first, first)
+        square = (np.outer(own, own) + products**2) / 2 + at_first * products
+        square += (np.outer(first**2, own) + np.outer(own, first**2)) / 2
+        return self.of_form(square, products, at_first - less)
 
     def of_entries(self, scale: Array, half: Array | None = None) -> Array:
         """What features add to that, (p, p), where diagonal entries have a variance of their own.
@@ -296,10 +315,7 @@ def share_noise(presence: Presence, noise: MomentNoise) -> Array:
     rows = presence.rows
     if noise.features is not None:
         rows = rows @ np.vstack([np.eye(1, noise.features.shape[1]), noise.features])
-    products = rows @ rows.T
-    own, first = np.diagonal(products), rows[:, 0]
-    square = (np.outer(own, own) + products**2) / 2
-    variance = noise.of_form(square, products, np.outer(first, first))
+    variance = noise.of_products(rows[:, 1:] @ rows[:, 1:].T, rows[:, 0])
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / noise.intercept)
 
 
@@ -315,9 +331,7 @@ def mean_noise(means: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on means, shape (d,)."""
     # By dm_i = u_i'W e / c, where u_i is a centered feature and e the intercept.
     products, first = noise.along(means)
-    squares = (np.diagonal(products) + first**2) / 2
-    variance = noise.of_form(squares, first, first)
-    variance += noise.entries.excess * first**2 * noise.intercept_is_noisy
+    variance = noise.of_form(np.diagonal(products) / 2, 0.0, first)
     return np.asarray(np.sqrt(variance) / noise.intercept * noise.thinning[0])
 
 
@@ -350,10 +364,5 @@ def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array
 def covariance_noise(means: Array, covariance: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on covariances, (d, d)."""
     # By dC_ij = (u_i'W u_j - C_ij e'W e) / c, where u_i is a centered feature, e the intercept.
-    products, first = noise.along(means)
-    own, at_first = np.diagonal(products), np.outer(first, first)
-    square = (np.outer(own, own) + products**2) / 2 - at_first**2 + (at_first - covariance) ** 2
-    variance = noise.of_form(square, products - covariance, at_first - covariance)
-    variance += noise.entries.excess * (at_first - covariance) ** 2 * noise.intercept_is_noisy
-    variance += noise.of_entries(np.ones(len(own)))
-    return noise.of_pairs(variance)
+    variance = noise.of_products(*noise.along(means), covariance)
+    return noise.of_pairs(variance + noise.of_entries(np.ones(len(means))))

@@ -112,7 +112,7 @@ def relations(
     groups = [each for each in exhaustive(columns) if _adds_up(each, mean, law, columns, lost)]
     scales = half_ranges_of(columns)
     # Least squares with the known noise.
-    back = _adding_up(groups, scales, law.along(mean)[0])
+    back = _adding_up(groups, scales, law.metric(mean))
     noisy = back @ noisy @ back.T
     noise = covariance_noise(back @ mean, noisy, law.mapped(back))
     deviations = np.sqrt(np.maximum(np.diagonal(estimate), 0.0))

@@ -71,5 +71,5 @@ def _largest_square(noise: MomentNoise, scales: Array, shifts: Array) -> float:
     if noise.features is None and not shifts.any():
         return float(np.max(scales**2, initial=0.0))
     scales = scales * noise.thinning[0]
-    products = noise.along(shifts)[0] * np.outer(scales, scales)
+    products = noise.metric(shifts) * np.outer(scales, scales)
     return float(np.linalg.eigvalsh(products)[-1])
