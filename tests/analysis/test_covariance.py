@@ -289,6 +289,18 @@ def test_the_graphical_lasso_of_two_features_is_a_soft_threshold(seed):
     assert made.partial_correlation_[0, 1] == pytest.approx(r - 0.025, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_lasso_that_converges_does_not_warn_of_its_steps():
+    correlation = np.array([[1, 0.7, -0.3], [0.7, 1, 0.35], [-0.3, 0.35, 1]])
+    estimator = PrivateGraphicalLasso()
+    estimator.alpha_ = 0.1
+    covariance, precision = estimator._solve(correlation)
+    # What a correlation and the estimate differ by is the penalty, where there is an edge.
+    moved = 0.1 * np.sign(precision) * (1 - np.eye(3))
+    np.testing.assert_allclose(covariance - moved, correlation, atol=1e-6)
+    np.testing.assert_allclose(covariance @ precision, np.eye(3), atol=1e-4)
+
+
 def test_what_cannot_be_read_so_says_that_the_release_is_kept():
     # The noise hides the number of rows.
     terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho="1e-6"), "mechanism": "gaussian"}

@@ -7,9 +7,11 @@ import itertools
 from dataclasses import dataclass
 from math import inf, log, sqrt
 from typing import Any, Literal
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 from sklearn.covariance import EmpiricalCovariance, graphical_lasso, log_likelihood
+from sklearn.exceptions import ConvergenceWarning
 
 from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.features import Columns
@@ -222,7 +224,10 @@ class PrivateGraphicalLasso(ReleaseEstimator):
         try:
             # With inner steps as rough as outer ones, two features alone may not converge.
             terms = {"alpha": self.alpha_, "enet_tol": 1e-8, "max_iter": 1000}
-            covariance, precision = graphical_lasso(symmetrize(correlation), **terms)
+            with catch_warnings():
+                # A step inside may go to and fro by rounding: the gap of the whole decides.
+                filterwarnings("ignore", "Objective did not converge", ConvergenceWarning)
+                covariance, precision = graphical_lasso(symmetrize(correlation), **terms)
         except FloatingPointError:
             problem = "The graphical lasso did not converge. Use a larger alpha, or fewer features."
             raise NumericError(problem) from None
