@@ -314,6 +314,7 @@ def test_a_draft_of_a_table_with_a_codebook(tmp_path):
     # A name says more than a dictionary without labels.
     assert isinstance(made.schema.columns["id"], dpcov.Ignored)
     assert made.schema.columns["height"].description == "Height in meters"
+    assert "bounds are years" in made.comments["born"]
     assert made.absent == ()
     bounded = describe(
         open_source(FILES / "awkward.csv"), read_codebook(written(tmp_path, PACKAGE))

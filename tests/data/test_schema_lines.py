@@ -66,7 +66,10 @@ COLUMN = '[columns.age]\ntype = "numeric"\n'
 MISTAKES = {
     'lower = "17"': r"line 3, `lower = \"17\"`: column 'age'.*a number without quotes",
     "lowr = 17": "line 3, `lowr = 17`: .*did you mean `lower`",
-    'transform = "log"': 'line 3, `transform = "log"`',
+    'transform = "log"': 'line 3, .*it is "log1p" or "sqrt"; did you mean `log1p`',
+    "[columns.b]\ntype = 'date'\nas = 'Year'": 'it is "year", "days" or "age"; did you mean `year`',
+    "[columns.b]\ntype = 'date'\nlower = 2015-01-01": "line 5, .*2015, not 2015-01-01",
+    "[columns.b]\ntype = 'date'\nreference = '1.2.2015'": "line 5, .*a date as 2020-12-31",
     "missing_codes = [[1]]": "line 3, ",
     "missing_codes = [\n  1,\n  2020-01-01,\n]": "line 3, `missing_codes = .`.*missing_codes.1.",
     "lower = 1\nupper = 0": "cannot be used yet.*line 3, `lower = 1`: .*exchange them",
@@ -93,6 +96,7 @@ TABLE_MISTAKES = {
     "norm_bound = 9": "line 1, `norm_bound = 9`",
     "intercept = 1": "line 1, .*true or false, without quotes",
     "titel = 'x'": "line 1, .*did you mean `title`",
+    'missing = "none"': 'line 1, .*it is "center", "indicator" or "never"',
 }
 
 

@@ -109,4 +109,7 @@ def _described(guess: Proposal, declared: Declared) -> Proposal:
 
 def _told(declared: Declared) -> Proposal:
     bounds = {getattr(declared, name, None) for name in ("lower", "upper")}
-    return declared, "" if bounds == {None} else BOUNDED
+    if bounds != {None}:
+        return declared, BOUNDED
+    is_year = isinstance(declared, Date) and declared.as_ == "year"
+    return declared, BY_KIND["date"][1] if is_year else ""

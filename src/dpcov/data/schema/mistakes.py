@@ -17,6 +17,12 @@ from dpcov.data.schema.declared import Declared
 from dpcov.data.schema.problems import listed
 from dpcov.errors import SchemaError
 
+
+def either(texts: Iterable[str]) -> str:
+    """Name all of several texts, of which one is wanted."""
+    return " or ".join(", ".join(f'"{text}"' for text in texts).rsplit(", ", 1))
+
+
 # A key path: names of tables and fields, and places in lists.
 Path = tuple[str | int, ...]
 
@@ -26,7 +32,7 @@ STRUCTS: dict[str, type[msgspec.Struct]] = {
     str(struct.__struct_config__.tag): struct for struct in get_args(Declared)
 }
 # Every type that a column can have, in words.
-TYPES = " or ".join(", ".join(f'"{tag}"' for tag in STRUCTS).rsplit(", ", 1))
+TYPES = either(STRUCTS)
 
 _LOOKS_LIKE_A_SCHEMA = re.compile(r"(?m)^\s*(\[\s*columns\b|columns\s*[.=])")
 _POSITION = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -35,10 +41,12 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _UNKNOWN = re.compile(r"unknown field `(.*)`$", re.DOTALL)
 _COLUMN = re.compile(r"Column '(.*?)'(?::| |$)", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(.*)`, got `(\w+)`")
+_NO_CHOICE = re.compile(r"Invalid enum value '(.*)'", re.DOTALL)
 TOO_LONG_OR_DEEP = "a number of thousands of digits, or brackets nested too deeply"
 # What is wrong where a value has another type, by the type that is expected.
 _WRITE = {
     "float": "write a number without quotes, such as 90 or 0.5",
+    "date": 'bounds are of the number that a date becomes: 2015, not 2015-01-01, for as = "year"',
     "int": "write a whole number without quotes",
     "bool": "write true or false, without quotes",
     "str": 'write a text, in quotes: "1"',
@@ -146,10 +154,24 @@ def _advice(told: str, inside: Path, entry: Any, struct: Any) -> str:
     if "unknown field" in told and struct is not None:
         fields = [field for field in struct.__struct_encode_fields__ if field != "columns"]
         return f"; it has: {', '.join(fields)}{_meant(inside[-1], fields)}"
+    if (wrong := _NO_CHOICE.search(told)) and struct is not None and inside:
+        known = _choices(struct, str(inside[-1]))
+        return f"; it is {either(known)}{_meant(wrong[1], known)}" if known else ""
+    if "encoded date" in told:
+        return "; write a date as 2020-12-31"
     if wrong := _EXPECTED.search(told):
         kind = wrong[1].partition(" ")[0]
+        kind = "date" if (kind, wrong[2]) == ("float", "date") else kind
         return f"; {_WRITE[kind]}" if kind in _WRITE else ""
     return ""
+
+
+def _choices(struct: Any, name: str) -> list[str]:
+    """The texts that a field of fixed texts can be."""
+    kinds = [each.type for each in msgspec.structs.fields(struct) if each.encode_name == name]
+    while kinds and not isinstance(kinds[0], str):
+        kinds = [each for kind in kinds for each in get_args(kind)]
+    return kinds
 
 
 def _meant(given: object, known: Iterable[str]) -> str:

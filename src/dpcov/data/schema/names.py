@@ -57,7 +57,7 @@ def _words(listed: str) -> frozenset[str]:
 
 
 _IDS = _words("""id ids uuid guid ssn nhs nino mrn pid key kennung kennziffer identifiant
-identifiante identificador identifier matricule dni nif curp rfc iban passport reisepass""")
+identifiante identificador identifier seqn matricule dni nif curp rfc iban passport reisepass""")
 _PEOPLE = _words("""name names firstname lastname surname forename fullname username nachname
 vorname familienname nom prenom nombre nombres apellido apellidos email mail emails correo courriel
 phone telephone telefon telefono tel handy fax address adresse anschrift strasse rue calle direccion
@@ -76,8 +76,8 @@ _PERCENTS = _words("pct percent percentage perc prozent pourcentage porcentaje")
 _CODES = _words("code codes codigo kode schluessel")
 _YES_NO = _words("is has had was ist hat est tiene es")
 # Beside which a number or code is one of a person.
-_OWNERS = _words("""patient person case record account card insurance member subject participant
-user customer client student employee respondent""")
+_OWNERS = _words("""patient pat person case record account card insurance member subject subj usubj
+participant user customer client student employee respondent""")
 _NUMBERS = _words("no nr num number nummer numero")
 
 # German has one word for it; INR is a laboratory value.
