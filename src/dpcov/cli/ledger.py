@@ -58,7 +58,8 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
         typer.echo(f"Unit: {plural(balance.rows_per_person, 'row')} per person")
     for unit, total, spent, left in balance.rows:
         typer.echo(f"{unit}: total {total}, spent {spent}, left {left}")
-    typer.echo(balance.in_words)
+    for told in filter(None, (balance.so_far, balance.in_words)):
+        typer.echo(told)
 
 
 @app.command(epilog=example("ledger verify"))

@@ -124,4 +124,5 @@ def _composition(release: Release, balance: Balance | None) -> str:
     paid = release.manifest.paid()
     if balance is None:
         return f"{paid}; {_FLAVORS[type(release.guarantee.promise)][1]}"
-    return f"{paid}; composition by the rule '{balance.composition}'. {balance.in_words}"
+    told = f"{balance.so_far} {balance.in_words}"
+    return f"{paid}; composition by the rule '{balance.composition}'. {told}"

@@ -1,5 +1,6 @@
 """What is left, in words: a release of that size is accepted, one a hundredth larger is not."""
 
+import dataclasses
 import re
 from fractions import Fraction
 
@@ -16,6 +17,7 @@ from dpcov.privacy.ledger.composition import (
     is_within,
     largest_release,
     room_in_words,
+    spent_in_words,
 )
 from dpcov.privacy.ledger.spend import Spend
 from tests.contracts.test_mechanisms import UnreadSource
@@ -65,6 +67,26 @@ def test_an_account_whose_delta_is_spent_says_so():
     told = room_in_words("basic", TOTAL, [gaussian("0.4")])
     assert told.startswith("Left: one more release of up to ε = 1.1 and no δ, or two of up to")
     assert "no δ" not in room_in_words("basic", TOTAL, [pure("0.4")])
+
+
+@pytest.mark.parametrize(("rule", "total", "earlier"), [case for case in CASES if case[2]])
+def test_what_releases_keep_so_far_is_the_smallest_total_that_holds_them(rule, total, earlier):
+    told = spent_in_words(rule, total, earlier)
+    unit = "rho" if isinstance(total, ZCDP) else "epsilon"
+    size = Fraction(re.search("together: . = ([0-9.]+)", told)[1])
+    assert is_within(rule, dataclasses.replace(total, **{unit: size}), earlier)
+    assert not is_within(rule, dataclasses.replace(total, **{unit: size / MORE}), earlier)
+
+
+def test_an_account_says_what_its_releases_keep_together(tmp_path):
+    """People who asked what is spent read a sum of 1/multiplier²."""
+    ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    ledger.create("people", dpcov.Budget(epsilon=3, delta="1e-6"), "replace-one")
+    assert ledger.remaining("people").so_far == ""
+    for spend in (gaussian(1), gaussian(1)):
+        ledger.reserve("people", spend, "replace-one")
+    told = ledger.remaining("people").so_far
+    assert told.endswith("together: ε = 1.46 at δ = 1e-6 at most, of a total of ε = 3.")
 
 
 SPENT = [

@@ -178,6 +178,18 @@ def room_in_words(composition: Composition | None, total: Promise, earlier: Spen
     return f"Left: one more release of up to {_size(one)}{none}{each}. {_RULES[rule][0]}"
 
 
+def spent_in_words(composition: Composition, total: Promise, earlier: Spends) -> str:
+    """Say what all releases keep together, in three digits and at the delta of the total."""
+
+    def keeps(step: int) -> bool:
+        return is_within(composition, _sized(total, step), earlier)
+
+    steps = range(_STEPS * (_DECADES + 1))
+    joint = _sized(total, bisect_left(steps, True, key=keeps))
+    kept = f"{_size(joint)} at most, of a total of {_size(total, unless=joint)}"
+    return f"All releases so far, taken together: {kept}."
+
+
 def largest_release(
     composition: Composition, total: Promise, earlier: Spends, *, copies: int = 1
 ) -> Promise | None:
@@ -190,18 +202,12 @@ def largest_release(
     if composition == "basic":
         delta = max(Fraction(0), delta - spent(composition, total, earlier)["delta"]) / copies
 
-    def sized(step: int) -> Promise:
-        size = _grid(total, step)
-        if isinstance(total, ZCDP):
-            return ZCDP(rho=size)
-        return ApproxDP(epsilon=size, delta=delta) if delta else PureDP(epsilon=size)
-
     def overspends(step: int) -> bool:
-        further = Counter({typical(sized(step)): copies})
+        further = Counter({typical(_sized(total, step, delta)): copies})
         return not is_within(composition, total, counted + further)
 
     fitting = bisect_left(range(_STEPS * (_DECADES + 1)), True, key=overspends)
-    return sized(fitting - 1) if fitting else None
+    return _sized(total, fitting - 1, delta) if fitting else None
 
 
 def typical(promise: Promise) -> Spend:
@@ -210,6 +216,15 @@ def typical(promise: Promise) -> Spend:
     if isinstance(promise, ApproxDP):
         multiplier = calibrate.gaussian_noise_multiplier(promise.epsilon, promise.delta)
     return Spend(promise=promise, mechanism="any", noise_multiplier=multiplier)
+
+
+def _sized(total: Promise, step: int, delta: Fraction | None = None) -> Promise:
+    # Of the total's kind, with its delta unless another is given.
+    size = _grid(total, step)
+    if isinstance(total, ZCDP):
+        return ZCDP(rho=size)
+    delta = getattr(total, "delta", Fraction(0)) if delta is None else delta
+    return ApproxDP(epsilon=size, delta=delta) if delta else PureDP(epsilon=size)
 
 
 def _grid(total: Promise, step: int) -> Fraction:

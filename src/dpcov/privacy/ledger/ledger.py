@@ -28,6 +28,11 @@ from dpcov.privacy.options import Count, plain
 
 LONGEST_TEXT = 1000
 _PLACE = "A ledger is a file, or a database: postgresql://USER@HOST/NAME."
+# A schema that says too few rows would break the promise.
+_MORE_ROWS = (
+    "If one person can have {rows} rows, open another account, with {rows} rows per person; the "
+    "releases of this one protect such a person less. If not, correct rows_per_person."
+)
 # Accounts that a message lists.
 _NAMED = 10
 # Arguments of a command may hold bytes that are no text: they arrive as surrogates.
@@ -39,6 +44,7 @@ class Balance:
     """What a dataset may spend, has spent and has left, in the units of its composition rule.
 
     Before the first release rule and unit may be None, the amounts those of the total itself.
+    ``so_far`` says what all releases keep together, ``in_words`` how large another may be.
     """
 
     composition: Composition | None
@@ -46,6 +52,7 @@ class Balance:
     total: Amounts
     spent: Amounts
     remaining: Amounts
+    so_far: str = ""
     in_words: str = ""
 
     @property
@@ -173,6 +180,7 @@ class Ledger:
             total=total,
             spent=used,
             remaining={unit: max(Fraction(0), total[unit] - used[unit]) for unit in total},
+            so_far=rules.spent_in_words(shown_as, account.total, spends) if spends else "",
             in_words=rules.room_in_words(account.composition, account.total, spends),
         )
 
@@ -219,14 +227,15 @@ def _allowed_composition(
     # The rule under which this release is allowed.
     account, earlier = _require_dataset(transaction, dataset), transaction.spends(dataset)
     unit, rows = _unit(account, earlier), spend.rows_per_person
-    for fixed, asked in (
-        (f"{account.neighbors} neighbors", f"{check_neighbors(neighbors)} neighbors"),
-        (_rows_in_words(unit or rows), _rows_in_words(rows)),
+    more = _MORE_ROWS.format(rows=rows) if rows > (unit or rows) else ""
+    for fixed, asked, advice in (
+        (f"{account.neighbors} neighbors", f"{check_neighbors(neighbors)} neighbors", ""),
+        (_rows_in_words(unit or rows), _rows_in_words(rows), more),
     ):
         if asked != fixed:
             raise LedgerError(
                 f"This dataset is protected with {fixed}. A release with {asked} cannot be added "
-                f"to it, because the two promises differ. Release with {fixed}."
+                f"to it, because the two promises differ. {advice or f'Release with {fixed}.'}"
             )
     composition = account.composition or rules.choose_composition(account.total, spend)
     rules.check_room(composition, account.total, earlier, spend, account.composition)
