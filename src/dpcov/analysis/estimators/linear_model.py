@@ -14,12 +14,7 @@ from sklearn.base import RegressorMixin
 from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.estimators.fit_rows import Bounds, Roles, array_of, columns_of, table_of
-from dpcov.analysis.estimators.regression_summary import (
-    NOTES,
-    PENALIZED,
-    RegressionSummary,
-    with_coefficients,
-)
+from dpcov.analysis.estimators.regression_summary import NOTES, RegressionSummary, with_coefficients
 from dpcov.analysis.estimators.ridge_path import Probe, RidgeProblem
 from dpcov.analysis.features import (
     Columns,
@@ -210,7 +205,6 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         notes = [*NOTES, *tables[0].notes]
         if any(self._penalties):
             told.append(("Penalty", ", ".join(f"{alpha:.4g}" for alpha in self._penalties)))
-            notes.insert(len(NOTES), PENALIZED)
         found = np.column_stack([np.atleast_1d(self.intercept_), np.atleast_2d(self.coef_)])
         # As tables of intervals have them: with the intercept, where there is one.
         rows = found[:, not self.fit_intercept :].tolist()

@@ -16,7 +16,6 @@ NOTES = (
     "coef: what the model predicts with; intervals start from the estimate before post-processing.",
     "std err: both parts together; sampling: which rows are in the table; privacy: the noise.",
 )
-PENALIZED = "The penalty is taken as given: intervals are for what it gives without noise."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -41,6 +41,10 @@ Names = Sequence[str] | None
 
 # What a table of coefficients is called, before the target.
 _COEFFICIENTS = "coefficients for "
+_PENALIZED = (
+    "The penalty is taken as given: intervals are for what it gives without noise. With alpha=0.0 "
+    "they are for least squares."
+)
 
 
 @on_one_thread
@@ -219,8 +223,9 @@ def coefficient_intervals(
     coding = coding_of(columns, chosen, references)
     maps = half_range_map(release, fit_intercept)
     lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, alpha, fit_intercept)
-    are_finite = all(isfinite(x.upper - x.lower) for x in lines)
-    notes = () if are_finite else (_hides(release, chosen, goals),)
+    notes = (_PENALIZED,) * (alpha > 0)
+    if not all(isfinite(x.upper - x.lower) for x in lines):
+        notes += (_hides(release, chosen, goals),)
     return _table(f"{_COEFFICIENTS}{columns[int(goals[0])].name}", law, lines, references, *notes)
 
 
