@@ -262,6 +262,11 @@ def test_rows_of_a_mixed_table_with_a_schema(frame):
     model = PrivateRidge(target="income", schema=SCHEMA, budget=dpcov.Budget(rho=1)).fit(frame)
     assert list(model.feature_names_in_) == ["age", "sector", "constant", "member"]
     assert model.predict(frame.drop(columns="income")).shape == (len(frame),)
+    # The schema of a whole table has no column called y.
+    unnamed = PrivateRidge(schema=SCHEMA, budget=dpcov.Budget(rho=1))
+    with pytest.raises(InputError, match=r"no column called y, as .* target=NAME"):
+        unnamed.fit(frame.drop(columns="income"), frame.income)
+    unnamed.set_params(target="income").fit(frame.drop(columns="income"), frame.income)
 
 
 READ_ONLY = """

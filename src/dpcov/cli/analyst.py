@@ -7,7 +7,7 @@ import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import example, option
-from dpcov.errors import UsageError, printable
+from dpcov.errors import UsageError, few_of, printable
 from dpcov.files import ReservedFile, check_output, reason_of, write_file
 from dpcov.published.digits import plural
 
@@ -34,7 +34,11 @@ def doctor(release: options.ReleaseFile, group: options.Group = None) -> None:
     """Say of every column what can be read from it, why not more, and what would help."""
     from dpcov.published.summary import told_by_doctor
 
-    typer.echo(told_by_doctor(options.load(release, group).diagnose()), nl=False)
+    loaded = options.load(release, group)
+    typer.echo(told_by_doctor(loaded.diagnose()), nl=False)
+    if names := loaded.group_names:
+        some = printable(few_of(names, 5))
+        typer.echo(f"\nThese are the numbers of all groups together. One alone: --group {some}.")
 
 
 @app.command(epilog=example("report"))
