@@ -23,7 +23,7 @@ IGNORED = [
     *("apellidos", "Adresse", "dirección", "street", "zip", "zip_code", "PLZ", "postleitzahl"),
     *("Fallnummer", "Patientennr", "Versichertennummer", "FallNr"),
     *("code_postal", "codigo_postal", "telefono", "Telefon"),
-    *("PATID", "SUBJID", "USUBJID", "SEQN"),
+    *("PATID", "SUBJID", "USUBJID", "SEQN", "Nr", "Lfd. Nr."),
     *("Unnamed: 0", "__index_level_0__", "rownames", "row.names", "RowNumber", "rowid"),
 ]
 FREE = ["note", "comments", "description", "Bemerkung", "commentaire", "observaciones", "free_text"]

@@ -61,6 +61,7 @@ class Running:
 
     def post(self, path, **body):
         """As a browser posts a form of the desk's own page."""
+        body = {name: text.replace("\n", "\r\n") for name, text in body.items()}
         return self.ask(
             path, "POST", body, Origin=f"http://{self.host}", Sec_Fetch_Site="same-origin"
         )

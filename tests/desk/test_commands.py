@@ -100,7 +100,7 @@ def test_categories_are_typed_with_their_labels():
 
     now = Categorical(categories=("1", "2"), labels={"1": "yes", "2": "no"})
     assert shown(now, "categories") == "1 = yes\n2 = no"
-    assert declared(now, {"categories": "1 = yes\r\n2 = no"}) == now
+    assert declared(now, {"categories": "1 = yes\n2 = no"}) == now
     assert declared(now, {"categories": "1 = yes"}).labels == {"1": "yes"}
     found = declared(now, {"categories": "1 = maybe = so\n3\n >=4"})
     assert found.categories == ("1", "3", ">=4") and found.labels == {"1": "maybe = so"}

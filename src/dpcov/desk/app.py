@@ -317,7 +317,9 @@ _DEEDS = {
 
 async def _form(request: Request) -> Form:
     given = await request.form(max_fields=_FIELDS, max_files=0, max_part_size=_PART)
-    return Form({key: text for key, text in given.items() if isinstance(text, str)})
+    texts = ((key, text) for key, text in given.items() if isinstance(text, str))
+    # Browsers end lines with two signs, one of which a page would show as a control code.
+    return Form({key: text.replace("\r\n", "\n") for key, text in texts})
 
 
 def _own(name: str) -> str:

@@ -25,7 +25,7 @@ def declared(now: Any, fields: Mapping[str, str]) -> Any:
         for name, value in msgspec.structs.asdict(now).items()
         if name in kind.__struct_fields__
     }
-    given = {name: text.replace("\r\n", "\n").strip() for name, text in fields.items()}
+    given = {name: text.strip() for name, text in fields.items()}
     # What was not touched stays as it was, also where its words could be read otherwise.
     typed = {
         name: text

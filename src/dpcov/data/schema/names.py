@@ -83,7 +83,7 @@ _NUMBERS = _words("no nr num number nummer numero")
 # German has one word for it; INR is a laboratory value.
 _NUMBERED = re.compile(r"\w+nummer|(fall|patienten|versicherten|kunden|mitglieds|akten)nr")
 # What pandas, pyarrow and R call row numbers that they write among the columns.
-_ROW_NUMBERS = re.compile(r"unnamed\d+|indexlevel\d+|row(id|names?|num|number)")
+_ROW_NUMBERS = re.compile(r"unnamed\d+|indexlevel\d+|row(id|names?|num|number)|(lfd)?nr")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
