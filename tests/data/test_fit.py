@@ -43,7 +43,7 @@ CASES = {
     "outside, but no code": ([str(n) for n in range(N)], UNIT, {"outside": 89}, True),
     "yes and no": (["0", "1", "0"], Numeric(lower=0, upper=1), {"two values": 100}, True),
     "zeros": (["0", "0", "0", "5"], UNIT, {"at lower": 75}, True),
-    "another unit": (["0.55", "0.6", "0.1"], Numeric(lower=0, upper=100), {"narrow": 100}, True),
+    "another unit": (["0.55", "0.6", "1"], Numeric(lower=0, upper=100), {"narrow": 100}, True),
     "constant": (["5"], UNIT, {"constant": 100}, True),
     "marks": (["x", "", "x"], Categorical(categories=("x",)), {"constant": 67}, True),
     "mostly missing": (["1", "2", "", "", ""], UNIT, {"missing": 60}, True),

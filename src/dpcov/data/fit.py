@@ -299,7 +299,7 @@ class _Column:
         elif isinstance(declared, Numeric | Date):
             lower, upper = _bounds(declared)
             reach = min(self.largest - lower, upper - self.least)
-            if isinstance(declared, Numeric) and reach < _NARROW * (upper - lower):
+            if isinstance(declared, Numeric) and reach <= _NARROW * (upper - lower):
                 yield Finding("narrow", values, _FILL_LITTLE)
             for side, count in (("lower", self.at_lower), ("upper", self.at_upper)):
                 if count > _MOST * values:
