@@ -263,7 +263,7 @@ def test_truth_values_may_be_groups(desk, ready):
     who = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "2000", "title": ""}
     assert send(desk, ready, "people", by="smoker", **who)[0] == 303
     assert '"smoker" selected' in desk.ask(f"{ready}/people")[2]
-    released(desk, ready)
+    assert "of all groups together" in released(desk, ready)
     made = dpcov.Release.load(desk.folder / "patients.dpcov")
     assert made.group_names[:2] == ("true", "false")
 
