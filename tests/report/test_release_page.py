@@ -79,6 +79,7 @@ def test_the_page_says_how_missing_values_count():
     assert centered in plain and left_out not in plain
     # Columns say it too; since indicators are no features, none did.
     assert "numeric (missing values are marked)" in marked and "are marked)" not in plain
+    assert ">Missing</th>" in marked and ">Missing</th>" not in plain
 
 
 def test_the_page_of_a_pooled_group_says_how_missing_values_count():

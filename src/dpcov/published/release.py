@@ -22,7 +22,7 @@ from dpcov.published.nested import nested_facts
 from dpcov.published.numbers import WITHIN, GroupNumbers, group_numbers
 from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts
 from dpcov.published.statistics import Post
-from dpcov.published.summary import LIGHTS, summarize, told_numbers
+from dpcov.published.summary import LIGHTS, summarize, told_missing, told_numbers
 from dpcov.published.synthetic import sample
 from dpcov.published.verdicts import Diagnosis
 from dpcov.published.words import promise_in_words, rows_in_words, rows_within
@@ -243,9 +243,10 @@ def release_card(release: BaseRelease, found: Diagnosis, made: PooledGroups | No
         ("Groups", [names_of(groups[:_NAMES]), more] if groups else None),
         ("Fingerprint", el("code", release.fingerprint[:16], title=release.fingerprint)),
     ]
+    missing = told_missing(found.columns)
     rows = [
-        (name_of(column.in_unit, CELL), LIGHTS[column.verdict], *told_numbers(column))
-        for column in found.columns
+        (name_of(column.in_unit, CELL), LIGHTS[column.verdict], *told_numbers(column), *parts)
+        for column, parts in zip(found.columns, missing, strict=True)
     ]
     findings = [
         el("li", names_of(names[:_NAMES]), f": {column.cause} {column.advice}")
@@ -258,7 +259,7 @@ def release_card(release: BaseRelease, found: Diagnosis, made: PooledGroups | No
         [el("p", el("strong", f"Warning: {warning}")) for warning in manifest.warnings],
         el("p", found.headline),
         facts(told),
-        listing(_HEAD, rows, caption, text=(1,)),
+        listing(_HEAD + ("Missing", "±") * any(missing), rows, caption, text=(1,)),
         _side_by_side(release, made) if made else None,
         details("Why, and what would help", el("ul", findings)) if findings else None,
         details("What the guarantee means for one person", el("p", promise_in_words(promise))),

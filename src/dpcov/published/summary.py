@@ -177,18 +177,24 @@ def _columns(found: Diagnosis) -> str:
     columns, size = found.columns, "spread" if found.knows_means else "rms"
     width = max([len("Column"), *(len(short_name(column.in_unit)) for column in columns)])
     lines = [f"   {'Column':<{width}}  {'mean':>10} {'±':>9}  {size:>10} {'±':>9}  correlations ±"]
-    is_marked = any(isfinite(c.missing) for c in columns)
-    lines[0] = lines[0] + f"  {'missing':>7} {'±':>6}" * is_marked
-    for c in columns:
+    missing = told_missing(columns)
+    lines[0] = lines[0] + f"  {'missing':>7} {'±':>6}" * any(missing)
+    for c, parts in zip(columns, missing, strict=True):
         mean, of_mean, spread, of_spread, within = told_numbers(c)
         line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {within:>14}"
-        doubt = WITHIN * c.missing_noise
-        # A part of which nothing is known is none.
-        missing = (percent(c.missing), percent(doubt)) if doubt < 1 else ("–", "–")
-        line += f"  {missing[0]:>7} {missing[1]:>6}" * is_marked
+        line += "".join(f"{part:>{width}}" for part, width in zip(parts, (9, 7), strict=False))
         light, _, word = LIGHTS[c.verdict].partition(" ")
         lines.append(f"{light}  {short_name(c.in_unit):<{width}}  {line}  {word}")
     return "\n".join(lines)
+
+
+def told_missing(columns: Sequence[ColumnVerdict]) -> list[tuple[str, ...]]:
+    """What part of every column is missing, and ±; nothing where no column's schema marks it."""
+    if not any(isfinite(column.missing) for column in columns):
+        return [()] * len(columns)
+    pairs = [(column.missing, WITHIN * column.missing_noise) for column in columns]
+    # A part of which nothing is known is none.
+    return [(percent(part), percent(doubt)) if doubt < 1 else ("–", "–") for part, doubt in pairs]
 
 
 def told_numbers(column: ColumnVerdict) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dpcov.markup import Child, Html, details, el, join, name_of, table
 from dpcov.published.diagnosis import diagnose
 from dpcov.published.digits import plural
 from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum
-from dpcov.published.summary import LIGHTS, SIZES, told_numbers
+from dpcov.published.summary import LIGHTS, SIZES, told_missing, told_numbers
 from dpcov.published.verdicts import Diagnosis
 from dpcov.report import charts
 from dpcov.report.charts import number
@@ -177,11 +177,13 @@ def features(group: GroupNumbers) -> Html:
 def verdicts(found: Diagnosis) -> Html:
     """What is said of columns, and their table."""
     spread = "Spread" if found.knows_means else "Root mean square"
-    head = ("Column", "Verdict", "Mean", "±", spread, "±", "Correlations ±")
+    missing = told_missing(found.columns)
+    head = ["Column", "Verdict", "Mean", "±", spread, "±", "Correlations ±"]
+    head += ["Missing", "±"] * any(missing)
     rows = []
-    for column in found.columns:
+    for column, parts in zip(found.columns, missing, strict=True):
         light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
-        rows.append([name_of(column.in_unit), light, *told_numbers(column)])
+        rows.append([name_of(column.in_unit), light, *told_numbers(column), *parts])
     size = SIZES[found.knows_means]
     caption = (
         "± holds 95 of 100 errors that noise and scaling rows down make; correlations: with the "

@@ -3,7 +3,7 @@
   const text = (cell) => cell.textContent.trim();
   const value = (cell) => {
     // A number with its error sorts by the number.
-    const [first, second] = text(cell).replaceAll(",", "").replaceAll("−", "-").split("±");
+    const [first, second] = text(cell).replaceAll(/[,%]/g, "").replaceAll("−", "-").split("±");
     const number = Number(first || second || NaN);
     return Number.isNaN(number) ? null : number;
   };
