@@ -68,7 +68,8 @@ def test_a_rehearsal_goes_with_what_it_depends_on(desk, ready):
         assert send(desk, ready, "rehearse", "budget", **REHEARSED)[0] == 303
         until_done(desk, ready)
         assert send(desk, ready, "budget", chosen="2", delta="1e-6")[0] == 303
-        assert READABLE in desk.ask(f"{ready}/budget")[2]
+        page = desk.ask(f"{ready}/budget")[2]
+        assert READABLE in page and "Assumed: independent columns" in page
         assert send(desk, ready, step, **change)[0] == 303
         assert READABLE not in desk.ask(f"{ready}/budget")[2]
 

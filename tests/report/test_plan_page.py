@@ -49,7 +49,7 @@ def test_the_page_holds_the_numbers_of_every_stop(plan, swept):
 
 def test_one_column_has_no_correlations():
     one = Rehearsal(schema=dpcov.Schema(columns={"age": SCHEMA.columns["age"]}), n_rows=3000)
-    page = render_plan(one, BUDGET, [plan_page.Stop(BUDGET, one.at(BUDGET))]).decode()
+    page = render_plan(one, BUDGET, [plan_page.Stop(BUDGET, one.at(BUDGET), ())]).decode()
     assert "There is one column" in page and "two columns can be used" not in page
 
 

@@ -28,10 +28,11 @@ WORST_SHOWN, BEST_SHOWN = 1.0, 1e-3
 
 @dataclass(frozen=True)
 class Stop:
-    """One budget, and what could be read with it."""
+    """One budget, what could be read with it, and what that rests on, in sentences."""
 
     budget: Budget
     planned: Planned
+    assumptions: Sequence[str]
 
     @property
     def amount(self) -> float:
@@ -60,7 +61,8 @@ def sweep(
     stops, budgets = list[Stop](), list(_grid(budget))
     for done, each in enumerate(budgets, start=1):
         try:
-            stops.append(Stop(each, rehearsal.at(each)))
+            planned = rehearsal.at(each)
+            stops.append(Stop(each, planned, rehearsal.assumptions(planned)))
         except BudgetError:
             # Smaller ones may need more noise than can be drawn.
             if each == budget:
@@ -88,9 +90,7 @@ def render_plan(rehearsal: Rehearsal, budget: Budget, stops: Sequence[Stop]) -> 
     shown = [{**stop.words, "x": x(stop.amount), "cells": stop.planned.cells} for stop in stops]
     delta = "" if budget.delta is None else f", delta {format_number(budget.delta)}"
     drawn = _chart(x, stops, asked, unit)
-    reading = join(
-        fill("plan.html"), (el("p", said) for said in rehearsal.assumptions(asked.planned))
-    )
+    reading = join(fill("plan.html"), (el("p", said) for said in asked.assumptions))
     return page(
         rehearsal.schema.title or "Privacy budget plan",
         (
