@@ -264,9 +264,11 @@ def test_rows_of_a_mixed_table_with_a_schema(frame):
     assert model.predict(frame.drop(columns="income")).shape == (len(frame),)
     # The schema of a whole table has no column called y.
     unnamed = PrivateRidge(schema=SCHEMA, budget=dpcov.Budget(rho=1))
-    with pytest.raises(InputError, match=r"no column called y, as .* target=NAME"):
+    with pytest.raises(InputError, match=r"no column y, as .* target=NAME"):
         unnamed.fit(frame.drop(columns="income"), frame.income)
     unnamed.set_params(target="income").fit(frame.drop(columns="income"), frame.income)
+    with pytest.raises(InputError, match=r"no column y, as .* call its column so"):
+        PrivateLDA(schema=SCHEMA, budget=dpcov.Budget(rho=1)).fit(frame, frame.sector)
 
 
 READ_ONLY = """

@@ -110,7 +110,13 @@ def schema_of(terms: Terms, table: nw.DataFrame[Any], roles: Roles) -> "Schema":
 
     if terms.schema is None:
         return _bounded_schema(terms, roles, [str(name) for name in table.columns])
-    return terms.schema if isinstance(terms.schema, Schema) else Schema.from_toml(terms.schema)
+    made = terms.schema if isinstance(terms.schema, Schema) else Schema.from_toml(terms.schema)
+    named = roles.targets if getattr(terms, "target", None) is None else ()
+    for name in (*named, *filter(None, [roles.by])):
+        if name not in made.columns:
+            advice = "give its name, target=NAME" if named else "call its column so in the schema"
+            raise InputError(f"The schema has no column {name}, as fit(X, y) calls y: {advice}.")
+    return made
 
 
 def require_noise(terms: Terms, n_features: int, post: Post | None, *, stated: bool) -> None:

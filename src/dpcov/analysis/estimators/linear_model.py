@@ -122,12 +122,6 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         wanted = self._facts.get("targets", self.target)
         if wanted is None:
             raise InputError("Say target=NAME, or a list of names among release.feature_names.")
-        if self.target is None and not {*wanted} <= {column.source for column in columns}:
-            called = ", ".join(wanted)
-            raise InputError(
-                f"The schema has no column called {called}, as fit(X, y) calls y. Give its name in "
-                "the schema: target=NAME."
-            )
         self._targets = find_features(columns, wanted)
         self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
         self._asked = predictors(columns, self._targets, self.features, unasked)
