@@ -57,9 +57,8 @@ def difference_intervals(
     or the units of one differ.  Notes say what is declared differently or left out.
     """
     tables, notes = _tables([first, second], features, what, level, sampling)
-    return _combined(
-        f"differences of {what}", tables, [np.array([-1.0, 1.0])] * len(tables[0].rows), notes
-    )
+    signs = [np.array([-1.0, 1.0])] * len(tables[0].rows)
+    return _combined(f"differences of {what} (second less first)", tables, signs, notes)
 
 
 def trend_intervals(
@@ -90,7 +89,7 @@ def trend_intervals(
     tables, notes = _tables(ordered, features, what, level, sampling)
     errors = np.array([table.std_error for table in tables])
     slopes = [_slope(times, own) for own in errors.T]
-    return _combined(f"trends of {what}", tables, slopes, notes)
+    return _combined(f"trends of {what} (per unit of time)", tables, slopes, notes)
 
 
 def _slope(times: np.ndarray[Any, Any], errors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
