@@ -364,6 +364,13 @@ def test_ranges_that_mean_missing_hold_for_other_files_of_the_same_rows(tmp_path
     assert own["debt"] == dpcov.Numeric(description="lowest to -1 = missing")
 
 
+def test_the_codes_of_a_range_do_not_fill_a_page():
+    codes = (*range(-60, 60), 0.5, -1e-20)
+    text = dpcov.Schema(columns={"age": dpcov.Numeric(missing_codes=codes)}).dumps()
+    assert dpcov.Schema.loads(text).columns["age"].missing_codes == codes
+    assert len(text[text.index("missing_codes") :].splitlines()) < 12
+
+
 def test_a_field_without_missing_codes_does_not_take_those_of_the_table(tmp_path):
     fields = [{"name": "a", "type": "number"}, {"name": "b", "type": "number"}]
     fields[1]["missingValues"] = [""]
