@@ -12,6 +12,9 @@ def test_doctor_prints_verdicts_causes_and_advice(desk):
     made.save(desk.folder / "ill.dpcov")
     told = desk.done("doctor", desk.folder / "ill.dpcov")
     assert told.startswith(made.diagnose().headline)
+    # Those that are not among the columns that can be used were taken for lost in the noise.
+    wrong = sum(column.verdict == "suspicious" for column in made.diagnose().columns)
+    assert wrong > 1 and f"can be used ({wrong} look like a mistake); their" in told
     assert "▲ height: Its mean lies at the lower bound" in told
     assert "▲ ward: Its labels hold" in told
     assert "● " in told

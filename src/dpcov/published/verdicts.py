@@ -80,15 +80,12 @@ class Diagnosis:
         count, usable = len(self.columns), sum(column.usable for column in self.columns)
         if all(column.verdict == "unknown" for column in self.columns):
             return "This release does not say how large its noise is."
+        wrong = sum(column.verdict == "suspicious" for column in self.columns)
+        look = f"{wrong} look{'s' * (wrong == 1)} like a mistake"
         if not usable:
-            wrong = sum(column.verdict == "suspicious" for column in self.columns)
-            why = (
-                f"{wrong} look{'s' * (wrong == 1)} like a mistake"
-                if wrong
-                else "the noise hides them"
-            )
+            why = look if wrong else "the noise hides them"
             return f"None of {plural(count, 'column')} can be used: {why}."
-        told = f"{usable} of {plural(count, 'column')} can be used"
+        told = f"{usable} of {plural(count, 'column')} can be used{f' ({look})' * bool(wrong)}"
         if isnan(self.typical):
             return f"{told}."
         sizes = f"±{plus_minus(self.typical)} (typical), ±{plus_minus(self.worst)} (worst)"
