@@ -309,7 +309,7 @@ def test_a_file_of_somebody_may_state_any_schema(text):
         (UPPER, True, "at their upper, 8"),
         (3.0, True, "hardly differ"),
         (0.2, False, "0.025 of their upper"),
-        (0.0, True, "sum to nothing"),
+        (0.0, True, "sum to nothing that shows: rows are too few"),
         (-1.0, False, "sum to nothing"),
         (None, True, None),
     ],

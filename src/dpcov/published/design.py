@@ -177,8 +177,8 @@ def remarks_on(release: BaseRelease) -> tuple[str, ...]:
         found = design_of(release)
     except ReleaseError:
         return (
-            f"The weights in {name} sum to nothing that shows: look whether the column holds "
-            f"numbers above 0, and whether its upper, {upper}, is far too large.",
+            f"The weights in {name} sum to nothing that shows: rows are too few for this budget, "
+            f"the column holds no numbers above 0, or its upper, {upper}, is far too large.",
         )
     if found.share >= MOSTLY_LARGEST:
         return (

@@ -289,7 +289,9 @@ def centered(estimate: UnitEstimate, public_intercept: float | None) -> tuple[fl
     else:
         intercept, variance = public_intercept, estimate.count_variance * public_intercept**2
     if not intercept > 4 * sqrt(variance):
-        problem = "The noise exceeds the number of rows and hides the means. Use second_moment(), "
-        raise ReleaseError(f"{problem}more rows or a larger budget.")
+        raise ReleaseError(
+            "The noise exceeds the number of rows, or the sum of their weights, and hides the "
+            "means. Use second_moment(), more rows or a larger budget; for a group also pooled."
+        )
     mean = matrix[0, 1:] / intercept
     return intercept, mean, matrix[1:, 1:] / intercept - np.outer(mean, mean)
