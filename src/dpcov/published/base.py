@@ -189,12 +189,11 @@ class BaseRelease(EncodedRelease):
 
     @property
     def is_unpredicted(self) -> bool:
-        """Whether values are missing, and no feature is present often enough to predict them."""
+        """Whether values are missing, and no feature is present often enough to predict any."""
         found, presence = self.pairwise, self.presence
-        if found is None or presence is None:
+        if found is None or presence is None or self.predicts(found, presence).any():
             return False
-        places = presence.complete(found, hidden_variance(found.mean, self._noise_of_all))
-        return not len(places) and bool((np.diagonal(found.shares) < NEARLY_ALL).any())
+        return bool((np.diagonal(found.shares) < NEARLY_ALL).any())
 
     def _warn_of(self, missing: MissingAs) -> None:
         is_pooled = self.manifest.is_pooled

@@ -16,7 +16,7 @@ from dpcov.errors import ReleaseError
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of, of_kind
 from dpcov.published.combined_unit import weights_of
-from dpcov.published.estimate.at_random import at_random, levels_of
+from dpcov.published.estimate.at_random import Doubt, at_random, well_hidden
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     LostParts,
@@ -33,6 +33,7 @@ from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, rest
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
 from dpcov.published.estimate.row_factors import RowFactors, row_factors
 from dpcov.published.estimate.scaled_down import MOST_LOST
+from dpcov.published.estimate.selections import levels_of
 from dpcov.published.estimate.stretch import SKEW, Seen, Stretch, average, restored, stretch_of
 from dpcov.published.estimate.unit import UnitEstimate, centered
 from dpcov.published.frame import Frame
@@ -278,18 +279,22 @@ class EncodedRelease(ReleaseRecord):
     def _noise_of_all(self) -> MomentNoise | None:
         return noise_of(self, None, indicators=True)
 
-    def filled(self, found: PresentMoments, missing: MissingAs) -> PresentMoments:
-        """Pairwise moments as they are, or what they say of all rows."""
+    def predicts(self, found: PresentMoments, presence: Presence) -> NDArray[np.bool_]:
+        """Which features, the rows, predict the missing values of which, (p, p)."""
+        return presence.predicts(found, well_hidden(found.mean, self._noise_of_all))
+
+    def filled(
+        self, found: PresentMoments, missing: MissingAs, *, pairs: bool = True
+    ) -> PresentMoments:
+        """Pairwise moments as they are, or what they say of all rows: see :func:`at_random`."""
         if plain("missing", missing, MissingAs) == "pairwise" or self.presence is None:
             return found
-        # Where noise alone ends, in units of the features' own spreads.
-        law = self._noise_of_all
-        # Of spreads that noise alone may have made the edge would hide all other directions.
-        places = self.presence.complete(found, hidden_variance(found.mean, law))
-        scales = np.diagonal(found.covariance)[places] ** -0.5
-        edge = 0.0 if law is None else bulk_edge(law.on(places), scales)
+        predicts = self.predicts(found, self.presence)
+        if not predicts.any():
+            return found
+        doubt = Doubt.of(found, predicts, self._noise_of_all, self.unit.n_rows)
         levels = levels_of(self.encoded_features, self.two_valued)
-        return at_random(found, self.presence.indicators, places, edge, levels)
+        return at_random(found, self.presence, predicts, doubt, levels, pairs=pairs)
 
     def _encoded_covariance(self, post: PostProcessing, missing: MissingAs) -> Array:
         """Over the values that are present, in encoded units, indicators included."""

@@ -134,7 +134,7 @@ class Release(BaseRelease):
         """Estimated means of the features, in original units, within the public bounds.
 
         Over the rows in which a value is present, where the schema marks missing ones; with
-        ``missing="at-random"`` those of all rows, as features that are nearly always present tell
+        ``missing="at-random"`` those of all rows, as features that most rows have tell
         (docs/missing.md).  With ``indicators`` the shares of the missing too, as
         ``encoded_features`` has them.
 

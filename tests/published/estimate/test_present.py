@@ -7,8 +7,9 @@ import pytest
 from dpcov import Boolean, Categorical, Numeric, Schema
 from dpcov.data.encode import Encoder
 from dpcov.data.sources import open_source
-from dpcov.published.estimate.at_random import Selections, at_random, levels_of
+from dpcov.published.estimate.at_random import Doubt, at_random
 from dpcov.published.estimate.present import Presence
+from dpcov.published.estimate.selections import Selections, levels_of
 from tests.data.reading import read_encoded
 
 COLUMNS = {
@@ -102,8 +103,7 @@ def test_what_is_missing_at_random_is_made_up_for():
     moment, columns = moments(schema, rows)
     presence = Presence.of(columns)
     pairwise = presence.moments(moment)
-    complete = presence.complete(pairwise)
-    filled = at_random(pairwise, presence.indicators, complete, 0.0)
+    filled = at_random(pairwise, presence, presence.predicts(pairwise), Doubt())
     shown = [0, 2, 4]
     units = np.array([columns[place].half_range for place in shown])
     centers = np.array([columns[place].center for place in shown])
@@ -127,7 +127,7 @@ def test_what_is_missing_says_nothing_beside_what_decides_it():
     moment, columns = moments(Schema(columns={name: COLUMNS[name] for name in "ab"}), rows)
     presence = Presence.of(columns)
     pairwise = presence.moments(moment)
-    found = at_random(pairwise, presence.indicators, presence.complete(pairwise), 0.0).covariance
+    found = at_random(pairwise, presence, presence.predicts(pairwise), Doubt()).covariance
     b, mark = (next(i for i, c in enumerate(columns) if c.name == n) for n in ("b", "b (missing)"))
     correlation = found[b, mark] / np.sqrt(found[b, b] * found[mark, mark])
     assert correlation == pytest.approx(np.corrcoef(whole, missing)[0, 1], abs=0.01)
@@ -140,15 +140,15 @@ def test_two_selections_take_what_their_precisions_say():
     parts = rng.uniform(0.1, 0.8, 5)
     present = rng.uniform(0.2, 0.9, 5)
     lengths = np.sqrt(parts * (1 - present) / present) / np.linalg.norm(taken, axis=1)
-    selections = Selections.of(taken * lengths[:, None], present, np.zeros((5, 0)))
+    none = np.zeros((5, 0))
+    selections = Selections.of(taken * lengths[:, None], present, none, none > 0)
     alone = [np.linalg.inv(np.eye(3) - np.outer(t, t)) for t in selections.taken]
     np.testing.assert_allclose(np.sum(selections.taken**2, axis=1), parts)
-    for i in range(5):
-        rows, weights = selections.taken_of(i, np.arange(5))
-        for j in range(5):
-            both = alone[i] if i == j else alone[i] + alone[j] - np.eye(3)
-            inside = np.eye(3) - rows[j].T @ weights[j] @ rows[j]
-            np.testing.assert_allclose(inside, np.linalg.inv(both))
+    first, second = np.indices((5, 5)).reshape(2, -1)
+    lost = selections.within(first, second).lost(np.eye(3)[None], np.eye(3)[None])
+    for i, j, taken in zip(first, second, lost, strict=True):
+        both = alone[i] if i == j else alone[i] + alone[j] - np.eye(3)
+        np.testing.assert_allclose(np.eye(3) - taken, np.linalg.inv(both), atol=1e-12)
 
 
 @pytest.mark.parametrize("chance", [0.9, 0.96])
@@ -176,11 +176,108 @@ def test_what_is_missing_by_level_is_made_up_for(chance):
     shown = [place for place, column in enumerate(columns) if column.kind != "missing"]
 
     def error(exact):
-        complete = presence.complete(pairwise)
-        found = at_random(pairwise, presence.indicators, complete, 0.0, exact)
+        predicts = presence.predicts(pairwise)
+        found = at_random(pairwise, presence, predicts, Doubt(), exact)
         deviations = np.sqrt(np.diagonal(found.covariance)[shown])
         correlations = found.covariance[np.ix_(shown, shown)] / np.outer(deviations, deviations)
         return np.abs(correlations - np.corrcoef(whole.T.astype(float)))[:3].max()
 
     two = np.array([column.kind != "numeric" for column in columns])
     assert 10 * error(levels_of(columns, two)) < 0.2 < error(())
+
+
+def filled(rows, columns, doubt=None, *, missing="indicator"):
+    """The mean of every column of numbers and all correlations, at random and pairwise."""
+    moment, encoded = moments(Schema(columns=columns, missing=missing), rows)
+    presence = Presence.of(encoded)
+    pairwise = presence.moments(moment)
+    predicts = presence.predicts(pairwise)
+    two = np.array([column.kind != "numeric" for column in encoded])
+    doubt = doubt or Doubt.of(pairwise, predicts, None, len(rows))
+    found = at_random(pairwise, presence, predicts, doubt, levels_of(encoded, two))
+    shown = [place for place, column in enumerate(encoded) if column.kind != "missing"]
+    units = np.array([encoded[place].half_range for place in shown])
+    centers = np.array([encoded[place].center for place in shown])
+    for each in (found, pairwise):
+        own = each.covariance[np.ix_(shown, shown)]
+        spreads = np.sqrt(np.diagonal(own))
+        yield each.mean[shown] * units + centers, own / np.outer(spreads, spreads)
+
+
+@pytest.mark.parametrize("how", ["by chance", "by another", "together"])
+def test_predictors_that_lack_values_predict_and_are_predicted(how):
+    """Read from features that nearly all rows have alone, all would be as it is pair by pair."""
+    rng = np.random.default_rng(5)
+    n = 60_000
+    level = rng.choice(3, n, p=[0.15, 0.45, 0.4])
+    a = rng.normal(size=n) + np.array([1.5, 0.0, -0.6])[level]
+    b = 0.6 * a + rng.normal(size=n)
+    c = b - 0.5 * a + np.array([2.0, 0.0, -1.0])[level] + rng.normal(size=n)
+    rows = pd.DataFrame({"a": a, "b": b, "c": c, "kind": np.array(list("uvw"))[level]})
+    whole = pd.concat([rows[["a", "b", "c"]], pd.get_dummies(rows["kind"])], axis=1).astype(float)
+    rows.loc[rng.random(n) < np.array([0.85, 0.3, 0.15])[level], "c"] = np.nan
+    lacks = {
+        "by chance": rng.random((n, 2)) < 0.12,
+        "by another": rng.random((n, 2)) < 0.3 / (1 + np.exp(-2 * b))[:, None],
+        "together": (rng.random((n, 1)) < 0.3 / (1 + np.exp(-2 * b))[:, None]) & [True, True],
+    }[how]
+    rows.loc[lacks[:, 0], "a"] = np.nan
+    rows.loc[lacks[:, 1], "kind"] = None
+    rows.loc[rng.random(n) < 0.05, "b"] = np.nan
+    columns = {**COLUMNS, "kind": Categorical(categories=tuple("uvw"))}
+    at_random_, pairwise = filled(rows, columns)
+    errors = [
+        (np.abs(mean - whole.mean()).max(), np.abs(correlations - whole.corr()).max().max())
+        for mean, correlations in (at_random_, pairwise)
+    ]
+    assert errors[0][0] < 0.03 < 0.3 < errors[1][0]
+    assert errors[0][1] < 0.05 < 0.3 < errors[1][1]
+
+
+def test_features_that_are_missing_in_the_same_rows_do_not_predict_each_other():
+    """Beside its like, which is as high where both are present, the third would say little."""
+    rng = np.random.default_rng(6)
+    n = 60_000
+    a = rng.normal(size=n)
+    b, c = 0.8 * a + 0.6 * rng.normal(size=(2, n))
+    rows = pd.DataFrame({"a": a, "b": b, "c": b + 0.1 * c})
+    truth = rows.mean()
+    rows.loc[rng.random(n) < 0.3 / (1 + np.exp(-3 * a)), ["b", "c"]] = np.nan
+    schema = Schema(columns={name: COLUMNS[name] for name in "abc"})
+    moment, columns = moments(schema, rows)
+    presence = Presence.of(columns)
+    pairwise = presence.moments(moment)
+    predicts = presence.predicts(pairwise)
+    places = {column.name: place for place, column in enumerate(columns)}
+    assert [[predicts[places[i], places[j]] for j in "abc"] for i in "abc"] == [
+        [False, True, True],
+        [False, False, False],
+        [False, False, False],
+    ]
+    # As a planted one that lets them.
+    both = predicts.copy()
+    both[places["b"], places["c"]] = both[places["c"], places["b"]] = True
+    units = np.array([columns[places[i]].half_range for i in "abc"])
+    centers = np.array([columns[places[i]].center for i in "abc"])
+
+    def error(each):
+        found = at_random(pairwise, presence, each, Doubt())
+        mean = found.mean[[places[i] for i in "abc"]] * units + centers
+        return np.abs(mean - truth).max()
+
+    assert error(predicts) < 0.02 < 0.08 < error(both)
+
+
+def test_pairs_over_different_rows_make_nothing_of_sums_of_predictors():
+    """Sums leave directions without variance, and chance is divided by what is left of them."""
+    rng, n = np.random.default_rng(0), 1_000
+    parts = rng.normal(size=(n, 8))
+    names = [f"x{place}" for place in range(16)]
+    rows = pd.DataFrame(np.hstack([parts, parts + np.roll(parts, 1, axis=1)]), columns=names)
+    truth = rows.mean()
+    rows = rows.mask(rng.random((n, 16)) < 0.15)
+    columns = {name: Numeric(lower=-12, upper=12) for name in rows}
+    errors = [
+        np.abs(next(filled(rows, columns, doubt))[0] - truth).max() for doubt in (None, Doubt())
+    ]
+    assert errors[0] < 0.03 < 0.3 < errors[1]

@@ -33,15 +33,15 @@ class FilledLaw(MomentLaw):
     """The law of what all rows would have, were no value missing; its noise is simulated.
 
     ``raw`` is that of encoded rows, whose missing values are zeros; ``fill`` makes of a raw moment
-    that of all rows, both (d, d).
+    that of all rows, both (d, d), or of single columns only, where it is told so.
     """
 
     raw: MomentLaw
-    fill: Callable[[Array], Array]
+    fill: Callable[[Array, bool], Array]
 
     def on(self, raw: MomentLaw) -> Self:
         """The same of another law of encoded rows."""
-        return replace(self, raw=raw, moment=self.fill(raw.moment))
+        return replace(self, raw=raw, moment=self.fill(raw.moment, True))
 
     @cached_property
     def restored(self) -> Self:
@@ -73,18 +73,33 @@ class FilledLaw(MomentLaw):
 
     def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
         """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
-        drawn = self._drawn if places is None else self._drawn[:, places[:, None], places]
+        if places is None:
+            drawn = self._drawn
+        else:
+            # Of the intercept and one column no pairs are needed, which take most of the time.
+            drawn = self._drawn if len(places) > 2 else self._drawn_alone
+            drawn = drawn[:, places[:, None], places]
         found = np.einsum("mij,kij->km", forms, drawn)
         return np.asarray(found.T @ found / len(found))
 
     def draw_noise(self, draws: int, rng: np.random.Generator, *, in_all: bool = True) -> Array:
         """What simulated noise makes of the moments, (draws, d, d)."""
-        noise = self.raw.draw_noise(draws, rng, in_all=in_all)
-        return np.array([self.fill(self.raw.moment + each) for each in noise]) - self.moment
+        return self._read(self.raw.draw_noise(draws, rng, in_all=in_all), True)
 
     @cached_property
     def _drawn(self) -> Array:
-        return self.draw_noise(_DRAWS, np.random.default_rng(0), in_all=False)
+        return self._read(self._noise, True)
+
+    @cached_property
+    def _drawn_alone(self) -> Array:
+        return self._read(self._noise, False)
+
+    @property
+    def _noise(self) -> Array:
+        return self.raw.draw_noise(_DRAWS, np.random.default_rng(0), in_all=False)
+
+    def _read(self, noise: Array, pairs: bool) -> Array:
+        return np.array([self.fill(self.raw.moment + each, pairs) for each in noise]) - self.moment
 
 
 def moment_law(
@@ -218,15 +233,16 @@ def _of_all_rows(release: Release, raw: MomentLaw) -> MomentLaw:
     if release.is_unpredicted:
         return replace(pairwise, notes=(*pairwise.notes, UNPREDICTED))
 
-    def read(moment: Array) -> PresentMoments:
-        return release.filled(presence.moments(moment / moment[0, 0]), "at-random")
+    def read(moment: Array, pairs: bool) -> PresentMoments:
+        found = presence.moments(moment / moment[0, 0])
+        return release.filled(found, "at-random", pairs=pairs)
 
-    def fill(moment: Array) -> Array:
-        return np.asarray(read(moment).moment() * moment[0, 0])
+    def fill(moment: Array, pairs: bool) -> Array:
+        return np.asarray(read(moment, pairs).moment() * moment[0, 0])
 
     # Its fields are those of the law over what is present, and those few of its own.
     facts = {name: getattr(pairwise, name) for name in MomentLaw.__dataclass_fields__}
-    facts |= {"shares": read(raw.moment).shares, "moment": fill(raw.moment)}
+    facts |= {"shares": read(raw.moment, True).shares, "moment": fill(raw.moment, True)}
     return FilledLaw(**facts, raw=raw, fill=fill)
 
 

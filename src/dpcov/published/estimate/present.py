@@ -6,9 +6,11 @@ product with everything else.  Derived in docs/missing.md.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.published.columns import EncodedColumn, half_ranges_of
 from dpcov.published.linalg.symmetric import Array, Places
@@ -18,11 +20,14 @@ LEAST_SHARE = 0.005
 
 
 NEARLY_ALL = 0.97
-"""Features that so large a part of the rows has stand in for the missing values of others."""
+"""Features that so large a part of the rows has are taken as they are."""
+
+OFTEN = 0.8
+"""Features that so large a part of the rows has predict the missing values of others."""
 
 UNPREDICTED = (
-    f"No feature is present in {100 * NEARLY_ALL:g} % of the rows, so nothing tells what missing "
-    'values are: missing="at-random" gives what "pairwise" gives.'
+    f"No feature that {100 * OFTEN:g} % of the rows have tells what missing values are: "
+    'missing="at-random" gives what "pairwise" gives.'
 )
 
 POOLED_MISSING = (
@@ -58,6 +63,12 @@ class PresentMoments(NamedTuple):
     def mean(self) -> Array:
         """Of every feature over the rows in which it is present, (p,)."""
         return np.asarray(np.diagonal(self.means))
+
+    def mixed(self, places: Places, n_rows: float) -> float:
+        """Relative variance in a direction that pairs may make because they are of other rows."""
+        shares = np.maximum(self.shares[np.ix_(places, places)], LEAST_SHARE)
+        # The largest eigenvalue of independent entries that vary so (Wigner).
+        return 2.0 * sqrt(float(np.sum(1.0 / shares - 1.0)) / (len(places) * n_rows))
 
     def moment(self) -> Array:
         """Second moment beside an intercept of one, with these means and covariances."""
@@ -138,10 +149,18 @@ class Presence:
         covariance = np.where(known, covariance - means * means.T, 0.0)
         return PresentMoments(np.where(known, shares, 0.0), means, covariance)
 
-    def complete(self, found: PresentMoments, hidden: Array | float = 0.0) -> Places:
-        """Features of more variance than is ``hidden`` that nearly all rows have; no indicators."""
-        has = (np.diagonal(found.shares) >= NEARLY_ALL) & (np.diagonal(found.covariance) > hidden)
-        return np.setdiff1d(np.flatnonzero(has), self.marks)
+    def predicts(self, found: PresentMoments, hidden: Array | float = 0.0) -> NDArray[np.bool_]:
+        """Which features, the rows, predict the missing values of which, (p, p).
+
+        Features of more variance than is ``hidden`` that many rows have, and no indicators.
+        """
+        own = np.diagonal(found.shares)
+        may = (own >= OFTEN) & (np.diagonal(found.covariance) > hidden)
+        may[self.marks] = False
+        # What is mostly missing in the same rows says nothing of those.
+        apart = own[:, None] - found.shares - self.least >= np.outer(own, 1.0 - own) / 2
+        apart |= (own[:, None] >= NEARLY_ALL) | (own < OFTEN)
+        return np.asarray(may[:, None] & (own < NEARLY_ALL) & apart)
 
     def centered(self, found: PresentMoments) -> Array:
         """Features minus their means where present, else zero, of an encoded row: (p, p + 1)."""
