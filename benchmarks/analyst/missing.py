@@ -4,8 +4,9 @@ Run: python -m benchmarks.analyst.missing [--quick] [--data DIR] [--repetitions 
      [--lines FILE]
 
 The complete rows of NHANES are the population; tables are drawn from it, and values of all columns
-but age, race and sex are hidden: completely at random, or more often the older a person is.  The
-same of Adult with four categories, whose numbers are hidden by marital status.
+but age, race and sex are hidden: completely at random, or more often the older a person is; then
+a tenth of those three as well.  The same of Adult with four categories, whose numbers are hidden by
+marital status.
 Writes the lines, and the table of docs/measured/missing.md from them.
 """
 
@@ -31,9 +32,12 @@ from dpcov.analysis import coefficient_intervals, correlation_intervals, mean_in
 from dpcov.published.estimate.present import MissingAs
 
 LINES, PAGE = DOCS / "measured" / "missing.csv", DOCS / "measured" / "missing.md"
+LACKING = "MAR by age, a tenth of which is missing"
 SETTINGS = ((0.0, "MCAR"), (0.1, "MCAR"), (0.4, "MCAR"), (0.1, "MAR by age"), (0.4, "MAR by age"))
+SETTINGS += ((0.4, LACKING),)
 BY_LEVEL = ((0.4, "MAR by marital-status"),)
 READINGS = ("pairwise", "at-random", "center")
+LACKED = 0.1
 KNOWN, LEVELS = ("age", "race", "sex"), ("workclass", "marital-status", "race", "sex")
 
 
@@ -67,6 +71,8 @@ def hidden(frame: pd.DataFrame, share: float, how: str, rng: np.random.Generator
     for name in frame.select_dtypes("number").columns:
         if name not in (*KNOWN, first):
             found.loc[rng.random(len(frame)) < chance, name] = np.nan
+        elif how == LACKING:
+            found.loc[rng.random(len(frame)) < LACKED, name] = np.nan
     return found
 
 
