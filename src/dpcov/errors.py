@@ -3,7 +3,9 @@
 Contract: a message says what is wrong and what to do next, and never contains a value from a row.
 """
 
+import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -22,6 +24,15 @@ class PrivacyWarning(UserWarning):
 
 class ReleaseWarning(UserWarning):
     """What a person should know of a release that is made all the same."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn, naming the line that called this package: the nearest one that is not its own."""
+    own, level = __name__.partition(".")[0], 2
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == own:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class UsageError(DpcovError):

@@ -252,8 +252,9 @@ def test_reading_at_random_says_where_nothing_predicts():
     for read in (made.mean, made.covariance, made.correlation):
         with pytest.warns(ReleaseWarning, match="No feature that 80 %"):
             assert read(missing="at-random").equals(read())
-    with pytest.warns(ReleaseWarning, match="No feature that 80 %"):
+    with pytest.warns(ReleaseWarning, match="No feature that 80 %") as told:
         PrivateRidge.from_release(made, target="x1", missing="at-random")
+    assert [each.filename for each in told] == [__file__]
     for intervals in (mean_intervals, correlation_intervals):
         table = intervals(made, missing="at-random")
         assert "No feature that 80 %" in table.notes[-1]
@@ -427,8 +428,9 @@ def test_nothing_is_said_of_two_features_that_no_row_has_both_of(missing, rho, s
         assert np.isfinite(alone.upper - alone.lower).all()
         with pytest.raises(ReleaseError, match="'x1' with 'x2'"):
             eigenvalue_intervals(made, missing=missing)
-        with pytest.warns(NoiseWarning, match="They count as unrelated"):
+        with pytest.warns(NoiseWarning, match="They count as unrelated") as told:
             PrivateRidge.from_release(made, target="x0", missing=missing)
+        assert {each.filename for each in told} == {__file__}
 
 
 def test_noise_on_a_pair_counts_how_few_rows_have_both():

@@ -179,7 +179,7 @@ def stand_ins(release: Release, complete: frozenset[str], missing: MissingAs) ->
     has_mean = np.array([c.kind == "category" and c.source in complete for c in columns])
     if marks is not None:
         has_mean |= marks.indicators >= 0
-    return np.where(has_mean, release.mean_vector(missing=missing, indicators=True), centers)
+    return np.where(has_mean, release.read_mean(missing), centers)
 
 
 def feature_matrix(

@@ -3,7 +3,6 @@
 Messages hold names, shapes and public numbers only, never a value of a row.
 """
 
-import warnings
 from contextlib import suppress
 from typing import Any, get_args
 
@@ -11,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 
-from dpcov.errors import BudgetError, ReleaseError, UsageError
+from dpcov.errors import BudgetError, ReleaseError, UsageError, warn_caller
 from dpcov.published.linalg.symmetric import Array
 
 
@@ -90,4 +89,4 @@ def require_matrix(X: Any, ragged: str, advice: str = "") -> Array:
 
 def warn_noise(message: str) -> None:
     """Warn the caller of a public method."""
-    warnings.warn(message, NoiseWarning, stacklevel=4)
+    warn_caller(message, NoiseWarning)

@@ -49,7 +49,7 @@ class Reading:
     def mean(self) -> Array:
         """Means in original units, within the public bounds; zeros if not centered."""
         return (
-            self.release.mean_vector(missing=self.missing, indicators=True)[self.places]
+            self.release.read_mean(self.missing)[self.places]
             if self.centered
             else np.zeros(len(self.places))
         )
@@ -58,7 +58,7 @@ class Reading:
     def covariance(self) -> Array:
         """Covariance in original units, or the uncentered second moment, shape (p, p)."""
         if self.centered:
-            found = self.release.covariance_matrix(self.post, missing=self.missing, indicators=True)
+            found = self.release.read_covariance(self.post, self.missing)
             found = found[np.ix_(self.places, self.places)]
             if of_kind(self.release.restored_features, "missing")[self.places].any():
                 scale = np.outer(self.half_ranges, self.half_ranges)

@@ -4,7 +4,6 @@ Contract: everything here is public.  Estimates are computed when they are read,
 and may be recomputed with other choices any day at no privacy cost.
 """
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from math import sqrt
@@ -13,7 +12,7 @@ from typing import Self
 import msgspec
 import numpy as np
 
-from dpcov.errors import ReleaseWarning, UsageError
+from dpcov.errors import ReleaseWarning, UsageError, warn_caller
 from dpcov.published.columns import centers_of, half_ranges_of
 from dpcov.published.combined import combined_facts
 from dpcov.published.encoded import EncodedRelease, noise_of, on_one_thread
@@ -61,7 +60,6 @@ class BaseRelease(EncodedRelease):
         That of pairwise means and covariances; where no column has an indicator of missing values
         it is :meth:`second_moment`.
         """
-        self._warn_of(missing)
         return self._present_moment_of(self.unit, post or self.statistics.post, missing)
 
     def _present_moment_of(self, unit: UnitEstimate, post: Post, missing: MissingAs) -> Array:
@@ -96,7 +94,11 @@ class BaseRelease(EncodedRelease):
 
     def mean_vector(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Array:
         """Estimated means of the features, (p,), in original units, within the public bounds."""
-        self._warn_of(missing)
+        self.warn_of(missing)
+        return self._of(self.read_mean(missing), indicators)
+
+    def read_mean(self, missing: MissingAs) -> Array:
+        """The same of all encoded features, without a warning."""
         columns, present = self.restored_features, self.pairwise
         if present is not None and self.presence is not None and missing != "pairwise":
             found = self._covariance_of_rows(find_post(self.statistics.post))
@@ -107,24 +109,28 @@ class BaseRelease(EncodedRelease):
             encoded = self.row_factors.means(encoded)
         original = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
         lower, upper = np.array([column.bounds for column in columns]).T
-        return self._of(np.clip(original, lower, upper), indicators)
+        return np.asarray(np.clip(original, lower, upper))
 
-    @on_one_thread
     def covariance_matrix(
         self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
     ) -> Array:
         """Estimated covariance, (p, p), in original units."""
-        self._warn_of(missing)
+        self.warn_of(missing)
+        return self._of(self.read_covariance(post, missing), indicators)
+
+    @on_one_thread
+    def read_covariance(self, post: Post | None, missing: MissingAs) -> Array:
+        """The same of all encoded features, without a warning."""
         # Post-processing happens in encoded units, where bounded columns have comparable scale.
         encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
         units = half_ranges_of(self.restored_features)
-        return self._of(encoded * np.outer(units, units), indicators)
+        return np.asarray(encoded * np.outer(units, units))
 
     def correlation_matrix(
         self, post: Post | None = None, *, missing: MissingAs = "pairwise", indicators: bool = False
     ) -> Array:
         """Estimated correlations, (p, p); NaN where a variance is zero and its noise unknown."""
-        self._warn_of(missing)
+        self.warn_of(missing)
         encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
         noise = noise_of(self, post or self.statistics.post, indicators=True)
         columns = self.restored_features
@@ -195,11 +201,12 @@ class BaseRelease(EncodedRelease):
             return False
         return bool((np.diagonal(found.shares) < NEARLY_ALL).any())
 
-    def _warn_of(self, missing: MissingAs) -> None:
-        is_pooled = self.manifest.is_pooled
-        if missing == "at-random" and (is_pooled or self.is_unpredicted):
-            said = POOLED_MISSING if is_pooled else UNPREDICTED
-            warnings.warn(said, ReleaseWarning, stacklevel=4)
+    def warn_of(self, missing: MissingAs) -> None:
+        """Warn where nothing tells what missing values are."""
+        if missing == "at-random" and self.manifest.is_pooled:
+            warn_caller(POOLED_MISSING, ReleaseWarning)
+        elif missing == "at-random" and self.is_unpredicted:
+            warn_caller(UNPREDICTED, ReleaseWarning)
 
     @on_one_thread
     def expected_error(self, post: Post = "none") -> float | None:

@@ -167,6 +167,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         self._check(columns, weights_column(release))
         self._places = self._chosen(release, columns)
         self._warn_of_hidden(release)
+        release.warn_of(self.missing)
         self.release_ = release
         names = source_names(self._columns())
         self.n_features_in_ = len(names)
