@@ -31,7 +31,7 @@ from dpcov.published.estimate.selections import (
 from dpcov.published.linalg.symmetric import Array, Places, eigh
 
 # Numbers in an array that is worked on at once.
-_AT_ONCE = 1_000_000
+_AT_ONCE = 300_000
 
 
 @dataclass(frozen=True, eq=False)

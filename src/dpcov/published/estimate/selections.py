@@ -172,13 +172,17 @@ class Selections:
             told = np.asarray(self.told[:, places].all(axis=1))
             both = each.selected_twice(own[first], self.present[first], own[second])
             exact = each.covariance(np.where(alone[:, None], own[first], both), present)
-            block = slice(start, start := start + size)
-            seen = more @ normal[:, :, block]
-            seen[:, block] += np.eye(size)
-            inner = normal[:, block] @ seen
+            # Levels that are to come have no part in it yet.
+            stop = start + size
+            seen = np.zeros((len(rows), stop, size))
+            seen[:, :start] = more[:, :start, :start] @ normal[:, :start, start:stop]
+            seen[:, start:] = np.eye(size)
+            inner = normal[:, start:stop, :stop] @ seen
             gain = seen @ np.linalg.inv(inner)
             known = (told[first] & told[second])[:, None, None]
-            more += gain @ np.where(known, exact - inner, 0.0) @ gain.swapaxes(1, 2)
+            off = np.where(known, exact - inner, 0.0)
+            more[:, :stop, :stop] += gain @ off @ gain.swapaxes(1, 2)
+            start = stop
         return Within(rows, directions, along, more)
 
     def _of_normal(self, first: Places, second: Places) -> Array:
