@@ -65,6 +65,20 @@ def test_a_column_whose_spread_is_not_known_is_not_good():
         assert diagnose(made, found).columns[good].verdict == verdict
 
 
+@pytest.mark.parametrize(("lower", "upper"), [(0, 1000), (-1000, 0), (-1, 1000)])
+def test_the_logarithm_is_advised_where_it_helps_and_a_schema_may_have_it(lower, upper):
+    """It was advised of values at the upper end, and of those that it has no logarithm of."""
+    rng, bounds = np.random.default_rng(0), dpcov.Numeric(lower=lower, upper=upper)
+    end = -1 if upper == 0 else 1
+    rows = pd.DataFrame({name: end * rng.exponential(0.01, 5000) for name in ("a", "b")})
+    rows += lower if lower == -1 else 0
+    schema = dpcov.Schema(columns=dict.fromkeys(rows, bounds), missing="never")
+    budget, entropy = dpcov.Budget(rho=1), dpcov.SeededEntropy(0)
+    found = dpcov.release(rows, schema=schema, budget=budget, entropy=entropy).diagnose().columns
+    assert all("of the bounds, at the" in column.cause for column in found)
+    assert {"log1p" in column.advice for column in found} == {lower == 0}
+
+
 def test_there_are_twenty_mistakes_on_five_tables():
     assert len(MISTAKES) == 20
     assert {mistake.table for mistake in MISTAKES} == set(TABLES)

@@ -76,8 +76,9 @@ _LOG = 'Where it has a long tail, as incomes do, transform = "log1p" keeps more 
 _MERGE = "Merge it with another level."
 _UNIT = (
     "Compare the unit of the data with that of the bounds. If they agree, the bounds are far too "
-    'wide, or few rows come near them: then transform = "log1p" keeps more of the column.'
+    "wide"
 )
+_FEW = ', or few rows come near them: then transform = "log1p" keeps more of the column.'
 
 
 def diagnose(release: BaseRelease, numbers: GroupNumbers | None = None) -> Diagnosis:
@@ -243,7 +244,8 @@ class _Doctor:
 
     def _number(self, place: int, means: Array) -> _Said | None:
         """What looks wrong about a number."""
-        made, (lower, upper) = self.made, self.columns[place].bounds
+        made, column = self.made, self.columns[place]
+        lower, upper = column.bounds
         if self.untold[place]:
             hidden = self._ordinary(place).verdict == "lost"
             cause = f"{UNTOLD}: its mean and variance may be anything within the bounds."
@@ -255,12 +257,15 @@ class _Doctor:
         most = sqrt(max(0.0, float(made.variances[place])) + doubt)
         distance, side, bound = min((mean - lower, "lower", lower), (upper - mean, "upper", upper))
         distance += self.z * std
+        # Where the logarithm stretches what is there, and the schema may ask for it.
+        stretches = side == "lower" and lower > -1 and column.name == column.source
+        advice = _UNIT + (_FEW if stretches else ".")
         if self.shows[place]:
             if most > TINY * width or distance > TINY_AT * width:
                 return None
             part = percent(6 * most / width)
             cause = f"Its values fill less than {part} of the bounds, at the {side} end."
-            return _Said("suspicious", cause, _UNIT)
+            return _Said("suspicious", cause, advice)
         if most > NO_SPREAD * width:
             return None
         if distance <= AT_BOUND * width:
@@ -268,7 +273,7 @@ class _Doctor:
                 f"Its mean lies at the {side} bound, {bound:.10g}, and no spread shows: all "
                 "values seem to lie there, or beyond it."
             )
-            return _Said("suspicious", cause, _UNIT)
+            return _Said("suspicious", cause, advice)
         return None
 
     def _source(self, places: list[int], means: Array) -> _Said | None:
