@@ -322,6 +322,17 @@ def test_numbers_end_with_the_last_digit_that_counts(value, within, written):
     assert with_error(value, within) == written
 
 
+@pytest.mark.parametrize("unit", [1.0, 2.0**20, 2.0**-20])
+def test_why_a_column_of_an_array_is_lost_does_not_depend_on_its_unit(unit):
+    """In a large one there were too few rows, and in a small one bounds that nobody gave."""
+    rows = np.random.default_rng(0).normal(size=(3000, 3)) * [1, 1, 1e-3]
+    terms = {"budget": dpcov.Budget(rho=2), "entropy": dpcov.SeededEntropy(0)}
+    made = dpcov.second_moment(unit * rows, norm_bound=9 * unit, **terms)
+    first, _, last = made.diagnose().columns
+    assert (first.verdict, last.verdict) == ("good", "lost")
+    assert "small beside norm_bound" in last.cause
+
+
 @pytest.mark.parametrize("bound", [2.0, 55.0, 100.0])
 def test_rows_that_a_norm_bound_scales_down_are_remarked_on(bound):
     """Of arrays nobody but their owner knows how long rows are: the noisy trace tells."""

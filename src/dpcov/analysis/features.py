@@ -222,18 +222,11 @@ def feature_matrix(
         if encoded.shape[1] != len(columns):
             raise InputError(advice)
         found = read_matrix(release, columns, encoded)
-    lower, upper = bounds_of(release, columns).T
+    lower, upper = release.bounds_of(columns).T
     free = np.array([extrapolates and column.kind == "numeric" for column in columns])
     found = np.clip(found, np.where(free, -inf, lower), np.where(free, inf, upper))
     fillers = stand_ins(release, complete, missing)[places]
     return np.asarray(np.where(np.isnan(found), fillers, found))
-
-
-def bounds_of(release: Release, columns: Columns) -> Array:
-    """Smallest and largest original values of features of a release, (p, 2)."""
-    if release.is_array:
-        return np.full((len(columns), 2), release.manifest.norm_bound) * [-1.0, 1.0]
-    return np.array([column.bounds for column in columns])
 
 
 def opened(X: Any) -> Any:

@@ -211,7 +211,7 @@ class _Doctor:
 
     def _lost(self, place: int) -> _Said:
         column, smallest = self.columns[place], sqrt(self.made.hidden_variances[place])
-        lower, upper = column.bounds
+        lower, upper = self.release.bounds_of([column])[0]
         if column.kind != "numeric" and self._is_rare(place):
             is_level = column.kind == "category"
             what = "this level" if is_level else "one of its two values"
@@ -223,6 +223,9 @@ class _Doctor:
         if column.lower is not None:
             advice = f"Check that it is read as numbers.  {_MORE}"
             return _Said("lost", f"{hidden}: its values differ by less, or are missing.", advice)
+        if self.release.is_array:
+            advice = f"Multiply it by a public number that makes it as large as others.  {_MORE}"
+            return _Said("lost", f"{hidden}: it is small beside norm_bound.", advice)
         return _Said(
             "lost",
             f"{hidden}: the bounds are too wide for this noise.",

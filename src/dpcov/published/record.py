@@ -3,6 +3,7 @@
 Contract: everything here is public.  Numbers that contradict each other are refused.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from math import sqrt
 from typing import Any
@@ -69,6 +70,12 @@ class ReleaseRecord:
     def is_array(self) -> bool:
         """Whether rows were a plain array's: nothing but their length has a bound."""
         return self.manifest.schema_toml is None and not self.has_intercept
+
+    def bounds_of(self, columns: Sequence[EncodedColumn]) -> Array:
+        """Smallest and largest original values of features, (p, 2)."""
+        if self.is_array:
+            return np.full((len(columns), 2), self.manifest.norm_bound) * [-1.0, 1.0]
+        return np.array([column.bounds for column in columns])
 
     @cached_property
     def encoded_features(self) -> tuple[EncodedColumn, ...]:

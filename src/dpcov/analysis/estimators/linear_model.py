@@ -18,7 +18,6 @@ from dpcov.analysis.estimators.regression_summary import NOTES, RegressionSummar
 from dpcov.analysis.estimators.ridge_path import Probe, RidgeProblem
 from dpcov.analysis.features import (
     Columns,
-    bounds_of,
     coding_of,
     find_features,
     predictors,
@@ -242,7 +241,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         """
         features = np.clip(self._features_of(X), *self._reach())
         predicted = features @ self.coef_.T + self.intercept_
-        bounds = bounds_of(self.release_, self._goals)
+        bounds = self.release_.bounds_of(self._goals)
         lower, upper = bounds[0] if self._flat else bounds.T
         return np.asarray(np.clip(predicted, lower, upper))
 
