@@ -102,6 +102,8 @@ def test_categories_are_typed_with_their_labels():
     assert shown(now, "categories") == "1 = yes\n2 = no"
     assert declared(now, {"categories": "1 = yes\n2 = no"}) == now
     assert declared(now, {"categories": "1 = yes"}).labels == {"1": "yes"}
+    # As two columns of a spreadsheet are pasted.
+    assert declared(now, {"categories": "1\tyes\n2\tno"}) == now
     found = declared(now, {"categories": "1 = maybe = so\n3\n >=4"})
     assert found.categories == ("1", "3", ">=4") and found.labels == {"1": "maybe = so"}
     # From another type, and where groups have labels, which the page does not show.

@@ -10,6 +10,7 @@ from dpcov.data.schema.codebooks.fields import code_of
 from dpcov.data.schema.declared import Categorical, Date, Numeric
 from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.errors import SchemaError, UsageError
+from dpcov.markup import lines_visible
 
 # Between a category and what it is called.
 _IS = " = "
@@ -25,17 +26,19 @@ def declared(now: Any, fields: Mapping[str, str]) -> Any:
         for name, value in msgspec.structs.asdict(now).items()
         if name in kind.__struct_fields__
     }
-    given = {name: text.strip() for name, text in fields.items()}
+    given = {name: text.strip() for name, text in fields.items() if name in kind.__struct_fields__}
     # What was not touched stays as it was, also where its words could be read otherwise.
     typed = {
         name: text
         for name, text in given.items()
-        if name in kind.__struct_fields__ and text != shown(now, name).strip()
+        if text not in ((own := shown(now, name).strip()), lines_visible(own))
     }
     codes = {written(code): code for code in getattr(now, "missing_codes", None) or ()}
     labels, listed = dict[str, str](), "categories" in typed
     if listed and _may_have_labels(now):
-        lines = [line.partition(_IS) for line in _parts(typed["categories"])]
+        # Two columns of a spreadsheet, pasted, have a tab between them.
+        parts = _parts(typed["categories"])
+        lines = [line.partition(_IS if _IS in line else "\t") for line in parts]
         labels = {level.strip(): label.strip() for level, sign, label in lines if sign}
         typed["categories"] = "\n".join(level for level, _, _ in lines)
     made = kind(**kept | dict(_values(typed, codes)))
