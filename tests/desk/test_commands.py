@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpcov import Categorical, Numeric
-from dpcov.errors import PrivacyWarning
+from dpcov.errors import PrivacyWarning, UsageError
 from tests.desk.conftest import TYPED, opened, send
 
 serve = pytest.importorskip("dpcov.desk.serve")
@@ -102,6 +102,11 @@ def test_categories_are_typed_with_their_labels():
     assert shown(now, "categories") == "1 = yes\n2 = no"
     assert declared(now, {"categories": "1 = yes\n2 = no"}) == now
     assert declared(now, {"categories": "1 = yes"}).labels == {"1": "yes"}
+    for what, several in (("categories", "ja,nein"), ("missing_codes", "7; 9")):
+        with pytest.raises(UsageError, match="one a line"):
+            declared(now, {what: several})
+    assert declared(now, {"missing_codes": "none, refused"}).missing_codes == ("none, refused",)
+    assert declared(now, {"missing_codes": "99,5"}).missing_codes == ("99,5",)
     # As two columns of a spreadsheet are pasted.
     assert declared(now, {"categories": "1\tyes\n2\tno"}) == now
     found = declared(now, {"categories": "1 = maybe = so\n3\n >=4"})

@@ -1,5 +1,6 @@
 """What is typed of columns at the desk, and how the page writes what is declared of them."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -80,15 +81,24 @@ def _values(
         if name in ("lower", "upper"):
             yield name, _number(text) if text else None
         elif name == "categories":
-            yield name, tuple(_parts(text))
+            yield name, tuple(_one_a_line(_parts(text)))
         elif name == "missing_codes":
-            yield name, tuple(codes.get(part, code_of(part)) for part in _parts(text)) or None
+            parts = _one_a_line(_parts(text), codes=True)
+            yield name, tuple(codes.get(part, code_of(part)) for part in parts) or None
         else:
             yield name, text
 
 
 def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.splitlines() if part.strip()]
+
+
+def _one_a_line(parts: list[str], *, codes: bool = False) -> list[str]:
+    # Several on one line would be one that no row has.  Codes in words may hold commas.
+    within = re.split(r"[,;]\s+|;" if codes else "[,;]", parts[0]) if len(parts) == 1 else []
+    if len(within) > 1 and not (codes and any(isinstance(code_of(x), str) for x in within)):
+        raise UsageError("write one a line, without commas or semicolons between them.")
+    return parts
 
 
 def _number(text: str) -> float:
