@@ -79,6 +79,14 @@ def test_wrong_questions_are_refused():
     one, other = year(1, 0.2), year(2, 0.2)
     with pytest.raises(InputError, match="twice"):
         difference_intervals(one, one)
+    columns = {"x": dpcov.Numeric(lower=0, upper=1), "g": dpcov.Categorical(categories=["a", "b"])}
+    table = pd.DataFrame({"x": np.linspace(0, 1, 400), "g": ["a", "b"] * 200})
+    whole = dpcov.release(
+        table, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=5), by="g"
+    )
+    with pytest.raises(InputError, match="a group and the release that it is of"):
+        difference_intervals(whole, whole.group("a"), "x", what="means")
+    assert difference_intervals(whole.group("b"), whole.group("a"), "x", what="means").names
     with pytest.raises(InputError, match="must be one of"):
         difference_intervals(one, other, what="spectra")
     with pytest.raises(InputError, match="three releases"):

@@ -109,8 +109,14 @@ def _tables(
     require_one_of("what", what, Quantity)
     for release in releases:
         require_release(release)
-    if len({release.fingerprint for release in releases}) < len(releases):
-        raise InputError("A release is among them twice. Compare releases of different people.")
+    prints = [release.fingerprint for release in releases]
+    # A group is in the release that it is of, and so is its noise.
+    parts = [each.group(name).fingerprint for each in releases for name in each.group_names]
+    if len({*prints, *parts}) < len(prints) + len(parts):
+        raise InputError(
+            "A release, or a group and the release that it is of, is among them twice. Compare "
+            "releases of different people, such as two groups."
+        )
     # As in the tables of each, not the weights.
     weights = {weights_column(release) for release in releases}
     names = [[x for x in release.feature_names if x not in weights] for release in releases]
