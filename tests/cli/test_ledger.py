@@ -31,6 +31,14 @@ def test_a_whole_ledger_gives_a_receipt_that_later_ones_keep(desk):
     assert second.split()[-1] != receipt
 
 
+def test_a_release_that_was_interrupted_is_listed_and_said_to_count(desk):
+    assert desk.release().exit_code == 0
+    assert "not committed" not in desk.done("ledger show", desk.ledger, "--dataset", "patients")
+    dpcov.Ledger(desk.ledger).reserve("patients", SPEND, "replace-one")
+    told = desk.done("ledger show", desk.ledger, "--dataset", "patients")
+    assert "  reserved " in told and "It counts: noise may exist." in told
+
+
 def test_tampering_is_told_with_what_can_be_trusted_and_what_to_do(desk):
     for _ in range(2):
         assert desk.release("--overwrite").exit_code == 0

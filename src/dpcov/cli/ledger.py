@@ -50,9 +50,14 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     from dpcov.privacy.ledger.ledger import Ledger
 
     book = Ledger(ledger)
-    for entry in book.entries(dataset):
+    entries = book.entries(dataset)
+    for entry in entries:
         state, spend = f"{entry.reserved_at[:19]}  {entry.state:<9}", entry.spend
         typer.echo(f"{entry.id:>4}  {state}  {spend.mechanism}  {spend.promise}")
+    if any(entry.state != "committed" for entry in entries):
+        typer.echo(
+            "What is not committed was interrupted or still runs. It counts: noise may exist."
+        )
     balance = book.remaining(dataset)
     if balance.rows_per_person is not None:
         typer.echo(f"Unit: {plural(balance.rows_per_person, 'row')} per person")
