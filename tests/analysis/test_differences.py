@@ -163,6 +163,8 @@ def test_variances_are_said_to_be_in_squared_units():
     assert variance_intervals(one).notes == ("Units: age in years squared.",)
     found = difference_intervals(one, other, what="variances")
     assert found.notes == ("Units: age in years squared.",)
+    told = difference_intervals(one, aged(3), what="variances").notes
+    assert told == ("First: Units: age in years squared.",)
     # Which is subtracted from which nobody could tell from the table.
     assert str(found).startswith("differences of variances (second less first), 95 % intervals")
 

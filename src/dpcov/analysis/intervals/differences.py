@@ -56,7 +56,7 @@ def difference_intervals(
     Parameters and errors are as in :func:`mean_intervals`; InputError where no feature is in both,
     or the units of one differ.  Notes say what is declared differently or left out.
     """
-    tables, notes = _tables([first, second], features, what, level, sampling)
+    tables, notes = _tables({"First": first, "Second": second}, features, what, level, sampling)
     signs = [np.array([-1.0, 1.0])] * len(tables[0].rows)
     return _combined(f"differences of {what} (second less first)", tables, signs, notes)
 
@@ -85,7 +85,7 @@ def trend_intervals(
     if len(releases) < 3:
         raise InputError("A trend needs three releases or more; use difference_intervals for two.")
     times = np.array(sorted(releases), dtype=np.float64)
-    ordered = [releases[time] for time in sorted(releases)]
+    ordered = {str(time): releases[time] for time in sorted(releases)}
     tables, notes = _tables(ordered, features, what, level, sampling)
     errors = np.array([table.std_error for table in tables])
     slopes = [_slope(times, own) for own in errors.T]
@@ -103,10 +103,11 @@ def _slope(times: np.ndarray[Any, Any], errors: np.ndarray[Any, Any]) -> np.ndar
 
 
 def _tables(
-    releases: Sequence[Release], features: Names, what: Quantity, level: float, sampling: bool
+    named: Mapping[str, Release], features: Names, what: Quantity, level: float, sampling: bool
 ) -> tuple[list[IntervalTable], list[str]]:
-    """The table of each, and what is to be noted of all together."""
+    """The table of each, and the notes, with the name of the release that one is about."""
     require_one_of("what", what, Quantity)
+    releases = list(named.values())
     for release in releases:
         require_release(release)
     prints = [release.fingerprint for release in releases]
@@ -134,7 +135,8 @@ def _tables(
         _require_one_unit(releases, known)
     make = _TABLES[what]
     tables = [make(release, chosen, level=level, sampling=sampling) for release in releases]
-    notes = _meaning_notes(releases, known)
+    notes = _told(dict(zip(named, tables, strict=True)))
+    notes += _meaning_notes(releases, known)
     left_out = [repr(name) for name in dict.fromkeys(chain(*names)) if name not in shared]
     if features is None and left_out:
         told = few_of(left_out, _SHOWN)
@@ -142,18 +144,25 @@ def _tables(
     return tables, notes
 
 
+def _told(tables: Mapping[str, IntervalTable]) -> list[str]:
+    """What all tables note, then what some do, with their names."""
+    every = [set(table.notes) for table in tables.values()]
+    shared = [note for note in next(iter(tables.values())).notes if all(note in x for x in every)]
+    own = ((name, note) for name, table in tables.items() for note in table.notes)
+    return shared + [f"{name}: {note}" for name, note in own if note not in shared]
+
+
 def _combined(
     what: str,
     tables: Sequence[IntervalTable],
     coefficients: Sequence[np.ndarray[Any, Any]],
-    more: Sequence[str],
+    notes: Sequence[str],
 ) -> IntervalTable:
     if len({table.names for table in tables}) > 1:
         raise InputError("The columns stand for different features. Name features that both have.")
     rows = zip(*(table.rows for table in tables), strict=True)
     lines = [_line(parts, own) for parts, own in zip(rows, coefficients, strict=True)]
-    notes = tuple(dict.fromkeys(note for table in tables for note in table.notes)) + tuple(more)
-    return IntervalTable(what=what, level=tables[0].level, rows=tuple(lines), notes=notes)
+    return IntervalTable(what=what, level=tables[0].level, rows=tuple(lines), notes=tuple(notes))
 
 
 def _line(parts: Sequence[Interval], coefficients: np.ndarray[Any, Any]) -> Interval:
