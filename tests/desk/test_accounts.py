@@ -26,6 +26,18 @@ def test_what_an_account_does_not_allow_is_said_before_the_release(desk, ready, 
     assert ("It was not released" in released(desk, ready)) != fits
 
 
+def test_the_accounts_that_a_ledger_has_are_named_before_another_is_opened(desk, ready):
+    """Next year's file of the same people got an account of its own, by its name."""
+    assert "Accounts there" not in desk.ask(f"{ready}/account")[2]
+    book = Ledger(str(desk.folder / "ledger.sqlite"))
+    book.create("people of 2023", dpcov.Budget(epsilon=1, delta="1e-6"), "replace-one")
+    said = "Accounts there: people of 2023. If the table is of the same people"
+    assert said in desk.ask(f"{ready}/account")[2]
+    account = {"ledger": "ledger.sqlite", "dataset": "people of 2023"}
+    assert send(desk, ready, "account", **account)[0] == 303
+    assert "Accounts there" not in desk.ask(f"{ready}/account")[2]
+
+
 @pytest.mark.parametrize("rule", ["gaussian", "zcdp", "basic"])
 def test_a_second_release_that_an_account_allows_is_not_called_refused(desk, ready, rule):
     total = dpcov.Budget(epsilon="4", delta="1e-5")

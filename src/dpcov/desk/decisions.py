@@ -279,6 +279,13 @@ class Decisions:
         except NoLedgerError:
             return None
 
+    def accounts(self) -> list[str]:
+        """The accounts that the ledger has."""
+        try:
+            return [account.name for account in Ledger(self.ledger_place).datasets()]
+        except NoLedgerError:
+            return []
+
     @property
     def ledger_place(self) -> str:
         """Where the ledger is."""

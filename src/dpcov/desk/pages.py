@@ -29,7 +29,11 @@ CODEBOOKS = (".toml", ".json", ".jsonld", ".json-ld", ".xml", *ENDINGS)
 _LAYOUT = "How the file is laid out, where it is unusual"
 # What problems of a layout speak of.
 _OF_LAYOUT = ("delimiter", "encoding", "[file]", "column names", "line of names", "blank row")
-# Names of files that are shown before the rest is counted.
+_SAME_PEOPLE = (
+    "Accounts there: {there}. If the table is of the same people, such as another year, write the "
+    "name of theirs under Dataset: a new account does not count their earlier releases."
+)
+# Names that are shown before the rest is counted.
 _NAMED = 8
 
 
@@ -115,7 +119,9 @@ def show(
 def _left(work: Work) -> str:
     left = work.left()
     if left is None:
-        return f"There is no account {work.account} in {work.ledger} yet. Releasing opens it."
+        there = few_of(work.accounts(), _NAMED)
+        told = f"There is no account {work.account} in {work.ledger} yet. Releasing opens it."
+        return f"{told} {_SAME_PEOPLE.format(there=there)}" if there else told
     return f"Account {work.account}: {left}"
 
 
