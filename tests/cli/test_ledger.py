@@ -31,6 +31,11 @@ def test_a_whole_ledger_gives_a_receipt_that_later_ones_keep(desk):
     assert second.split()[-1] != receipt
 
 
+def test_a_second_account_is_told_of_the_first(desk):
+    told = desk.done("ledger create", desk.ledger, "--dataset", "g", *GAUSSIAN)
+    assert "Other accounts of this ledger: patients. Releases about the same people" in told
+
+
 def test_a_release_that_was_interrupted_is_listed_and_said_to_count(desk):
     assert desk.release().exit_code == 0
     assert "not committed" not in desk.done("ledger show", desk.ledger, "--dataset", "patients")

@@ -25,14 +25,19 @@ def create(
     composition: Annotated[str | None, option("ledger composition")] = None,
 ) -> None:
     """Open an account: a named dataset with the total budget of all its releases, forever."""
+    from dpcov.errors import few_of
     from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.ledger.ledger import Ledger
 
+    book = Ledger(ledger)
     budget = options.budget_from(epsilon, delta, rho)
     # Without a rule the first release chooses, so that accounts can be opened early.
     fixed: Any = {"composition": composition, "rows_per_person": rows_per_person}
-    Ledger(ledger).create(dataset, budget, check_neighbors(neighbors), **fixed)
+    book.create(dataset, budget, check_neighbors(neighbors), **fixed)
     typer.echo(f"Dataset {dataset} may spend {budget.promise} in total ({neighbors} neighbors).")
+    if others := [account.name for account in book.datasets() if account.name != dataset]:
+        told = "Releases about the same people belong in one account, whatever the year."
+        typer.echo(f"Other accounts of this ledger: {few_of(others, 10)}. {told}")
 
 
 @app.command("list", epilog=example("ledger list"))
