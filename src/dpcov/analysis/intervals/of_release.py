@@ -26,6 +26,7 @@ from dpcov.published.release import Release
 
 # Simulated releases: variances are known to a tenth.
 _DRAWS = 200
+_ROWS_ALONE = "Sampling is left out: intervals are about the rows of the table, not a population."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,6 +127,8 @@ def moment_law(
         notes = design.sentences(design_effect)
     else:
         notes = told_of_scaling(release)
+    if not sampling:
+        notes = (*notes, _ROWS_ALONE)
     raw = MomentLaw(
         moment=release.second_moment("none"),
         n_rows=release.unit.n_rows,
