@@ -88,6 +88,8 @@ def test_it_says_what_the_model_and_its_intervals_say(noisy):
     assert str(noisy.guarantee) in told and noisy.fingerprint[:12] in told
     assert "[0.05" in told and "Reference category: ward=north." in told and "Penalty" in told
     assert repr(summary) == told
+    # It was read as if it were exact, beside intervals for everything else.
+    assert "The noise moves R², too" in told
 
 
 def test_several_targets_have_a_table_each_and_a_model_may_lack_an_intercept(noisy):

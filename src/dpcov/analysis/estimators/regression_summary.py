@@ -15,6 +15,7 @@ _WIDTH, _LONGEST = 12, 40
 NOTES = (
     "coef: what the model predicts with; intervals start from the estimate before post-processing.",
     "std err: both parts together; sampling: which rows are in the table; privacy: the noise.",
+    "The noise moves R², too, and no interval says how far.",
 )
 
 
