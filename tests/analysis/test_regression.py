@@ -201,6 +201,17 @@ def truth():
     return rows.T @ rows / 400
 
 
+def test_a_direction_without_variance_gets_no_weight_beside_large_means():
+    """Post-processing leaves such directions; coefficients were ratios of two rounding errors."""
+    rng, order = np.random.default_rng(0), [0, 3, 2, 1, 4]
+    for _ in range(100):
+        row, root = np.append(1.0, rng.uniform(-1, 1, 4)), np.zeros((5, 2))
+        root[1:] = 0.01 * rng.normal(size=(4, 2))
+        moment = np.outer(row, row) + root @ root.T
+        found, turned = (problem(m).weights(0.0) for m in (moment, moment[np.ix_(order, order)]))
+        np.testing.assert_allclose(turned[::-1], found, rtol=1e-6, atol=1e-9)
+
+
 def test_what_rounding_leaves_of_a_target_is_no_variance():
     """R² was one of two rounding errors, such as 0.99, where noise hides the target."""
     for means in np.random.default_rng(0).uniform(0.1, 1.0, size=(100, 4)):

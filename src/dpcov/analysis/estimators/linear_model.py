@@ -283,7 +283,7 @@ class PrivateLinearRegression(LinearModel):
                 "noise and are left out. PrivateRidge uses them as far as they deserve."
             )
         # Directions that rounding cannot tell from zero are never inverted.
-        usable = int(np.sum(values > values[-1] * len(values) * np.finfo(np.float64).eps))
+        usable = int(np.sum(values > problems[0].rounding))
         self.n_components_ = min(above, usable)
         return [problem.truncated_weights(self.n_components_) for problem in problems]
 

@@ -23,7 +23,8 @@ class RidgeProblem:
     """One target τ (d,), penalized features L (p, d), and an estimate of M (d, d).
 
     ``has_intercept``: the first coordinate of z is an intercept that the model has, unpenalized.
-    ``spectrum`` has eigenvalues (p,), ascending, and eigenvectors of the features' second moment.
+    ``spectrum`` has eigenvalues (p,), ascending, and eigenvectors of the features' second moment;
+    up to ``rounding`` they may be zero.
     """
 
     def __init__(self, moment: Array, features: Array, target: Array, has_intercept: bool) -> None:
@@ -40,6 +41,9 @@ class RidgeProblem:
             self._means = moment[0] / moment[0, 0]
         rest = moment - np.outer(self._means, self._means) * moment[0, 0]
         self.spectrum = eigh(features @ rest @ features.T)
+        # Of what was subtracted, too: rounding cannot tell smaller eigenvalues from zero.
+        sizes = float(np.abs(_squares(features, moment)).sum() + np.abs(self.spectrum[0]).sum())
+        self.rounding = len(moment) * np.finfo(np.float64).eps * sizes
         # The eigenvectors' products with the target, (p,).
         self._projections = self.spectrum[1].T @ (features @ rest @ target)
 
@@ -54,13 +58,12 @@ class RidgeProblem:
     def path(self, alphas: Array) -> Array:
         """The minimizers for several penalties, (n_alphas, p)."""
         values, vectors = self.spectrum
-        largest = max(float(np.abs(values).max(initial=0.0)), np.finfo(np.float64).tiny)
         shifted = values + alphas[:, None]
         if np.any(alphas[shifted.min(axis=1, initial=1.0) <= 0] > 0):
             problem = "This alpha does not outweigh how indefinite the matrix is; use a larger one"
             raise NumericError(f'{problem}, or post="psd".')
         # Directions that rounding cannot tell from zero get no weight.
-        kept = np.abs(shifted) > largest * len(values) * np.finfo(np.float64).eps
+        kept = np.abs(shifted) > self.rounding
         goal = np.broadcast_to(self._projections, shifted.shape)
         scaled = np.divide(goal, shifted, out=np.zeros_like(shifted), where=kept)
         return np.asarray(scaled @ vectors.T)
