@@ -109,3 +109,17 @@ def test_a_blend_that_gains_less_than_it_costs_is_left_alone():
     assert blended(first, Estimate(matrix=np.zeros((3, 3)), risk=9.0), 0.01) is first
     assert blended(first, Estimate(matrix=np.eye(3), risk=0.5), 0.01) is first
     assert blended(first, Estimate(matrix=np.zeros((3, 3)), risk=3.9), 1.0) is first
+
+
+def test_the_order_of_columns_changes_no_guided_estimate():
+    """Edges of blocks parted directions in which the guide has nothing, which are arbitrary."""
+    rng, d, v = np.random.default_rng(0), 20, 0.1
+    root = rng.normal(size=(d, 3))
+    guide, order = root @ root.T, rng.permutation(d)
+    noisy, across = guide + noise(d, v, rng), np.ix_(order, order)
+    found, turned = (
+        guided_candidates(each, off_diagonal_variance=v, guide=own)["aligned"]
+        for each, own in ((noisy, guide), (noisy[across], guide[across]))
+    )
+    assert turned.risk == pytest.approx(found.risk, rel=1e-9)
+    np.testing.assert_allclose(turned.matrix, found.matrix[across], atol=1e-9)

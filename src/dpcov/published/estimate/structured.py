@@ -18,6 +18,8 @@ BLOCK_GROWTH = 4
 # which is the least of many and therefore too low.
 CHOICE_COST = 2.0
 
+_EPS = float(np.finfo(np.float64).eps)
+
 
 def guided_candidates(
     noisy: Array, *, off_diagonal_variance: float, guide: Array
@@ -33,7 +35,8 @@ def guided_candidates(
     multiple = scale * guide
     rest = noisy - multiple
     risk = float(np.sum(rest**2)) - unit_variance * d * (d + 1) / 2 + scale_risk
-    shrunk = _shrink_blocks(rest, eigh(guide).vectors[:, ::-1], unit_variance)
+    values, vectors = eigh(guide)
+    shrunk = _shrink_blocks(rest, vectors[:, ::-1], _edges(values[::-1]), unit_variance)
     return {
         "proportional": Estimate(multiple, risk, scale),
         "aligned": Estimate(multiple + shrunk.matrix, shrunk.risk + scale_risk, scale),
@@ -69,11 +72,17 @@ def blended(first: Estimate, second: Estimate, off_diagonal_variance: float) -> 
     return Estimate(first.matrix + share * change, risk, guide_share)
 
 
-def _shrink_blocks(matrix: Array, vectors: Array, unit_variance: float) -> Estimate:
+def _edges(values: Array) -> list[int]:
     # Blocks lie between indices 0, 1, 4, 16, ...: shared directions leave it in the leading ones.
-    edges = [0, 1]
-    while edges[-1] < len(matrix):
-        edges.append(min(edges[-1] * BLOCK_GROWTH, len(matrix)))
+    # Eigenvectors of equal values are arbitrary, and no edge may part them.
+    d, apart = len(values), values[:-1] - values[1:] > len(values) * _EPS * values[0]
+    powers = itertools.takewhile(lambda k: k < d, (BLOCK_GROWTH**n for n in itertools.count()))
+    return [0, *(k for k in powers if apart[k - 1]), d]
+
+
+def _shrink_blocks(
+    matrix: Array, vectors: Array, edges: list[int], unit_variance: float
+) -> Estimate:
     *leading, last = itertools.starmap(slice, itertools.pairwise(edges))
     # The last block on the diagonal, most of the matrix, is never made: its length is what the
     # others leave, and shrinking the whole by its factor leaves only the others to be corrected.
