@@ -281,3 +281,19 @@ def test_pairs_over_different_rows_make_nothing_of_sums_of_predictors():
         np.abs(next(filled(rows, columns, doubt))[0] - truth).max() for doubt in (None, Doubt())
     ]
     assert errors[0] < 0.03 < 0.3 < errors[1]
+
+
+def test_without_pairs_single_features_are_read_as_with_them():
+    rows = table()
+    rows.loc[rows["kind"].eq("u") & (rows.index % 4 > 0), "c"] = np.nan
+    moment, columns = moments(Schema(columns=COLUMNS), rows)
+    presence = Presence.of(columns)
+    pairwise = presence.moments(moment)
+    predicts = presence.predicts(pairwise)
+    one, other = (
+        at_random(pairwise, presence, predicts, Doubt(0.01), pairs=pairs) for pairs in (True, False)
+    )
+    np.testing.assert_allclose(one.mean, other.mean)
+    np.testing.assert_allclose(np.diagonal(one.covariance), np.diagonal(other.covariance))
+    b, c = (next(i for i, each in enumerate(columns) if each.name == name) for name in "bc")
+    assert abs(one.covariance[b, c] - other.covariance[b, c]) > 1e-4
