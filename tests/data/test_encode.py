@@ -87,8 +87,25 @@ def test_the_worst_case_is_attained():
     schema = Schema(
         columns={"a": Numeric(lower=0, upper=1), "b": Categorical(categories=("x", "y"))}
     )
-    assert np.linalg.norm(encode(schema, a=[1.0], b=["y"])) == pytest.approx(1, abs=1e-15)
-    assert np.linalg.norm(encode(schema, a=[-9.0], b=["x"])) == pytest.approx(1, abs=1e-15)
+    # But for what makes the intercept whole on the grid.
+    for cells in ({"a": [1.0], "b": ["y"]}, {"a": [-9.0], "b": ["x"]}):
+        assert 1 - 2e-6 < np.linalg.norm(encode(schema, **cells)) <= 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 9, 20, 300])
+def test_truncation_takes_nothing_of_an_intercept_nor_of_a_spread_near_a_bound(count):
+    names = [f"x{place}" for place in range(count)]
+    schema = Schema(columns=dict.fromkeys(names, Numeric(lower=0, upper=1)), missing="never")
+    values = np.random.default_rng(0).normal(0.975, 1 / 142, (5000, 1)).clip(0, 1)
+    found = encode(schema, **dict.fromkeys(names, values[:, 0]))
+    assert np.linalg.norm(found, axis=1).max() <= 1
+    whole = np.trunc(found * 2.0**20)
+    moment = whole.T @ whole / len(whole) / 4.0**20
+    # As a release reads it, whose intercept is public.
+    intercept = schema.norm_bound_or_worst_case**-2.0
+    assert moment[0, 0] == pytest.approx(intercept, rel=1e-14)
+    variance = moment[1, 1] / intercept - (moment[0, 1] / intercept) ** 2
+    assert variance / 4 == pytest.approx(values.var(), rel=1e-3)
 
 
 @given(ordered, st.floats(allow_nan=False))

@@ -3,6 +3,7 @@
 Contract: a schema is written from what anybody may know about the table, never from its rows.
 """
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from dpcov.files import as_path, write_file
 from dpcov.markup import CELL, Child, card, el, facts, listing, name_of
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn
+
+# Of the default grid of encoded rows, within 1.
+_STEPS = 2**20
 
 
 class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,8 +92,13 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def norm_bound_or_worst_case(self) -> float:
-        """The norm bound that rows are divided by."""
-        return self.worst_case_norm if self.norm_bound is None else self.norm_bound
+        """The norm bound that rows are divided by; with an intercept, it is whole on the grid."""
+        if self.norm_bound is not None:
+            return self.norm_bound
+        longest = self.worst_case_norm
+        steps = math.floor(_STEPS / longest) if self.intercept else 0
+        # Truncated, means near a bound would be shorter than their intercept, and spreads larger.
+        return max(longest, math.nextafter(_STEPS / steps, 0.0)) if steps else longest
 
     @property
     def encoded_columns(self) -> tuple[EncodedColumn, ...]:
