@@ -1,6 +1,7 @@
 """The parts of an audit: neighboring tables, readers that miss nothing, honest and close bounds."""
 
 import itertools
+import tracemalloc
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,10 +11,10 @@ import pytest
 from scipy import stats
 
 from dpcov.audit import half_noise
-from dpcov.audit.lesson import learn, teach
+from dpcov.audit.lesson import learn, projection, teach
 from dpcov.audit.limits import Rule, bound_for, gaussian_epsilon, largest_bound, shift_below
 from dpcov.audit.neighboring import attaining, far_out, known_pairs, random_pair, turned
-from dpcov.audit.releases import LOW_BITS, OFTEN, Reader
+from dpcov.audit.releases import LOW_BITS, OFTEN, Reader, _places
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP
@@ -210,3 +211,26 @@ def test_trees_see_what_only_two_numbers_together_tell():
     score = learn(*(each.take(slice(0, None, 2)) for each in tables))["trees"]
     first, second = (score(each.take(slice(1, None, 2))) for each in tables)
     assert (np.mean(first > 0) + np.mean(second < 0)) / 2 > 0.7
+
+
+def test_few_releases_of_many_numbers_take_little_memory():
+    rng, k = np.random.default_rng(0), 2000
+    widths, apart = rng.uniform(1, 1e6, k), 0.5
+    first, second = rng.normal(size=(2, 40, k)) * widths
+    tracemalloc.start()
+    direction = projection(first + apart * widths, second)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # A matrix of all pairs takes 32 MB.
+    assert peak < 10e6
+    fresh = rng.normal(size=(500, k)) * widths @ direction
+    assert apart * widths @ direction > 4 * fresh.std()
+
+
+def test_a_symmetric_array_is_read_once_and_another_as_it_is():
+    symmetric = np.arange(9).reshape(3, 3) + np.arange(9).reshape(3, 3).T
+    np.testing.assert_array_equal(_places([symmetric, 2 * symmetric]), [0, 3, 4, 6, 7, 8])
+    np.testing.assert_array_equal(_places([symmetric, np.arange(9).reshape(3, 3)]), np.arange(9))
+    np.testing.assert_array_equal(_places([np.arange(3)]), np.arange(3))
+    stacked = np.array([symmetric, symmetric])
+    assert len(_places([stacked])) == 12

@@ -31,6 +31,8 @@ BINS = 16
 ROUNDS, RATE, PRIOR = 40, 0.1, 10.0
 # In units of a column's variance; small enough to see noise that was used twice.
 _RIDGE = 1e-12
+# Releases differ in a direction if by more than this part of what they differ most.
+_SEEN = 1e-9
 
 Bins = NDArray[np.intp]
 Score = Callable[[Outcomes], Array]
@@ -207,6 +209,15 @@ def _edges(values: Array) -> Array:
 
 def projection(first: Array, second: Array) -> NDArray[np.float64]:
     """Fisher's direction: the likelihood ratio of normal laws with one covariance depends on it."""
+    values = np.concatenate([first, second])
+    if len(values) < values.shape[1]:
+        # Few releases differ in few directions, and in these all matrices are small.
+        widths = values.std(axis=0)
+        widths[widths == 0] = 1.0
+        centered = (values - values.mean(axis=0)) / widths
+        _, lengths, along = np.linalg.svd(centered, full_matrices=False)
+        basis = along[lengths > _SEEN * lengths[0]].T / widths[:, None]
+        return np.asarray(basis @ projection(first @ basis, second @ basis))
     one, other = (np.atleast_2d(np.cov(values, rowvar=False)) for values in (first, second))
     pooled = 0.5 * (one + other)
     scale = np.sqrt(np.diag(pooled))

@@ -111,7 +111,7 @@ class Outcomes:
     """What some releases of one table published.
 
     ``numbers`` (draws, k) are the arrays whose shape all releases share, the geometry found, and
-    the matrix;
+    the matrix, without numbers that mirror others;
     ``matrices`` (draws, d, d) the released matrix, times the number of rows where that is private;
     ``labels`` (draws,) shapes, chosen shells and notes, numbered; ``low_bits`` (draws, m) the rest
     of the numbers within fine grids; ``family`` the stated law of the noise, empty if none or if
@@ -138,6 +138,9 @@ class Reader:
             for name, array in known[0].arrays.items()
             if all(name in each.arrays and each.arrays[name].shape == array.shape for each in known)
         }
+        self._places = {
+            name: _places([each.arrays[name] for each in known]) for name in self._blanks
+        }
         counts = Counter(map(_label, known))
         # In an order that says nothing of the table that a label came from.
         often = [label for label, count in counts.items() if count >= OFTEN]
@@ -152,11 +155,11 @@ class Reader:
         for name, blank in self._blanks.items():
             found = (each.arrays.get(name, blank) for each in releases)
             same = [array if array.shape == blank.shape else blank for array in found]
-            arrays.append(np.array(same).reshape(len(releases), -1))
+            arrays.append(np.array([array.ravel()[self._places[name]] for array in same]))
         geometries = np.array([_geometry(each) for each in releases])
         arrays.append(geometries)
         low_bits = [np.empty((len(releases), 0)), *map(_low_bits, arrays)]
-        every = [*arrays, matrices.reshape(len(releases), -1)]
+        every = [*arrays, matrices[:, *np.triu_indices(matrices.shape[1])]]
         labels = [self._labels.get(_label(each), len(self._labels)) for each in releases]
         # In a geometry with noise of its own the matrix is not normal.
         noise = releases[0].noise if (geometries == self._geometry).all() else None
@@ -174,6 +177,15 @@ class Reader:
         if statistics.layout == "estimate" and "row_count" in statistics.arrays:
             return matrix * max(1.0, float(statistics.arrays["row_count"][0]))
         return matrix
+
+
+def _places(arrays: Sequence[PublishedArray]) -> NDArray[np.intp]:
+    """Where numbers are that do not mirror others, in these arrays of one shape."""
+    kept, shape = np.ones(arrays[0].shape), arrays[0].shape
+    is_square = len(shape) > 1 and shape[-1] == shape[-2]
+    if is_square and all(np.array_equal(each, each.swapaxes(-1, -2)) for each in arrays):
+        kept = np.tril(kept)
+    return np.flatnonzero(kept)
 
 
 def _label(statistics: NoisyStatistics) -> tuple[object, ...]:
