@@ -10,6 +10,7 @@ import pytest
 
 from dpcov import Categorical, Numeric
 from dpcov.errors import PrivacyWarning, UsageError
+from dpcov.markup import visible
 from tests.desk.conftest import TYPED, opened, send
 
 serve = pytest.importorskip("dpcov.desk.serve")
@@ -109,6 +110,7 @@ def test_categories_are_typed_with_their_labels():
     assert declared(now, {"missing_codes": "99,5"}).missing_codes == ("99,5",)
     # As two columns of a spreadsheet are pasted.
     assert declared(now, {"categories": "1\tyes\n2\tno"}) == now
+    assert declared(now, {"categories": "1\tyes = so"}).labels == {"1": "yes = so"}
     found = declared(now, {"categories": "1 = maybe = so\n3\n >=4"})
     assert found.categories == ("1", "3", ">=4") and found.labels == {"1": "maybe = so"}
     # From another type, and where groups have labels, which the page does not show.
@@ -124,6 +126,10 @@ def test_categories_that_hold_the_sign_themselves_stay_as_they_are():
     assert shown(now, "categories") == "a = b\n2"
     found = declared(now, {"categories": "a = b\n2\n3"})
     assert found.categories == ("a = b", "2", "3") and found.labels == {"2": "no"}
+    # The page shows another sign for a tab.
+    now = Categorical(categories=("a\tb", "2"))
+    found = declared(now, {"categories": visible("a\tb") + "\n2\n3"})
+    assert found.categories == ("a\tb", "2", "3") and not found.labels
 
 
 def test_a_column_with_groups_alone_needs_no_categories(desk):

@@ -13,8 +13,9 @@ from dpcov.data.schema.mistakes import STRUCTS
 from dpcov.errors import SchemaError, UsageError
 from dpcov.markup import lines_visible
 
-# Between a category and what it is called.
+# Between a category and what it is called; two columns of a spreadsheet, pasted, have a tab there.
 _IS = " = "
+_LABELED = re.compile(f"{_IS}|\t")
 
 
 def declared(now: Any, fields: Mapping[str, str]) -> Any:
@@ -27,21 +28,19 @@ def declared(now: Any, fields: Mapping[str, str]) -> Any:
         for name, value in msgspec.structs.asdict(now).items()
         if name in kind.__struct_fields__
     }
-    given = {name: text.strip() for name, text in fields.items() if name in kind.__struct_fields__}
-    # What was not touched stays as it was, also where its words could be read otherwise.
-    typed = {
-        name: text
-        for name, text in given.items()
-        if text not in ((own := shown(now, name).strip()), lines_visible(own))
+    given = {
+        name: _as_it_was(text, shown(now, name))
+        for name, text in fields.items()
+        if name in kind.__struct_fields__
     }
+    # What was not touched stays as it was, also where its words could be read otherwise.
+    typed = {name: text for name, text in given.items() if text != shown(now, name).strip()}
     codes = {written(code): code for code in getattr(now, "missing_codes", None) or ()}
     labels, listed = dict[str, str](), "categories" in typed
     if listed and _may_have_labels(now):
-        # Two columns of a spreadsheet, pasted, have a tab between them.
-        parts = _parts(typed["categories"])
-        lines = [line.partition(_IS if _IS in line else "\t") for line in parts]
-        labels = {level.strip(): label.strip() for level, sign, label in lines if sign}
-        typed["categories"] = "\n".join(level for level, _, _ in lines)
+        lines = [_LABELED.split(line, maxsplit=1) for line in _parts(typed["categories"])]
+        labels = {line[0].strip(): line[1].strip() for line in lines if len(line) > 1}
+        typed["categories"] = "\n".join(line[0] for line in lines)
     made = kind(**kept | dict(_values(typed, codes)))
     return _relabeled(made, now, labels) if isinstance(made, Categorical) and listed else made
 
@@ -71,7 +70,13 @@ def written(value: object) -> str:
 
 def _may_have_labels(column: Any) -> bool:
     # Categories that hold the sign themselves are read as they are.
-    return not any(_IS in level for level in getattr(column, "categories", ()))
+    return not any(_LABELED.search(level) for level in getattr(column, "categories", ()))
+
+
+def _as_it_was(text: str, own: str) -> str:
+    # A page shows other signs for control codes.
+    lines = {lines_visible(line).strip(): line for line in own.split("\n")}
+    return "\n".join(lines.get(line.strip(), line) for line in text.split("\n")).strip()
 
 
 def _values(
@@ -97,7 +102,10 @@ def _one_a_line(parts: list[str], *, codes: bool = False) -> list[str]:
     # Several on one line would be one that no row has.  Codes in words may hold commas.
     within = re.split(r"[,;]\s+|;" if codes else "[,;]", parts[0]) if len(parts) == 1 else []
     if len(within) > 1 and not (codes and any(isinstance(code_of(x), str) for x in within)):
-        raise UsageError("write one a line, without commas or semicolons between them.")
+        raise UsageError(
+            "write one a line, without commas or semicolons between them. A single one that holds "
+            "such a sign goes into the schema as text, below."
+        )
     return parts
 
 
