@@ -89,6 +89,14 @@ def test_an_account_says_what_its_releases_keep_together(tmp_path):
     assert told.endswith("together: ε = 1.46 at δ = 1e-6 at most, of a total of ε = 3.")
 
 
+def test_what_releases_keep_is_never_said_to_be_more_than_a_total_that_they_keep():
+    """Three digits, rounded up, were 0.334 of a third."""
+    third = pure(Fraction(1, 3)).promise
+    told = spent_in_words("pure", third, [pure(Fraction(1, 9))] * 3)
+    assert "ε = 0.333334 at most, of a total of ε = 0.333334." in told
+    assert "exceed the total" in spent_in_words("pure", third, [pure(Fraction(1, 9))] * 4)
+
+
 SPENT = [
     *[("pure", pure(1).promise, [pure(1)]), ("zcdp", zcdp(1).promise, [zcdp(2)])],
     *[("gaussian", TOTAL, [gaussian("1.5")]), ("basic", TOTAL, [gaussian("1.5"), gaussian("1.5")])],

@@ -184,8 +184,12 @@ def spent_in_words(composition: Composition, total: Promise, earlier: Spends) ->
     def keeps(step: int) -> bool:
         return is_within(composition, _sized(total, step), earlier)
 
+    if not is_within(composition, total, earlier):
+        return "All releases so far, taken together, exceed the total: see dpcov ledger verify."
     steps = range(_STEPS * (_DECADES + 1))
     joint = _sized(total, bisect_left(steps, True, key=keeps))
+    # Rounded up it may be more than the total, which they keep.
+    joint = min(joint, total, key=_amount)
     kept = f"{_size(joint)} at most, of a total of {_size(total, unless=joint)}"
     return f"All releases so far, taken together: {kept}."
 
@@ -227,9 +231,13 @@ def _sized(total: Promise, step: int, delta: Fraction | None = None) -> Promise:
     return ApproxDP(epsilon=size, delta=delta) if delta else PureDP(epsilon=size)
 
 
+def _amount(promise: Promise) -> Fraction:
+    return promise.rho if isinstance(promise, ZCDP) else promise.epsilon
+
+
 def _grid(total: Promise, step: int) -> Fraction:
     # Sizes of three digits, rising from a billionth of the total to ten times it.
-    size = total.rho if isinstance(total, ZCDP) else total.epsilon
+    size = _amount(total)
     # The largest power of ten that is not above the size.
     power = len(str(size.numerator)) - len(str(size.denominator))
     power -= Fraction(10) ** power > size
