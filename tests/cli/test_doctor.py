@@ -21,10 +21,14 @@ def test_doctor_prints_verdicts_causes_and_advice(desk):
 
 
 def test_doctor_says_that_numbers_are_of_all_groups_together(desk):
-    columns = {"x": dpcov.Numeric(lower=-1, upper=1), "g": dpcov.Categorical(categories=["a", "b"])}
-    table = pa.table({"x": np.linspace(-1, 1, 400), "g": ["a", "b"] * 200})
+    columns = {
+        "x": dpcov.Numeric(lower=-1, upper=1),
+        "g": dpcov.Categorical(categories=["a", "b, c"]),
+    }
+    table = pa.table({"x": np.linspace(-1, 1, 400), "g": ["a", "b, c"] * 200})
     schema, budget = dpcov.Schema(columns=columns), dpcov.Budget(rho=1)
     dpcov.release(table, schema=schema, budget=budget, by="g").save(desk.folder / "g.dpcov")
-    said = "all groups together. One alone: --group a, b, (other)."
+    # As a shell takes them.
+    said = "all groups together. One alone: --group a, 'b, c', '(other)'."
     assert desk.done("doctor", desk.folder / "g.dpcov").strip().endswith(said)
     assert "together" not in desk.done("doctor", desk.folder / "g.dpcov", "--group", "a")

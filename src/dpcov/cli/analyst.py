@@ -1,6 +1,7 @@
 """Commands that read a release; none costs privacy."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -37,7 +38,7 @@ def doctor(release: options.ReleaseFile, group: options.Group = None) -> None:
     loaded = options.load(release, group)
     typer.echo(told_by_doctor(loaded.diagnose()), nl=False)
     if names := loaded.group_names:
-        some = printable(few_of(names, 5))
+        some = printable(few_of([quote(name) for name in names], 5))
         typer.echo(f"\nThese are the numbers of all groups together. One alone: --group {some}.")
 
 
