@@ -322,6 +322,15 @@ def test_unknown_tails_take_the_bounds_at_their_word(made):
     assert np.all(safe.upper - safe.lower > 1.2 * (usual.upper - usual.lower))
 
 
+def test_infinite_intervals_say_whether_it_may_be_the_bounds_that_make_them_so():
+    rows = np.random.default_rng(5).normal(size=(2000, 2))
+    made = released_within(rows, -60, 60, 0)
+    usual, safe = (coefficient_intervals(made, "x1", tails=t) for t in ("moments", "bounded"))
+    assert np.isfinite(usual["x0"].upper) and not usual.notes
+    assert np.isinf(safe["x0"].upper) and "leave out tails='bounded'" in safe.notes[0]
+    assert not coefficient_intervals(made, "x1", tails="bounded", sampling=False).notes
+
+
 def test_estimators_give_the_intervals_of_what_they_estimate(made):
     linear = PrivateLinearRegression.from_release(made, target="income", features=["age", "member"])
     expected = coefficient_intervals(made, "income", ["age", "member"], level=0.9, tails="bounded")

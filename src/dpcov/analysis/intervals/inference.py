@@ -192,7 +192,8 @@ def coefficient_intervals(
 ) -> IntervalTable:
     """Intervals for the intercept and coefficients of a linear regression, in original units.
 
-    They go from -inf to inf where the noise may hide a direction of the features.
+    They go from -inf to inf where the noise, or with ``tails="bounded"`` few rows at the bounds,
+    may hide a direction of the features.
 
     Parameters
     ----------
@@ -225,15 +226,20 @@ def coefficient_intervals(
     lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, alpha, fit_intercept)
     notes = (_PENALIZED,) * (alpha > 0)
     if not all(isfinite(x.upper - x.lower) for x in lines):
-        notes += (_hides(release, chosen, goals),)
+        notes += (_hides(release, chosen, goals, sampling and tails == "bounded"),)
     return _table(f"{_COEFFICIENTS}{columns[int(goals[0])].name}", law, lines, references, *notes)
 
 
-def _hides(release: Release, chosen: Places, goals: Places) -> str:
+def _hides(release: Release, chosen: Places, goals: Places, at_bounds: bool) -> str:
     """Why coefficients may be anything, and what to do."""
     if rare := told_of_rare_pairs(release, np.append(chosen, goals)):
         return f"{rare} {WITHOUT_ONE}"
     hidden = [each.name for each in verdicts_of(release, chosen) if each.hidden]
+    if not hidden and at_bounds:
+        return (
+            "The noise, or few rows at the bounds, may hide a direction of the features. Name "
+            "fewer of them, or leave out tails='bounded'."
+        )
     if not hidden:
         return (
             "The noise may hide a direction of the features. Name fewer of them, or use a larger "
