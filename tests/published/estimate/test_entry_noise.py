@@ -17,6 +17,7 @@ from dpcov.published.estimate.entry_noise import (
     inhabited,
     mean_noise,
 )
+from dpcov.published.estimate.levels import without_hidden
 from dpcov.published.estimate.noise_edge import bulk_edge, largest_noise_eigenvalue
 from dpcov.published.estimate.scaled_down import error_at
 from dpcov.published.estimate.unit import EntryNoise, unit_estimate
@@ -159,6 +160,16 @@ def test_far_means_do_not_hide_the_noise_beside_them(features):
         # By d(M_ii - m_i²), in which the error of the mean has the largest part.
         found = np.diagonal(covariance_noise(means, COVARIANCE, known))
         np.testing.assert_allclose(found, 2 * np.abs(means) * expected, rtol=1e-6)
+
+
+def test_a_covariance_that_shows_is_kept_where_a_variance_does_not():
+    """Of a column with missing values; the correlation itself may be anything."""
+    law, means = MomentNoise(entries=EntryNoise(diagonal=1.0, off_diagonal=0.5)), np.zeros(2)
+    seen, rarely = np.array([[100.0, 9.0], [9.0, 1.0]]), np.array([False, True])
+    np.testing.assert_array_equal(without_hidden(seen, means, law, rarely), seen)
+    assert correlation_noise(means, seen, law)[0, 1] == 1.0
+    louder = replace(law, entries=EntryNoise(diagonal=100.0, off_diagonal=50.0))
+    assert without_hidden(seen, means, louder, rarely)[0, 1] == 0.0
 
 
 def test_errors_stay_within_what_is_stated_where_noise_nearly_hides_a_variance():

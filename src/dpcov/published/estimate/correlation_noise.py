@@ -48,6 +48,11 @@ def _with_small_variances(means: Array, covariance: Array, noise: MomentNoise) -
     return np.where(unknown, UNKNOWN_CORRELATION, found)
 
 
+def first_order(means: Array, covariance: Array, noise: MomentNoise) -> Array:
+    """The same of the noise alone with variances taken as known, (d, d): of what a pair tells."""
+    return np.asarray(_correlation_noise(means, covariance, np.ones(len(means)), noise))
+
+
 @of_all
 def _correlation_noise(
     means: Array, covariance: Array, steeper: Array, noise: MomentNoise

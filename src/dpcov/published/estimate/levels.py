@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.published.columns import EncodedColumn, half_ranges_of, of_kind
-from dpcov.published.estimate.correlation_noise import correlation_noise
+from dpcov.published.estimate.correlation_noise import first_order
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
     MomentNoise,
@@ -213,7 +213,8 @@ def without_hidden(
 
     In a positive semidefinite matrix they would move those of all other features.
     """
-    noise = correlation_noise(mean, covariance, replace(law, lost=None, bias=0.0))
+    # A covariance may be known well where a variance is not.
+    noise = first_order(mean, covariance, replace(law, lost=None, bias=0.0))
     known = (noise <= 1 / DEVIATIONS) | ~(rarely[:, None] | rarely)
     return np.where(known | np.eye(len(known), dtype=bool), covariance, 0.0)
 
