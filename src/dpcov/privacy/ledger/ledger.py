@@ -30,8 +30,9 @@ LONGEST_TEXT = 1000
 _PLACE = "A ledger is a file, or a database: postgresql://USER@HOST/NAME."
 # A schema that says too few rows would break the promise.
 _MORE_ROWS = (
-    "If one person can have {rows} rows, open another account, with {rows} rows per person; the "
-    "releases of this one protect such a person less. If not, correct rows_per_person."
+    "If one person can have {rows} rows, open another account, with {rows} rows per person. Its "
+    "total has to be smaller by what the releases of this one cost such a person, which is more "
+    "than they state. If not, correct rows_per_person."
 )
 # Accounts that a message lists.
 _NAMED = 10
