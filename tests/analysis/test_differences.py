@@ -84,8 +84,14 @@ def test_wrong_questions_are_refused():
     whole = dpcov.release(
         table, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=5), by="g"
     )
-    with pytest.raises(InputError, match="a group and the release that it is of"):
-        difference_intervals(whole, whole.group("a"), "x", what="means")
+    again = dpcov.release(
+        table, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=5), by="g"
+    )
+    both = whole.combine(again)
+    for parts in ((whole, whole.group("a")), (both, again), (again.group("a"), both.group("a"))):
+        with pytest.raises(InputError, match="a group or release that is part of it"):
+            difference_intervals(*parts, "x", what="means")
+    assert difference_intervals(both.group("b"), both.group("a"), "x", what="means").names
     assert difference_intervals(whole.group("b"), whole.group("a"), "x", what="means").names
     with pytest.raises(InputError, match="must be one of"):
         difference_intervals(one, other, what="spectra")

@@ -5,7 +5,7 @@ independent.  Limits of a sum follow from the limits of its parts (Zou and Donne
 what those know of bounds and of noise in denominators (docs/several.md).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import chain
 from math import inf, isfinite, nan, sqrt
@@ -110,13 +110,11 @@ def _tables(
     releases = list(named.values())
     for release in releases:
         require_release(release)
-    prints = [release.fingerprint for release in releases]
-    # A group is in the release that it is of, and so is its noise.
-    parts = [each.group(name).fingerprint for each in releases for name in each.group_names]
-    if len({*prints, *parts}) < len(prints) + len(parts):
+    prints = [set(_prints(release)) for release in releases]
+    if len(set().union(*prints)) < sum(map(len, prints)):
         raise InputError(
-            "A release, or a group and the release that it is of, is among them twice. Compare "
-            "releases of different people, such as two groups."
+            "A release, or one and a group or release that is part of it, is among them twice. "
+            "Compare releases of different people, such as two groups."
         )
     # As in the tables of each, not the weights.
     weights = {weights_column(release) for release in releases}
@@ -142,6 +140,14 @@ def _tables(
         told = few_of(left_out, _SHOWN)
         notes.append(f"Left out, since only some of the releases have it: {told}.")
     return tables, notes
+
+
+def _prints(release: Release) -> Iterator[str]:
+    # Groups and combined releases are in what they are part of, and so is their noise.
+    yield release.fingerprint
+    yield from (release.group(name).fingerprint for name in release.group_names)
+    for member in release.members:
+        yield from _prints(member)
 
 
 def _told(tables: Mapping[str, IntervalTable]) -> list[str]:
