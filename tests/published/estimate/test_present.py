@@ -268,6 +268,20 @@ def test_features_that_are_missing_in_the_same_rows_do_not_predict_each_other():
     assert error(predicts) < 0.02 < 0.08 < error(both)
 
 
+def test_a_feature_that_no_row_has_beside_another_does_not_predict_it():
+    """Of zero covariance, for want of a row that has both, the other predictor would say little."""
+    rng, n = np.random.default_rng(1), 40_000
+    a = rng.normal(size=n)
+    b = 0.8 * a + 0.6 * rng.normal(size=n)
+    c = 0.5 * (a + b + rng.normal(size=n))
+    rows = pd.DataFrame({"a": a, "b": b, "c": c})
+    truth, asked = rows.mean().to_numpy(), rng.random(n) < 0.19
+    rows.loc[asked, "b"] = np.nan
+    rows.loc[~asked | (rng.random(n) < 1 / (1 + np.exp(-1.5 * a))), "c"] = np.nan
+    (mean, _), (pairwise, _) = filled(rows, {name: COLUMNS[name] for name in "abc"})
+    assert 3 * abs(mean - truth)[2] < 0.4 < abs(pairwise - truth)[2]
+
+
 def test_pairs_over_different_rows_make_nothing_of_sums_of_predictors():
     """Sums leave directions without variance, and chance is divided by what is left of them."""
     rng, n = np.random.default_rng(0), 1_000

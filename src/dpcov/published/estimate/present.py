@@ -160,6 +160,8 @@ class Presence:
         # What is mostly missing in the same rows says nothing of those.
         apart = own[:, None] - found.shares - self.least >= np.outer(own, 1.0 - own) / 2
         apart |= (own[:, None] >= NEARLY_ALL) | (own < OFTEN)
+        # Nor does what hardly any row has beside the other.
+        apart &= found.shares > 0
         return np.asarray(may[:, None] & (own < NEARLY_ALL) & apart)
 
     def centered(self, found: PresentMoments) -> Array:
