@@ -268,6 +268,23 @@ def test_features_that_are_missing_in_the_same_rows_do_not_predict_each_other():
     assert error(predicts) < 0.02 < 0.08 < error(both)
 
 
+@pytest.mark.parametrize("how", ["apart", "where c is, b is"])
+def test_lines_are_of_the_same_rows_where_others_decide_which_values_predictors_lack(how):
+    """Of a and c over all rows, and of b and c over those with b, a line would lean on a."""
+    rng, n = np.random.default_rng(2), 60_000
+    a = rng.normal(size=n)
+    b = 0.8 * a + 0.6 * rng.normal(size=n)
+    c = 0.8 * b + 0.6 * rng.normal(size=n)
+    rows = pd.DataFrame({"a": a, "b": b, "c": c})
+    truth, chance = rows.corr().to_numpy(), 1 / (1 + np.exp([3 - 2 * a, 1.5 - 2 * a, 1 - 2 * a]))
+    first, second = rng.random((2, n))
+    lacks_c = first < (0.4 if how == "apart" else chance[1])
+    lacks_b = second < chance[0] if how == "apart" else lacks_c & (second < chance[2])
+    rows.loc[lacks_b, "b"], rows.loc[lacks_c, "c"] = np.nan, np.nan
+    (_, found), _ = filled(rows, {name: COLUMNS[name] for name in "abc"})
+    assert np.abs(found - truth).max() < 0.04
+
+
 def test_a_feature_that_no_row_has_beside_another_does_not_predict_it():
     """Of zero covariance, for want of a row that has both, the other predictor would say little."""
     rng, n = np.random.default_rng(1), 40_000

@@ -148,16 +148,16 @@ def at_random(
     mutual, rest = np.intersect1d(lacking, predictors), np.setdiff1d(lacking, predictors)
     filled = found
     if len(mutual):
-        toward = _Predictors.of(found, predictors, doubt, exact, leaves_out=False)
-        filled = _filled(filled, found, presence, predicts, toward, mutual, between=False)
+        toward = _Predictors.of(found, found, predictors, doubt, exact, leaves_out=False)
+        filled = _filled(found, found, presence, predicts, toward, mutual, between=False)
     if len(rest):
-        toward = _Predictors.of(found, predictors, doubt, exact, leaves_out=True)
+        toward = _Predictors.of(filled, found, predictors, doubt, exact, leaves_out=True)
         filled = _filled(filled, found, presence, predicts, toward, rest, between=pairs)
     return filled
 
 
 class _Predictors(NamedTuple):
-    """q features at ``places``, with these means and covariances.
+    """q features at ``places``, with these means.
 
     ``axes`` (k, q) make components of variance one of them; of their squared length noise on means
     makes ``noise``.
@@ -165,7 +165,6 @@ class _Predictors(NamedTuple):
 
     places: Places
     mean: Array
-    covariance: Array
     axes: Array
     levels: Sequence[Levels]
     noise: float
@@ -173,6 +172,7 @@ class _Predictors(NamedTuple):
     @classmethod
     def of(
         cls,
+        filled: PresentMoments,
         found: PresentMoments,
         places: Places,
         doubt: Doubt,
@@ -183,15 +183,19 @@ class _Predictors(NamedTuple):
         """Those directions of them that are in doubt count as the largest that may be nothing.
 
         Or ``leaves_out`` them: in what predicts a feature itself they tell it from its like.
+        Shares of levels are those of the pairs that are ``found``.
         """
-        mean, inner = found.mean[places], found.covariance[np.ix_(places, places)]
+        mean, inner = filled.mean[places], filled.covariance[np.ix_(places, places)]
         spreads, least = np.sqrt(np.diagonal(inner)), max(doubt.edge, LEAST_VALUE)
         values, vectors = eigh(inner / np.outer(spreads, spreads))
         kept = values > (least if leaves_out else -np.inf)
         axes = (vectors[:, kept] / np.sqrt(np.maximum(values[kept], least))).T / spreads
-        levels = [levels_among(each.among(places), mean, inner, axes, doubt.edge) for each in exact]
+        levels = [
+            levels_among(each.among(places), found.mean[places], inner, axes, doubt.edge)
+            for each in exact
+        ]
         means = np.broadcast_to(doubt.means, found.mean.shape)[places]
-        return cls(places, mean, inner, axes, levels, float(np.sum((axes * means) ** 2)))
+        return cls(places, mean, axes, levels, float(np.sum((axes * means) ** 2)))
 
 
 def _filled(
@@ -206,31 +210,31 @@ def _filled(
 ) -> PresentMoments:
     """With what is missing of the features at the places ``rest``, as the predictors say.
 
-    Lines are those of the pairs that are ``found``; of predictors they are told what is ``filled``.
+    ``filled`` are the moments ``found`` of pairs, where predictors may have been filled before.
     """
-    lines = _lines(found, presence, predicts, toward, rest)
-    places = toward.places
-    own, pairs, both = np.ix_(places, places), np.ix_(places, rest), np.ix_(rest, rest)
-    slopes, more = toward.axes.T @ lines.slopes, filled.covariance - found.covariance
-    change = np.zeros_like(more)
-    change[pairs] = toward.covariance @ toward.axes.T @ (lines.slopes - lines.along)
-    change[pairs] += more[own] @ slopes
+    lines = _lines(filled, found, presence, predicts, toward, rest)
+    change, both = np.zeros_like(filled.covariance), np.ix_(rest, rest)
+    parts = _parts(found.shares, rest)
+    # With what is yet to be filled, too, in the rows that have it.
+    later = np.setdiff1d(np.flatnonzero(predicts.any(axis=0)), toward.places)
+    for others, part in ((toward.places, 1.0), (later, parts[:, later].T)):
+        along = toward.axes @ filled.covariance[np.ix_(toward.places, others)]
+        change[np.ix_(others, rest)] = part * (along.T @ (lines.slopes - lines.along))
     lost = lines.lost_of_both() if between else lines.lost()
     change[both] = np.where(predicts[both], change[both], lost.T / 2)
     covariance = filled.covariance + change + change.T
     # Beside the predictors, what is missing says nothing of a value.
     marks = presence.used
-    marked = filled.covariance[np.ix_(marks, places)] @ slopes
+    marked = filled.covariance[np.ix_(marks, toward.places)] @ toward.axes.T @ lines.slopes
     covariance[np.ix_(marks, rest)], covariance[np.ix_(rest, marks)] = marked, marked.T
-    shifts = [each.means[pairs] - each.mean[places, None] for each in (filled, found)]
-    moved = lines.moved + np.sum((shifts[0] - shifts[1]) * slopes, axis=0)
-    means, extra = filled.means.copy(), np.ones(len(more))
-    means[rest] -= _parts(found.shares, rest) * moved[:, None]
+    means, extra = filled.means.copy(), np.ones(len(change))
+    means[rest] -= parts * lines.moved[:, None]
     extra[rest] = lines.extra
     return PresentMoments(filled.shares / np.sqrt(np.outer(extra, extra)), means, covariance)
 
 
 def _lines(
+    filled: PresentMoments,
     found: PresentMoments,
     presence: Presence,
     predicts: NDArray[np.bool_],
@@ -242,8 +246,8 @@ def _lines(
     _, first, groups = np.unique(marks, return_index=True, return_inverse=True)
     pairs = np.ix_(toward.places, rest[first])
     told, inside = predicts[pairs].T, found.means[pairs].T
-    shifts = (inside - toward.mean) @ toward.axes.T
-    along = toward.axes @ found.covariance[np.ix_(toward.places, rest)]
+    shifts = (filled.means[pairs].T - toward.mean) @ toward.axes.T
+    along = toward.axes @ filled.covariance[np.ix_(toward.places, rest)]
     for group in np.flatnonzero(~told.all(axis=1)):
         # What is left of the components without those that say nothing.
         hidden, own = np.linalg.qr(toward.axes[:, ~told[group]])[0], groups == group
