@@ -328,3 +328,20 @@ def test_without_pairs_single_features_are_read_as_with_them():
     np.testing.assert_allclose(np.diagonal(one.covariance), np.diagonal(other.covariance))
     b, c = (next(i for i, each in enumerate(columns) if each.name == name) for name in "bc")
     assert abs(one.covariance[b, c] - other.covariance[b, c]) > 1e-4
+
+
+def test_a_part_is_made_up_for_where_relations_are_curves():
+    """docs/missing.md has these numbers, as a limit."""
+    rng, n = np.random.default_rng(3), 60_000
+    a = rng.normal(size=n)
+    rows = pd.DataFrame({"a": a, "b": np.exp(0.8 * a) + 0.7 * rng.normal(size=n)})
+    mean, spread, truth = rows["b"].mean(), rows["b"].std(), rows.corr().to_numpy()[0, 1]
+    rows.loc[rng.random(n) < 1 / (1 + np.exp(-1.5 * a)), "b"] = np.nan
+    rows.loc[rng.random(n) < 0.1, "a"] = np.nan
+    columns = {"a": COLUMNS["a"], "b": Numeric(lower=-10, upper=60)}
+    found, pairwise = (
+        ((means[1] - mean) / spread, correlations[0, 1] - truth)
+        for means, correlations in filled(rows, columns)
+    )
+    np.testing.assert_allclose(found, (-0.14, -0.10), atol=0.02)
+    np.testing.assert_allclose(pairwise, (-0.38, -0.25), atol=0.02)
