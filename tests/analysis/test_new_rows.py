@@ -1,5 +1,7 @@
 """New rows are read as the release read its table, whatever types their cells have."""
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -305,19 +307,43 @@ def test_rows_that_cannot_be_read_are_refused_without_their_values(make, said, l
     assert "7391" not in str(raised.value)
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
 @pytest.mark.parametrize("levels", [[], ["g"]], ids=["numbers", "mixed"])
-def test_the_values_of_a_public_function_are_asked_for(levels):
+def test_a_column_stands_for_the_values_of_its_public_function(make, levels):
     schema = dpcov.Schema(
         columns={
             "x": dpcov.Numeric(lower=0, upper=5, transform="log1p"),
+            "day": dpcov.Date(lower=0, upper=25, as_="days", reference=date(2020, 1, 21)),
             "g": NUMBERS,
             "y": dpcov.Numeric(lower=-25, upper=25),
         }
     )
-    table = pd.DataFrame({"x": np.abs(X), "g": DIGITS[PLACE], "y": Y})
+    days = [date(2020, 1, 1 + place % 20) for place in range(N_ROWS)]
+    table = pd.DataFrame({"x": np.abs(X), "day": days, "g": DIGITS[PLACE], "y": Y})
+    table["y"] += [day.day / 9 for day in days]
     release = released(table, 1000, 1, schema=schema)
-    model = PrivateRidge.from_release(release, target="y", features=["x", *levels])
+    names = ["x", "day", *levels]
+    model = PrivateRidge.from_release(release, target="y", features=names)
+    functions = [name for name in model.feature_names_in_ if name.endswith(("(x)", "(day)"))]
+    values = {functions[0]: np.log1p(table["x"]), functions[1]: [21.0 - day.day for day in days]}
+    assert np.all(np.abs(model.coef_) > 1e-5)
+    expected = model.predict(make(pd.DataFrame(values | {name: table[name] for name in levels})))
+    for rows in (table, table.drop(columns="y").iloc[::-1]):
+        found = model.predict(make(rows))
+        np.testing.assert_allclose(found, expected[rows.index])
+    # As text, and missing.
+    rows = table.assign(x=[None, *map(str, table["x"][1:])])
+    np.testing.assert_allclose(model.predict(make(rows))[1:], expected[1:])
+    with pytest.raises(InputError, match="'x' holds something") as raised:
+        model.predict(make(table.assign(x=SECRET)))
+    assert "7391" not in str(raised.value)
+
+
+def test_a_release_without_a_schema_asks_for_the_values_of_a_public_function():
+    columns = {"x": dpcov.Numeric(lower=0, upper=5, transform="log1p"), "y": dpcov.Boolean()}
+    table = pd.DataFrame({"x": np.abs(X), "y": Y > 0})
+    made = released(table, 1000, 1, schema=dpcov.Schema(columns=columns))
+    made.manifest = replace(made.manifest, schema_toml=None)
+    model = PrivateRidge.from_release(made, target="y")
     with pytest.raises(InputError, match=r"'log1p\(x\)'. Give log1p of 'x' there"):
         model.predict(table)
-    given = table.assign(**{"log1p(x)": np.log1p(table["x"])})
-    assert model.predict(given).shape == (N_ROWS,)

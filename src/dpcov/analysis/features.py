@@ -196,17 +196,18 @@ def feature_matrix(
     Cells are read as the release read its table; for missing ones stands what `stand_ins` say.
     Values beyond the public bounds are moved to them, but for numbers if it ``extrapolates``.
     ``X`` is a data frame with the table's columns and perhaps others, or an array with one column
-    for each table column if all are numbers, otherwise one for each feature.
+    for each table column if all are numbers, otherwise one for each feature.  In the place of a
+    public function's values a data frame may have the column itself; an array has the values.
     """
     # It loads what handles rows, which reading a release does not need.
-    from dpcov.analysis.new_rows import read_frame, read_matrix
+    from dpcov.analysis.new_rows import read_frame, read_matrix, with_functions
 
     columns = [release.restored_features[place] for place in places]
     names, complete = source_names(columns), complete_columns(release)
     frame = opened(X)
     all_numbers = all(column.kind in ("numeric", "boolean") for column in columns)
     if isinstance(frame, nw.DataFrame):
-        _require_functions(columns, frame)
+        frame = with_functions(release, columns, frame)
         frame = _in_order(estimator, frame, names) if all_numbers else frame
         found = read_frame(release, columns, frame, complete)
         if all_numbers:
@@ -238,18 +239,6 @@ def opened(X: Any) -> Any:
     if isinstance(frame, nw.LazyFrame):
         raise InputError("Lazy frames are not taken here. Compute it first, such as X.collect().")
     return frame
-
-
-def _require_functions(columns: Columns, frame: "nw.DataFrame[Any]") -> None:
-    """Refuse a column of the table in the place of its public function's values."""
-    given = frame.columns
-    for source, name in given_names(columns).items():
-        if name not in given and source in given:
-            function = name.removesuffix(f"({source})")
-            raise InputError(
-                f"The data frame has no column {name!r}. Give {function} of {source!r} there: "
-                "features are the values of the public function."
-            )
 
 
 def _in_order(estimator: Any, frame: "nw.DataFrame[Any]", names: list[str]) -> "nw.DataFrame[Any]":

@@ -63,6 +63,29 @@ def read_frame(
     return np.column_stack(found)
 
 
+def with_functions(
+    release: Release, columns: Iterable[EncodedColumn], frame: nw.DataFrame[Any]
+) -> nw.DataFrame[Any]:
+    """Return the frame with public functions of columns, such as ``log1p(cost)`` of ``cost``.
+
+    A column that it has itself, and not the function's values, is read as the release read it.
+    """
+    stated = _stated_of(release)
+    for source, name in given_names(columns).items():
+        if name in frame.columns or source not in frame.columns:
+            continue
+        if stated is None:
+            function = name.removesuffix(f"({source})")
+            raise InputError(
+                f"The data frame has no column {name!r}. Give {function} of {source!r} there: "
+                "features are the values of the public function."
+            )
+        read = _read(frame.select(source), reader_of(stated, source))
+        made = nw.new_series(source, read, nw.Float64(), backend=frame.implementation)
+        frame = frame.with_columns(made).rename({source: name})
+    return frame
+
+
 def read_matrix(release: Release, columns: Sequence[EncodedColumn], matrix: Array) -> Array:
     """Return features whose levels are coded already, NaN where a number is missing or a code."""
     given = given_names(columns)
@@ -132,12 +155,7 @@ def _read(frame: nw.DataFrame[Any], reader: Reader) -> Array:
 
 def _schema_of(release: Release, given: dict[str, str]) -> Schema:
     """How the given columns are read, by the names that they have in new rows."""
-    features = release.restored_features
-    stated = _stated(release.manifest.schema_toml or "")
-    # Anybody may have written the file; and a release of arrays has no schema.
-    names = set() if stated is None else {column.name for column in stated.encoded_columns}
-    if stated is None or not names.issuperset(column.name for column in features):
-        stated = _plain(features)
+    stated = _stated_of(release) or _plain(release.restored_features)
     # Rows that come with a release hold a public function's values, which have no codes.
     value = Numeric(missing_codes=(), decimal=".", thousands="")
     columns: dict[str, Declared] = {}
@@ -147,6 +165,15 @@ def _schema_of(release: Release, given: dict[str, str]) -> Schema:
             declared = _with_names(declared, stated.codes_of(source))
         columns[name] = declared
     return replace(stated, columns=columns)
+
+
+def _stated_of(release: Release) -> Schema | None:
+    """The schema that a release carries; None where it does not describe the features."""
+    stated = _stated(release.manifest.schema_toml or "")
+    # Anybody may have written the file; and a release of arrays has no schema.
+    names = set() if stated is None else {column.name for column in stated.encoded_columns}
+    fits = names.issuperset(column.name for column in release.restored_features)
+    return stated if fits else None
 
 
 @lru_cache(maxsize=16)
