@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import fields
 
+from dpcov.data.moments import DEFAULT_BITS
 from dpcov.data.schema.declared import Declarations, Declared, encoded_columns_of
 from dpcov.data.schema.problems import listed, problems_of
 from dpcov.data.schema.toml import format_schema, parse_schema, read_text
@@ -20,9 +21,6 @@ from dpcov.files import as_path, write_file
 from dpcov.markup import CELL, Child, card, el, facts, listing, name_of
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn
-
-# Of the default grid of encoded rows, within 1.
-_STEPS = 2**20
 
 
 class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,10 +93,10 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
         """The norm bound that rows are divided by; with an intercept, it is whole on the grid."""
         if self.norm_bound is not None:
             return self.norm_bound
-        longest = self.worst_case_norm
-        steps = math.floor(_STEPS / longest) if self.intercept else 0
+        longest, grid = self.worst_case_norm, 2**DEFAULT_BITS
+        steps = math.floor(grid / longest) if self.intercept else 0
         # Truncated, means near a bound would be shorter than their intercept, and spreads larger.
-        return max(longest, math.nextafter(_STEPS / steps, 0.0)) if steps else longest
+        return max(longest, math.nextafter(grid / steps, 0.0)) if steps else longest
 
     @property
     def encoded_columns(self) -> tuple[EncodedColumn, ...]:

@@ -118,7 +118,7 @@ class Doubt(NamedTuple):
         law: MomentNoise | None,
         n_rows: float,
     ) -> Self:
-        """That of a release with so many rows; None where the law of its noise is not known."""
+        """That of a release with so many rows; ``law`` is None where its noise has no known law."""
         places = np.flatnonzero(predicts.any(axis=1))
         mixed = found.mixed(places, n_rows)
         if law is None:
