@@ -160,6 +160,31 @@ def test_files_of_sas_with_many_columns_and_pages(name, tmp_path):
             found(path)
 
 
+def _not_understood(*arguments, **options):
+    raise ValueError
+
+
+def test_rows_that_sas_has_deleted_are_none(tmp_path, monkeypatch):
+    """A file keeps them until it is written anew, and marks them by the bits behind its rows."""
+    content = bytearray((FILES / "awkward.sas7bdat").read_bytes())
+    (page, row_bytes), counts = (12288, 57), content.index(b"\xf7\xf7\xf7\xf7") + 48
+    assert list(content[counts : counts + 16 : 8]) == [12, 0]
+    content[counts + 8] = 2
+    content[page + 32] = 0x80
+    content[page + 40 + 12 * row_bytes] = 0b01000001
+    path = tmp_path / "deleted.sas7bdat"
+    path.write_bytes(content)
+    kept = [0, *range(2, 7), *range(8, 12)]
+    for name, cells in found(FILES / "awkward.sas7bdat").items():
+        left = [cells[place] or None for place in kept]
+        assert [cell or None for cell in found(path)[name]] == left
+        assert [cell or None for cell in found(path, 3)[name]] == left
+    # In compressed files pandas does not know what marks them.
+    told = found(path)
+    monkeypatch.setattr("pandas.io.sas.sas7bdat.SAS7BDATReader", _not_understood)
+    assert found(path) == told
+
+
 def test_what_is_drafted_as_a_date_is_read_as_one(tmp_path):
     formats = {"day": "%td", "moment": "%tc", "week": "%tw", "number": "%9.0g"}
     table = pd.DataFrame({name: [1000.0] for name in formats})

@@ -9,7 +9,7 @@ first whenever it is called, so that it reads rows only where nothing else does.
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +138,14 @@ class StatisticalSource(Source):
         # Numbers as they are; texts as bytes, because others would be decoded as far as possible.
         pandas = load_extra("pandas.io.sas.sas7bdat", "Reading .sas7bdat files")
         asked = {"convert_dates": False, "encoding": None, "chunksize": self.step}
-        with pandas.SAS7BDATReader(str(self._path), **asked) as reader:
+        with ExitStack() as opened:
+            reader = None
+            with suppress(ValueError):
+                reader = opened.enter_context(pandas.SAS7BDATReader(str(self._path), **asked))
+            # Rows that SAS has deleted, and the file keeps, it counts or does not understand.
+            if reader is None or reader.row_count != self.dictionary.number_rows:
+                yield from self._counted(names)
+                return
             # Its own names of columns beyond the first page may be empty, and then alike.
             if len(reader.column_names) != len(self.columns):
                 raise DataError(f"'{self.name}' is damaged. Write it again.")
