@@ -650,6 +650,30 @@ def test_older_moments_of_parquet_are_no_categories(tmp_path, engine):
         moments(as_category)
 
 
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+def test_texts_of_parquet_that_are_written_as_differences(tmp_path, encoding):
+    """As Spark and DuckDB write them in the second version of the format."""
+    path, texts = tmp_path / "t.parquet", ["abc", None, "abz", "x"] * 9
+    table = pa.table({"x": texts, "y": texts, "z": pa.array(texts, pa.large_string())})
+    written = {"use_dictionary": ["y"], "column_encoding": {"x": encoding, "z": encoding}}
+    pa.parquet.write_table(table, path, row_group_size=20, **written)
+    wanted = dict.fromkeys("xyz", "text")
+    blocks = list(open_source(path).blocks(7, wanted=wanted))
+    for name in wanted:
+        assert [cell for block in blocks for cell in block.column(name).to_pylist()] == texts
+
+
+def test_a_page_of_parquet_that_does_not_fit_its_checksum_is_refused(tmp_path):
+    path, numbers = tmp_path / "n.parquet", np.arange(100.0)
+    options = {"use_dictionary": False, "compression": "none", "write_page_checksum": True}
+    pa.parquet.write_table(pa.table({"x": numbers}), path, **options)
+    whole = path.read_bytes()
+    assert sum(block.num_rows for block in open_source(path).blocks(30)) == 100
+    path.write_bytes(whole.replace(np.float64(7).tobytes(), np.float64(8).tobytes(), 1))
+    with pytest.raises(DataError, match="damaged"):
+        list(open_source(path).blocks(30))
+
+
 @pytest.mark.parametrize("kind", ["<f4", ">f4", "f2"])
 def test_short_numbers_stay_short_in_whatever_order_their_bytes_are(kind):
     """Missing codes are compared as such a column holds them."""

@@ -38,6 +38,7 @@ _NO_OLD_TIMES = (
     "older moments of Parquet (INT96), which readers write with a time zone or without. Declare "
     "them a date, or write the file with timestamps."
 )
+_DIFFERENCES = {"DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"}
 # Bytes of each column chunk that are held at a time, however large its row group is.
 _READ_BUFFER = 1 << 16
 # Files that are read whole: a buffered reader takes whatever size a page states.
@@ -120,14 +121,15 @@ def parquet_blocks(
     row_groups: list[int] | None = None,
 ) -> Iterator[Block]:
     """Columns of a Parquet file of that schema, a block at a time; of some row groups, or all."""
-    columns = list(wanted)
+    columns, metadata = list(wanted), pa.parquet.read_metadata(path)
     texts = [name for name in columns if kind_of_arrow_type(schema.field(name).type) == "text"]
     buffer = 0 if Path(path).stat().st_size <= _SMALL_FILE else _READ_BUFFER
     chosen = {"row_groups": row_groups, "columns": columns}
     chosen["use_threads"] = pa.cpu_count() > _FEW_CORES
     # Buffering ahead would keep every row group that was read in memory.
-    options = {"read_dictionary": texts, "pre_buffer": False, "buffer_size": buffer}
-    options["coerce_int96_timestamp_unit"] = OLD_TIMES
+    options = {"read_dictionary": _foldable(metadata, texts), "metadata": metadata}
+    options |= {"pre_buffer": False, "buffer_size": buffer}
+    options |= {"coerce_int96_timestamp_unit": OLD_TIMES, "page_checksum_verification": True}
     with pa.parquet.ParquetFile(path, **options) as file:
         for column in map(file.schema.column, range(len(file.schema))):
             if column.physical_type == "INT96" and wanted.get(column.path) == "text":
@@ -136,6 +138,19 @@ def parquet_blocks(
             # The places in a dictionary may point out of it.
             batch.validate(full=True)
             yield batch.select(columns)
+
+
+def _foldable(metadata: Any, names: list[str]) -> list[str]:
+    # The columns that Arrow can read as dictionaries: texts as differences are not among them.
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    place = {metadata.schema.column(at).path: at for at in range(len(metadata.schema))}
+    return [
+        name
+        for name in names
+        if not any(
+            _DIFFERENCES.intersection(group.column(place[name]).encodings) for group in groups
+        )
+    ]
 
 
 class ArrowFileSource(TypedSource):
