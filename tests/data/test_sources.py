@@ -674,6 +674,23 @@ def test_a_page_of_parquet_that_does_not_fit_its_checksum_is_refused(tmp_path):
         list(open_source(path).blocks(30))
 
 
+@pytest.mark.parametrize("older", [False, True])
+def test_a_stream_that_ends_too_early_or_begins_again_is_refused(tmp_path, older):
+    """Arrow takes the end of a file for the end of its table, as when a program died writing it."""
+    path, batch = tmp_path / "s.arrow", pa.record_batch({"x": [1.0, 2.0, 3.0]})
+    options = pa.ipc.IpcWriteOptions(use_legacy_format=older)
+    with pa.ipc.new_stream(path, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+        writer.write_batch(batch)
+    whole = path.read_bytes()
+    assert sum(block.num_rows for block in open_source(path).blocks(9)) == 6
+    end = 4 if older else 8
+    for content in (whole[:-end], whole * 2, whole + bytes(8)):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match="is cut short, or holds several tables"):
+            list(open_source(path).blocks(9))
+
+
 @pytest.mark.parametrize("kind", ["<f4", ">f4", "f2"])
 def test_short_numbers_stay_short_in_whatever_order_their_bytes_are(kind):
     """Missing codes are compared as such a column holds them."""

@@ -39,6 +39,7 @@ _NO_OLD_TIMES = (
     "them a date, or write the file with timestamps."
 )
 _DIFFERENCES = {"DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"}
+_END = b"\xff\xff\xff\xff\0\0\0\0"
 # Bytes of each column chunk that are held at a time, however large its row group is.
 _READ_BUFFER = 1 << 16
 # Files that are read whole: a buffered reader takes whatever size a page states.
@@ -157,22 +158,36 @@ class ArrowFileSource(TypedSource):
     """An Arrow IPC file or stream; Feather files of version 2 are Arrow IPC files."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path.name, lambda: _open_arrow(path).schema)
+        super().__init__(path.name, lambda: _open_arrow(_file(path)).schema)
         self._path = path
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        reader = _open_arrow(self._path)
+        file = _file(self._path)
+        reader = _open_arrow(file)
         count = getattr(reader, "num_record_batches", None)
         for batch in reader if count is None else map(reader.get_batch, range(count)):
             chosen = batch.select(list(wanted))
             # The offsets and indices in a file may point anywhere, also out of it.
             chosen.validate(full=True)
             yield chosen
+        # A stream says where it ends, but its reader takes any end for that one.
+        if count is None and not _has_end(file):
+            raise DataError(f"'{self.name}' is cut short, or holds several tables. Write it again.")
 
 
-def _open_arrow(path: Path) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
+def _file(path: Path) -> pa.OSFile:
     # Mapped pages would count as memory, and stay.
-    file = pa.OSFile(str(path))
+    return pa.OSFile(str(path))
+
+
+def _has_end(file: pa.OSFile) -> bool:
+    # Whether a stream was read to its end, of 8 bytes, or of 4 before version 0.15 of Arrow.
+    place = file.tell()
+    file.seek(place - 8)
+    return bool(file.size() == place and (place % 8 == 4 or file.read(8) == _END))
+
+
+def _open_arrow(file: pa.OSFile) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
     is_file = file.read(6) == b"ARROW1"
     file.seek(0)
     return pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
