@@ -374,6 +374,29 @@ def test_a_declared_utf8_is_that_of_an_old_stata_file(tmp_path, monkeypatch):
     assert read("utf-8") == CITIES
 
 
+def test_an_encoding_whose_characters_depend_on_each_other_is_refused(tmp_path):
+    """What pyreadstat leaves of a text in windows-1258 becomes the beginning of the next row's."""
+    path = tmp_path / "x.dta"
+    pyreadstat.write_dta(pd.DataFrame({"c": ["Hue", "Vinh"]}), path, version=12)
+    refused(path, DataError, "depend on each other. .* UTF-8", encoding="windows-1258")
+
+
+def test_character_sets_that_are_not_known_are_told(tmp_path):
+    """SAS writes them as numbers: 123 is Big5, and 119 is known to pyreadstat alone."""
+    path, content = tmp_path / "x.sas7bdat", (FILES / "awkward.sas7bdat").read_bytes()
+    for letter in "üöá":
+        content = content.replace(letter.encode(), "陛".encode("big5"))
+    content = bytearray(content)
+    content[70] = 123
+    path.write_bytes(content)
+    (block,) = open_source(path).blocks(99, wanted={"city": "text"})
+    assert block.column("city").to_pylist()[:2] == ["Z陛rich", "K陛ln"]
+    for number in (119, 70):
+        content[70] = number
+        path.write_bytes(content)
+        refused(path, DataError, "character set is not known here; declare another")
+
+
 def test_codes_of_statas_single_precision_are_missing(tmp_path):
     frame = pd.DataFrame({"x": np.array([99.9, 7], np.float32), "y": [np.float32(99.9), 7.0]})
     frame["y"] = frame["y"].astype(np.float64)

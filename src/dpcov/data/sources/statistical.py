@@ -49,6 +49,15 @@ _SAS = (
     (r"DATETIME|DATEAMPM|MDYAMPM|DTDATE|(?:IS|E|B)8601DT|B8601DN", 1.0),
 )
 _DATES = {"sav/zsav": _SPSS, "dta": _STATA, "sas7bdat": _SAS, "xport": _SAS}
+# Names of encodings that Python knows by others.
+_CODECS = {"BIG-5": "big5", "WINDOWS-936": "gbk"}
+# Encodings of which pyreadstat leaves a part of one text to the next, also of another row.
+_LEFT_OVER = re.compile("(?:cp|windows-)1258|iso-2022-.*", re.IGNORECASE)
+_DEPENDENT = "has an encoding whose characters depend on each other. Write it again in UTF-8."
+_UNKNOWN = (
+    "its character set is not known here; declare another one that fits as the encoding in the "
+    "schema's [file] (schema draft: --encoding), or write it again in UTF-8."
+)
 _NO_ENCODING = (
     "its text is not in the encoding that it states; declare the encoding in the schema's [file] "
     "(schema draft: --encoding)."
@@ -74,7 +83,10 @@ class StatisticalSource(Source):
         )
         self.columns = check_names(self.dictionary.column_names, path.name)
         self.step = max(1, _VALUES // len(self.columns))
-        self._codec = self._options.get("encoding") or self.dictionary.file_encoding or "utf-8"
+        stated = self._options.get("encoding") or self.dictionary.file_encoding or "utf-8"
+        if _LEFT_OVER.fullmatch(stated):
+            raise DataError(f"'{self.name}' {_DEPENDENT}")
+        self._codec = _CODECS.get(stated, stated)
         self._holds: dict[str, str] = self.dictionary.readstat_variable_types
 
     def kinds(self) -> dict[str, Kind]:
@@ -195,8 +207,10 @@ class StatisticalSource(Source):
             return _moments(numbers.astype(np.float64) * unit, first, kind)
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
-        unreadable = "requested encoding" in str(error) or "character set" in str(error)
-        unreadable |= isinstance(error, UnicodeError | UnicodeWarning | LookupError)
+        if "character set" in str(error) or type(error) is LookupError:
+            return _UNKNOWN
+        unreadable = "requested encoding" in str(error)
+        unreadable |= isinstance(error, UnicodeError | UnicodeWarning)
         return _NO_ENCODING if unreadable else super()._explain(error, schema_names)
 
 
