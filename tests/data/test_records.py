@@ -196,6 +196,22 @@ def test_what_is_drafted_as_a_date_is_read_as_one(tmp_path):
     assert [pa.types.is_temporal(each) for each in types] == [True, True, False, False]
 
 
+def test_formats_of_sas_that_show_a_whole_date_make_dates(tmp_path):
+    days = ("DATE9.", "JULIAN7.", "WEEKDATX.", "WORDDATE18.", "YYMMDDN8.", "E8601DA10.")
+    moments = ("DATETIME20.", "E8601DN10.", "E8601DZ.", "B8601DT15.")
+    formats = {f"a{at}": each for at, each in enumerate(days + moments)}
+    # February 29, 2020.
+    table = pd.DataFrame(
+        {a: [21974.0 * (86400 if f in moments else 1)] for a, f in formats.items()}
+    )
+    pyreadstat.write_xport(table, tmp_path / "t.xpt", variable_format=formats)
+    source = open_source(tmp_path / "t.xpt")
+    drafted = describe(source).schema.columns.values()
+    assert {type(kind).__name__ for kind in drafted} == {"Date"}
+    (block,) = source.blocks(9, wanted=dict.fromkeys(formats, "text"))
+    assert {str(column.cast(pa.date32())[0]) for column in block.columns} == {"2020-02-29"}
+
+
 @pytest.mark.parametrize(
     ("written", "kind"),
     [

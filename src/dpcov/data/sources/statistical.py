@@ -45,8 +45,8 @@ _SPSS = ("1582-10-14", (r"(?:|A|E|J|S)DATE", 1.0), (r"DATETIME|YMDHMS", 1.0))
 _STATA = ("1960-01-01", (r"%-?t?d.*", _DAY), (r"%-?t[cC](?![HhMmSsAaPp\W_]+$).*", 1e-3))
 _SAS = (
     "1960-01-01",
-    (r"DATE|(?:DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|WEEKDAT[EX]|(?:IS|E|B)8601DA", _DAY),
-    (r"DATETIME|DATEAMPM|MDYAMPM|DTDATE|(?:IS|E|B)8601DT|B8601DN", 1.0),
+    (r"DATE|(?:DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|JULIAN|(?:WEEK|WORD)DAT[EX]|(?:IS|E|B)8601DA", _DAY),
+    (r"DATETIME|DATEAMPM|MDYAMPM|DTDATE|(?:IS|E|B)8601D[NTZ]", 1.0),
 )
 _DATES = {"sav/zsav": _SPSS, "dta": _STATA, "sas7bdat": _SAS, "xport": _SAS}
 # Names of encodings that Python knows by others.
