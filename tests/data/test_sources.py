@@ -663,6 +663,15 @@ def test_texts_of_parquet_that_are_written_as_differences(tmp_path, encoding):
         assert [cell for block in blocks for cell in block.column(name).to_pylist()] == texts
 
 
+def test_an_encrypted_parquet_file_is_told_as_such(tmp_path):
+    path = tmp_path / "e.parquet"
+    pa.parquet.write_table(pa.table({"x": [1.0]}), path)
+    # As a file begins and ends whose footer is encrypted, too.
+    path.write_bytes(path.read_bytes().replace(b"PAR1", b"PARE"))
+    with pytest.raises(DataError, match="it is encrypted; write it again without"):
+        open_source(path)
+
+
 def test_a_page_of_parquet_that_does_not_fit_its_checksum_is_refused(tmp_path):
     path, numbers = tmp_path / "n.parquet", np.arange(100.0)
     options = {"use_dictionary": False, "compression": "none", "write_page_checksum": True}

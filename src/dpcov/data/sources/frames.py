@@ -40,6 +40,7 @@ _NO_OLD_TIMES = (
 )
 _DIFFERENCES = {"DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"}
 _END = b"\xff\xff\xff\xff\0\0\0\0"
+_ENCRYPTED = "it is encrypted; write it again without."
 # Bytes of each column chunk that are held at a time, however large its row group is.
 _READ_BUFFER = 1 << 16
 # Files that are read whole: a buffered reader takes whatever size a page states.
@@ -107,6 +108,10 @@ class ParquetSource(TypedSource):
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         return parquet_blocks(self._path, self._schema, wanted, block_rows)
+
+    def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
+        # Arrow says "encrypted metadata", and "Cannot decrypt".
+        return _ENCRYPTED if "crypt" in str(error) else super()._explain(error, schema_names)
 
 
 def _parquet_schema(path: Path) -> pa.Schema:
