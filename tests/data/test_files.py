@@ -381,6 +381,13 @@ def test_an_encoding_whose_characters_depend_on_each_other_is_refused(tmp_path):
     refused(path, DataError, "depend on each other. .* UTF-8", encoding="windows-1258")
 
 
+def test_a_column_without_a_name_is_refused(tmp_path):
+    path = tmp_path / "x.dta"
+    pyreadstat.write_dta(pd.DataFrame({"word": [1.0]}), path, version=12)
+    path.write_bytes(path.read_bytes().replace(b"word", bytes(4)))
+    refused(path, DataError, "is damaged. Write it again")
+
+
 def test_character_sets_that_are_not_known_are_told(tmp_path):
     """SAS writes them as numbers: 123 is Big5, and 119 is known to pyreadstat alone."""
     path, content = tmp_path / "x.sas7bdat", (FILES / "awkward.sas7bdat").read_bytes()

@@ -54,6 +54,7 @@ _CODECS = {"BIG-5": "big5", "WINDOWS-936": "gbk"}
 # Encodings of which pyreadstat leaves a part of one text to the next, also of another row.
 _LEFT_OVER = re.compile("(?:cp|windows-)1258|iso-2022-.*", re.IGNORECASE)
 _DEPENDENT = "has an encoding whose characters depend on each other. Write it again in UTF-8."
+_DAMAGED = "'{name}' is damaged. Write it again."
 _UNKNOWN = (
     "its character set is not known here; declare another one that fits as the encoding in the "
     "schema's [file] (schema draft: --encoding), or write it again in UTF-8."
@@ -81,6 +82,8 @@ class StatisticalSource(Source):
         self.dictionary: Any = self._sealed(
             lambda: self._reader(str(path), output_format="dict", **telling)[1]
         )
+        if None in self.dictionary.column_names:
+            raise DataError(_DAMAGED.format(name=self.name))
         self.columns = check_names(self.dictionary.column_names, path.name)
         self.step = max(1, _VALUES // len(self.columns))
         stated = self._options.get("encoding") or self.dictionary.file_encoding or "utf-8"
@@ -160,7 +163,7 @@ class StatisticalSource(Source):
                 return
             # Its own names of columns beyond the first page may be empty, and then alike.
             if len(reader.column_names) != len(self.columns):
-                raise DataError(f"'{self.name}' is damaged. Write it again.")
+                raise DataError(_DAMAGED.format(name=self.name))
             reader.column_names = list(self.columns)
             for frame in reader:
                 yield [frame[name] for name in names]
