@@ -374,11 +374,12 @@ def test_a_declared_utf8_is_that_of_an_old_stata_file(tmp_path, monkeypatch):
     assert read("utf-8") == CITIES
 
 
-def test_an_encoding_whose_characters_depend_on_each_other_is_refused(tmp_path):
+@pytest.mark.parametrize("encoding", ["windows-1258", "utf-16"])
+def test_an_encoding_whose_characters_depend_on_each_other_is_refused(tmp_path, encoding):
     """What pyreadstat leaves of a text in windows-1258 becomes the beginning of the next row's."""
     path = tmp_path / "x.dta"
     pyreadstat.write_dta(pd.DataFrame({"c": ["Hue", "Vinh"]}), path, version=12)
-    refused(path, DataError, "depend on each other. .* UTF-8", encoding="windows-1258")
+    refused(path, DataError, "depend on each other. .* UTF-8", encoding=encoding)
 
 
 def test_a_column_without_a_name_is_refused(tmp_path):

@@ -52,7 +52,7 @@ _DATES = {"sav/zsav": _SPSS, "dta": _STATA, "sas7bdat": _SAS, "xport": _SAS}
 # Names of encodings that Python knows by others.
 _CODECS = {"BIG-5": "big5", "WINDOWS-936": "gbk"}
 # Encodings of which pyreadstat leaves a part of one text to the next, also of another row.
-_LEFT_OVER = re.compile("(?:cp|windows-)1258|iso-2022-.*", re.IGNORECASE)
+_LEFT_OVER = re.compile("(?:cp|windows-)1258|iso-2022-.*|utf-16", re.IGNORECASE)
 _DEPENDENT = "has an encoding whose characters depend on each other. Write it again in UTF-8."
 _DAMAGED = "'{name}' is damaged. Write it again."
 _UNKNOWN = (
@@ -82,14 +82,14 @@ class StatisticalSource(Source):
         self.dictionary: Any = self._sealed(
             lambda: self._reader(str(path), output_format="dict", **telling)[1]
         )
-        if None in self.dictionary.column_names:
-            raise DataError(_DAMAGED.format(name=self.name))
-        self.columns = check_names(self.dictionary.column_names, path.name)
-        self.step = max(1, _VALUES // len(self.columns))
         stated = self._options.get("encoding") or self.dictionary.file_encoding or "utf-8"
         if _LEFT_OVER.fullmatch(stated):
             raise DataError(f"'{self.name}' {_DEPENDENT}")
         self._codec = _CODECS.get(stated, stated)
+        if None in self.dictionary.column_names:
+            raise DataError(_DAMAGED.format(name=self.name))
+        self.columns = check_names(self.dictionary.column_names, path.name)
+        self.step = max(1, _VALUES // len(self.columns))
         self._holds: dict[str, str] = self.dictionary.readstat_variable_types
 
     def kinds(self) -> dict[str, Kind]:
