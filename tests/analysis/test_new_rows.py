@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from msgspec.structs import replace
+from sklearn.metrics import r2_score
 
 import dpcov
 from dpcov.analysis import PrivateCovariance, PrivatePCA, PrivateRidge
@@ -337,6 +338,30 @@ def test_a_column_stands_for_the_values_of_its_public_function(make, levels):
     with pytest.raises(InputError, match="'x' holds something") as raised:
         model.predict(make(table.assign(x=SECRET)))
     assert "7391" not in str(raised.value)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
+def test_a_score_takes_no_column_for_the_values_of_its_public_function(make, recwarn):
+    columns = {"a": dpcov.Numeric(lower=0, upper=3)}
+    columns["cost"] = dpcov.Numeric(lower=0, upper=50, transform="log1p")
+    a = np.abs(X).clip(0, 3)
+    rows, cost = pd.DataFrame({"a": a}), np.expm1(a + 0.1 * np.abs(Y).clip(0, 5))
+    release = released(rows.assign(cost=cost), 1000, 1, schema=dpcov.Schema(columns=columns))
+    model = PrivateRidge.from_release(release, target="cost")
+    values = np.log1p(cost)
+    right = r2_score(values, model.predict(rows))
+    recwarn.clear()
+    labelled = make(pd.DataFrame({"cost": cost, "log1p(cost)": values}))
+    for given in (values, [*values], labelled["log1p(cost)"]):
+        assert model.score(rows, given) == pytest.approx(right)
+    assert not recwarn.list
+    # The name alone does not tell which of the two they hold.
+    for named in (labelled["cost"], labelled[["cost"]]):
+        with pytest.raises(InputError, match=r"'log1p\(cost\)': give its values under that name"):
+            model.score(rows, named)
+    with pytest.warns(UserWarning, match=r"beyond the bounds of log1p\(cost\)") as raised:
+        assert model.score(rows, cost) < right - 0.5
+    assert raised[0].filename == __file__
 
 
 def test_a_release_without_a_schema_asks_for_the_values_of_a_public_function():

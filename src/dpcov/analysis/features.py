@@ -15,7 +15,7 @@ from narwhals.exceptions import DuplicateError
 from sklearn.utils.validation import check_array, validate_data
 
 from dpcov.analysis.problems import InputError, require_matrix
-from dpcov.errors import ReleaseError, few_of
+from dpcov.errors import ReleaseError, few_of, warn_caller
 from dpcov.published.columns import EncodedColumn, centers_of, given_names, half_ranges_of
 from dpcov.published.estimate.present import MissingAs, Presence
 from dpcov.published.linalg.symmetric import Array, Places
@@ -228,6 +228,34 @@ def feature_matrix(
     found = np.clip(found, np.where(free, -inf, lower), np.where(free, inf, upper))
     fillers = stand_ins(release, complete, missing)[places]
     return np.asarray(np.where(np.isnan(found), fillers, found))
+
+
+def require_function_values(release: Release, goals: Columns, y: Any) -> None:
+    """Refuse a y whose name leaves open whether it holds a column or a public function of it.
+
+    Functions of pandas and NumPy keep names: ``np.log1p(table["cost"])`` is called ``cost``, too.
+    """
+    functions = {goal.source: goal.name for goal in goals if goal.kind == "numeric"}
+    functions = {source: name for source, name in functions.items() if name != source}
+    if not functions:
+        return
+    labelled = nw.from_native(y, pass_through=True, allow_series=True)
+    names = labelled.columns if isinstance(labelled, nw.DataFrame) else [getattr(y, "name", None)]
+    for source in functions.keys() & set(names):
+        raise InputError(
+            f"y is called {source!r}, which leaves open what it holds. The target is the function "
+            f"{functions[source]!r}: give its values under that name, or as an array."
+        )
+    values = np.asanyarray(y)
+    values = values[:, None] if values.ndim == 1 else values
+    lower, upper = release.bounds_of(goals).T
+    is_fit = values.dtype.kind in "iuf" and values.shape[1:] == (len(goals),)
+    if is_fit and np.any((values < lower) | (values > upper)):
+        warn_caller(
+            f"y has values beyond the bounds of {few_of([*functions.values()], FEATURES_NAMED)}. "
+            "Does it hold the function's values, as predictions are? Otherwise the score is wrong.",
+            UserWarning,
+        )
 
 
 def opened(X: Any) -> Any:

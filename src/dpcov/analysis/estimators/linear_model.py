@@ -21,6 +21,7 @@ from dpcov.analysis.features import (
     coding_of,
     find_features,
     predictors,
+    require_function_values,
     require_intercept,
     without_references,
 )
@@ -244,6 +245,15 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         bounds = self.release_.bounds_of(self._goals)
         lower, upper = bounds[0] if self._flat else bounds.T
         return np.asarray(np.clip(predicted, lower, upper))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R² of predictions for new rows with ``y`` in their units.
+
+        InputError for a ``y`` named ``cost`` where the target is a function, ``log1p(cost)``.
+        """
+        self._require_fitted()
+        require_function_values(self.release_, self._goals, y)
+        return float(super().score(X, y, sample_weight))
 
     def _reach(self) -> tuple[Array, Array]:
         # Smallest and largest values of the features that a prediction counts, in original units.
