@@ -322,6 +322,16 @@ def test_unknown_tails_take_the_bounds_at_their_word(made):
     assert np.all(safe.upper - safe.lower > 1.2 * (usual.upper - usual.lower))
 
 
+def test_rows_of_an_array_reach_as_far_as_their_length_and_those_of_a_table_its_corners():
+    directions = np.random.default_rng(5).normal(size=(5, 3))
+    array = dpcov.second_moment(np.eye(3), norm_bound=6.0, budget=dpcov.Budget(rho=1000))
+    table = made_release(np.eye(3), 1000, 0, schema=SMALL)
+    for a in directions:
+        # The largest product, with a row that is allowed and has it.
+        assert moment_law(array).largest(a) == pytest.approx(a @ (6 * a / np.linalg.norm(a)))
+        assert moment_law(table).largest(np.append(1, a)) == pytest.approx(1 + a @ np.sign(a))
+
+
 def test_infinite_intervals_say_whether_it_may_be_the_bounds_that_make_them_so():
     rows = np.random.default_rng(5).normal(size=(2000, 2))
     made = released_within(rows, -60, 60, 0)

@@ -7,7 +7,7 @@ Fourth moments are those of `shapes`.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import sqrt
+from math import inf, sqrt
 from typing import Literal, Self
 
 import numpy as np
@@ -47,6 +47,8 @@ class MomentLaw:
     sampling: bool = True
     level: float = 0.95
     tails: Tails = "moments"
+    # Length of the longest encoded row, where columns have no bounds of their own.
+    ball: float = inf
     # Variance of what is estimated relative to that of as many independent rows of one weight.
     design_effect: float = 1.0
     notes: tuple[str, ...] = ()
@@ -275,7 +277,8 @@ class MomentLaw:
         lowest, largest = np.array([(x.lowest, x.largest) for x in self.columns]).T
         lowest[: self.has_intercept] = 1.0
         middle, half = (lowest + largest) / 2, (largest - lowest) / 2
-        return float(abs(direction @ middle) + np.abs(direction) @ half)
+        box = float(abs(direction @ middle) + np.abs(direction) @ half)
+        return min(box, self.ball * float(np.linalg.norm(direction)))
 
     def _ends(self, place: int, mean: float) -> tuple[float, float]:
         column = self.columns[place]

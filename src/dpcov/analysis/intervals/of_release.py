@@ -7,7 +7,7 @@ simulated release in that way (docs/missing.md).
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -140,6 +140,7 @@ def moment_law(
         sampling=sampling,
         level=level,
         tails=tails,
+        ball=release.manifest.norm_bound if release.is_array else inf,
         design_effect=design_effect or 1.0,
         notes=notes,
     )
