@@ -95,6 +95,7 @@ def test_a_script_says_what_its_standard_errors_do_not_count(release, program, t
     text = written(release, program, tmp_path).read_text()
     assert "privacy noise: they are too small" in text
     assert "weighted rows, and several rows of one person, say less" in text
+    assert "PrivateLinearRegression may differ" in text
 
 
 @needs_r

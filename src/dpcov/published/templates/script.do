@@ -2,6 +2,9 @@
 * Standard errors and tests below do not count the privacy noise: they are too small.
 * Nor do they count that weighted rows, and several rows of one person, say less.
 * Python's dpcov.analysis has intervals that do.
+* Coefficients come from covariances, as release.covariance() has them. Those of
+* PrivateLinearRegression may differ: it reads the second moment, takes all levels of a category
+* together, and leaves out directions that the noise hides.
 
 version 14
 clear all
