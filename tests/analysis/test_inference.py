@@ -186,6 +186,16 @@ def test_means_variances_and_correlations_agree_with_the_rows_where_noise_is_sma
     assert pair.sampling_std > 0 and pair.privacy_std < pair.sampling_std
 
 
+def test_pairs_have_names_of_their_own_whatever_columns_are_called():
+    names = ("a", "a, b", "b", "'a", "'a'")
+    columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in names}
+    table = pd.DataFrame(np.tile(np.eye(5), (100, 1)), columns=names)
+    made = released(table, 0, schema=dpcov.Schema(columns=columns), rho=1000)
+    found = correlation_intervals(made).names
+    assert found[:3] == ("a, 'a, b'", "a, b", 'a, "\'a"') and found[4] == "'a, b', b"
+    assert len(set(found)) == 10
+
+
 def test_the_interval_of_a_share_is_wilsons():
     rare = np.arange(500) < 10
     rows = pd.DataFrame({"rare": rare, "kind": np.where(rare, "a", "b")})
