@@ -7,13 +7,12 @@ import itertools
 from dataclasses import dataclass
 from math import inf, log, sqrt
 from typing import Any, Literal
-from warnings import catch_warnings, filterwarnings
 
 import numpy as np
-from sklearn.covariance import EmpiricalCovariance, graphical_lasso, log_likelihood
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.covariance import EmpiricalCovariance, log_likelihood
 
 from dpcov.analysis.estimators.base import ReleaseEstimator
+from dpcov.analysis.estimators.sparse_inverse import sparse_inverse
 from dpcov.analysis.features import Columns
 from dpcov.analysis.intervals.inference import correlation_intervals, variance_intervals
 from dpcov.analysis.problems import (
@@ -26,10 +25,9 @@ from dpcov.analysis.problems import (
     warn_noise,
 )
 from dpcov.analysis.reading import Reading
-from dpcov.errors import NumericError
 from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import clear_of_pairs, hidden_variance
-from dpcov.published.linalg.symmetric import Array, correlation_of, symmetrize
+from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.release import Release
 
 
@@ -165,7 +163,7 @@ def _sampling(release: Release, shares: Array | None) -> float:
 
 @dataclass(eq=False, repr=False)
 class PrivateGraphicalLasso(ReleaseEstimator):
-    """Sparse inverse covariance by scikit-learn's graphical lasso, on the correlation scale.
+    """Sparse inverse covariance, by the graphical lasso on the correlation scale.
 
     Parameters
     ----------
@@ -219,16 +217,6 @@ class PrivateGraphicalLasso(ReleaseEstimator):
     def _solve(self, correlation: Array) -> tuple[Array, Array]:
         identity = np.eye(len(correlation))
         if self.alpha_ >= np.abs(correlation - identity).max(initial=0.0):
-            # No edge survives, and the algorithm may not notice.
+            # No edge survives.
             return identity, identity
-        try:
-            # With inner steps as rough as outer ones, two features alone may not converge.
-            terms = {"alpha": self.alpha_, "enet_tol": 1e-8, "max_iter": 1000}
-            with catch_warnings():
-                # A step inside may go to and fro by rounding: the gap of the whole decides.
-                filterwarnings("ignore", "Objective did not converge", ConvergenceWarning)
-                covariance, precision = graphical_lasso(symmetrize(correlation), **terms)
-        except FloatingPointError:
-            problem = "The graphical lasso did not converge. Use a larger alpha, or fewer features."
-            raise NumericError(problem) from None
-        return np.asarray(covariance), np.asarray(precision)
+        return sparse_inverse(correlation, self.alpha_)
