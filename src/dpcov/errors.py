@@ -27,10 +27,13 @@ class ReleaseWarning(UserWarning):
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn, naming the line that called this package: the nearest one that is not its own."""
-    own, level = __name__.partition(".")[0], 2
+    """Warn, naming the line that called this package: the nearest one that is not its own.
+
+    scikit-learn calls estimators for others, such as `fit` in `fit_transform`.
+    """
+    between, level = (__name__.partition(".")[0], "contextlib", "sklearn"), 2
     frame = sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == own:
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in between:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

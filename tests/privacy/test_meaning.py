@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import norm
 
 import dpcov
+from dpcov.analysis import PrivatePCA
 from dpcov.errors import BudgetError, PrivacyWarning
 from dpcov.privacy.convert import zcdp_rho
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
@@ -65,6 +66,22 @@ def test_an_epsilon_above_four_says_what_it_means_for_a_person(budget, said, row
     for warning in told:
         assert re.search(said, str(warning.message))
         assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("way", ["release", "fit", "fit_transform"])
+def test_a_warning_names_the_line_that_called_this_package(way):
+    large = {"budget": dpcov.Budget(epsilon=5, delta="1e-6")}
+    model = PrivatePCA(n_components=1, bounds=(-1, 1), **large)
+    columns = {f"x{i}": dpcov.Numeric(lower=-1, upper=1) for i in range(4)}
+    schema = dpcov.Schema(columns=columns, norm_bound=1.5)
+    with pytest.warns(UserWarning) as told:
+        if way == "release":
+            # In the geometry of the bounds, of which it tells, too.
+            dpcov.release(X, schema=schema, **large)
+        else:
+            getattr(model, way)(X)
+    assert PrivacyWarning in {warning.category for warning in told}
+    assert {warning.filename for warning in told} == {__file__}
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def plan(
     if geometry not in ("schema", "private"):
         raise UsageError("A plan is for geometry 'schema' or 'private'.")
     declared = _schema(schema, features, rows_per_person, table)
-    warn_of_large_epsilon(budget.promise, stacklevel=2)
+    warn_of_large_epsilon(budget.promise)
     if mechanisms:
         if rows is None or (html, by, table, spread) != (None,) * 4:
             raise UsageError(
@@ -88,7 +88,7 @@ def plan(
         compare(declared, rows, budget, relation, geometry, trace)
         return
     rehearsal = _rehearsal(declared, rows, table, spread, relation, geometry, by)
-    warn_of_large_delta(budget.promise, relation, rehearsal.n_rows, stacklevel=2)
+    warn_of_large_delta(budget.promise, relation, rehearsal.n_rows)
     tell(rehearsal, budget)
     if html is not None:
         _write_page(rehearsal, budget, html, overwrite)

@@ -58,7 +58,7 @@ def release(
         chosen = {"mechanism": mechanism, "by": by, **options.parse_options(option)}
         budget, relation = options.budget_from(epsilon, delta, rho), check_neighbors(neighbors)
         if not accept_large_delta:
-            warn_of_large_delta(budget.promise, relation, rows, stacklevel=2)
+            warn_of_large_delta(budget.promise, relation, rows)
         _rehearse(schema, budget, rows, relation, geometry or "private", chosen)
         return
     if output is None:

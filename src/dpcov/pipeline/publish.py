@@ -6,7 +6,6 @@ first question is answered and before any randomness is drawn; an error says whe
 
 import contextlib
 import dataclasses
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from hashlib import sha256
@@ -18,7 +17,7 @@ import msgspec
 from dpcov.data.geometry import Geometry
 from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
-from dpcov.errors import DataError, LedgerError, ReleaseWarning, UsageError
+from dpcov.errors import DataError, LedgerError, ReleaseWarning, UsageError, warn_caller
 from dpcov.files import ReservedFile
 from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
@@ -129,7 +128,7 @@ def publish(
     spend = _spend(terms, calibration)
     if account is not None and spend is not None:
         account.ledger.check(account.dataset, spend, neighbors)
-    warn_of_large_epsilon(calibration.promise, stacklevel=3)
+    warn_of_large_epsilon(calibration.promise)
     with contextlib.ExitStack() as stack:
         with _noting("No budget was spent and nothing was released."):
             file = None
@@ -171,11 +170,10 @@ def _commit(reservation: Reservation, fingerprint: str) -> None:
     try:
         reservation.commit(fingerprint)
     except LedgerError as error:
-        warnings.warn(
+        warn_caller(
             f"{error} What was made here is whole, and nothing has to be made again. Entry "
             f"{reservation.id} of dataset {reservation.dataset} counts, but may not name it.",
             ReleaseWarning,
-            stacklevel=4,
         )
 
 

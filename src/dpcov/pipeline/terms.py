@@ -3,7 +3,6 @@
 Contract: nothing here has seen a row, and what cannot be honored is refused.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from dpcov.data.groups import split_schema
 from dpcov.data.linear import LinearMap
 from dpcov.data.questions import Ask
 from dpcov.data.schema.schema import Schema
-from dpcov.errors import ReleaseWarning, UsageError
+from dpcov.errors import ReleaseWarning, UsageError, warn_caller
 from dpcov.mechanisms.auto import Choice, resolve
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.in_geometry import InGeometry
@@ -120,7 +119,7 @@ def plan_table(
             "schema, or use geometry='schema' (--geometry schema)."
         )
     if geometry == "private" and schema.norm_bound is not None:
-        warnings.warn(BOUNDS_ARE_KEPT, ReleaseWarning, stacklevel=3)
+        warn_caller(BOUNDS_ARE_KEPT, ReleaseWarning)
     # Questions say in which geometry they are asked, where rows can be asked several.
     measured = None if one_question else known
     stated = known if one_question else None

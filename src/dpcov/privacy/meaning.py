@@ -3,11 +3,10 @@
 Contract: an attacker can do at most what is said here; every number is rounded up.
 """
 
-import warnings
 from decimal import ROUND_CEILING, Context, localcontext
 from fractions import Fraction
 
-from dpcov.errors import BudgetError, PrivacyWarning
+from dpcov.errors import BudgetError, PrivacyWarning, warn_caller
 from dpcov.privacy.convert import round_up, to_decimal, zcdp_delta, zcdp_epsilon
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Neighbors, Promise, format_number
 
@@ -44,14 +43,12 @@ def check_delta(
         )
 
 
-def warn_of_large_delta(
-    promise: Promise, neighbors: Neighbors, n_rows: int | None, *, stacklevel: int
-) -> None:
+def warn_of_large_delta(promise: Promise, neighbors: Neighbors, n_rows: int | None) -> None:
     """Warn of a delta that `check_delta` refuses, where nothing is released yet."""
     try:
         check_delta(promise, neighbors, n_rows)
     except BudgetError as error:
-        warnings.warn(f"A release will refuse this. {error}", PrivacyWarning, stacklevel + 1)
+        warn_caller(f"A release will refuse this. {error}", PrivacyWarning)
 
 
 def _usual(n_rows: int | None) -> str:
@@ -59,7 +56,7 @@ def _usual(n_rows: int | None) -> str:
     return f"1e-{max(6, len(str(n_rows or 0)) + 1)}"
 
 
-def warn_of_large_epsilon(promise: Promise, *, stacklevel: int) -> None:
+def warn_of_large_epsilon(promise: Promise) -> None:
     """Warn of an epsilon above 4, stated or implied by rho, and say what it means for a person."""
     if (epsilon := implied_epsilon(promise)) <= LARGEST_QUIET_EPSILON:
         return
@@ -68,7 +65,7 @@ def warn_of_large_epsilon(promise: Promise, *, stacklevel: int) -> None:
     if isinstance(promise, ZCDP):
         implied, delta = f"rho = {format_number(promise.rho)} implies", format_number(USUAL_DELTA)
         said = f"{implied} {number} at delta = {delta}, which is large."
-    warnings.warn(f"{said} {certainty_in_words(promise)}", PrivacyWarning, stacklevel + 1)
+    warn_caller(f"{said} {certainty_in_words(promise)}", PrivacyWarning)
 
 
 def implied_epsilon(promise: Promise) -> Fraction:
