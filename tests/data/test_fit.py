@@ -142,13 +142,24 @@ def test_an_empty_cell_beside_a_mark_may_mean_no(tmp_path):
     ("declared", "way"),
     [
         (UNIT, "(decimal, thousands), or correct"),
-        (Date(lower=1900, upper=2030), 'such as format = "%d.%m.%Y", or correct'),
+        (Date(lower=1900, upper=2030), '. Say how it is written, such as format = "%d.%m.%Y", add'),
         (Boolean(), "add missing_codes, or correct"),
     ],
 )
 def test_what_cannot_be_read_is_told_by_which_field_it_could(declared, way, tmp_path):
     found = fit(open_source(as_csv(["31.1.2020", "x"], tmp_path)), Schema(columns={"a": declared}))
     assert way in found.columns[0].findings[0].words
+
+
+@pytest.mark.parametrize("code", ["9999-12-31", "00.00.0000"])
+def test_what_is_said_of_a_code_among_dates_helps(code, tmp_path):
+    source = open_source(as_csv(["2020-01-02", "2021-05-01", code, code], tmp_path))
+    told = fit(source, Schema(columns={"a": Date(lower=2000, upper=2030)}))
+    (said,) = (finding.words for finding in told.columns[0].findings)
+    assert code in said and "number" not in said and "categorical" not in said
+    declared = Date(lower=2000, upper=2030, missing_codes=(code,))
+    (column,) = fit(source, Schema(columns={"a": declared})).columns
+    assert not column.findings and column.missing == 2
 
 
 def test_columns_of_a_database_that_are_no_numbers_are_told_one_by_one(tmp_path):

@@ -268,8 +268,8 @@ class _Column:
         if self.unreadable:
             count = f"{'at least ' if self.given_up else ''}{self.unreadable:,} of {n_rows:,} rows"
             wanted = _WANTED.get(type(self.declared), "a number")
-            way = _WRITTEN.get(type(self.declared), "")
-            words = f"in {count} the cell is not {wanted}. {_CORRECT.format(way)}"
+            advice = _CORRECT.get(type(self.declared), _CORRECT[Boolean])
+            words = f"in {count} the cell is not {wanted}. {advice}, or correct the data."
             yield Finding("unreadable", self.unreadable, words)
         elif self.missing == n_rows:
             yield Finding("missing", n_rows, "all values are missing. Ignore the column.")
@@ -290,7 +290,7 @@ class _Column:
             is_mark = self.missing and isinstance(declared, Boolean | Categorical)
             yield Finding("constant", values, _MARKS if is_mark else _CONSTANT)
         elif common > max(_OFTEN * values, 2 * next_common) and not isinstance(declared, Boolean):
-            yield self._finding("code", common, values, _CODE)
+            yield self._finding("code", common, values, _CODE_OF.get(type(declared), _CODE))
         elif self.outside > _MANY * values:
             words = _OUTSIDE.get(type(declared), _OUT_OF_BOUNDS)
             yield self._finding("outside", self.outside, values, words)
@@ -309,11 +309,16 @@ class _Column:
         return Finding(what, count, f"{count:,} of {of:,} {words}")
 
 
-_CORRECT = "Declare it categorical, add missing_codes, {}or correct the data."
-# Fields of the schema that say so.
-_WRITTEN: dict[type, str] = {
-    Date: 'say how it is written, such as format = "%d.%m.%Y", ',
-    Numeric: "say how it is written (decimal, thousands), ",
+# Fields of the schema that help.
+_CORRECT: dict[type, str] = {
+    Boolean: "Declare it categorical, add missing_codes",
+    Date: (
+        'Say how it is written, such as format = "%d.%m.%Y", add what means a missing value to '
+        'missing_codes, such as missing_codes = ["00.00.0000"]'
+    ),
+    Numeric: (
+        "Declare it categorical, add missing_codes, say how it is written (decimal, thousands)"
+    ),
 }
 _EMPTY = (
     "rows have no value in any column. Are they notes, totals or blank lines? Then delete them: "
@@ -328,6 +333,12 @@ _CODE = (
     "values are one and the same number outside of the bounds. Is it a missing code? Then add it "
     "to missing_codes."
 )
+_CODE_OF: dict[type, str] = {
+    Date: (
+        "values are one and the same date outside of the bounds. Does it mean a missing value? "
+        'Then add it to missing_codes as a text, written as in the data: ["9999-12-31"].'
+    )
+}
 _TWO_VALUES = (
     "all values are the two bounds. Declare the column boolean, or categorical if they are not 0 "
     "and 1: fewer rows show a share than a spread."
