@@ -509,7 +509,8 @@ def test_groups_with_missing_values_are_combined_and_pooled():
         assert np.allclose(group.correlation_matrix(), own.corr(), atol=0.2)
 
 
-def test_disjoint_releases_of_one_account_carry_a_warning(tmp_path):
+def test_disjoint_releases_of_one_account_add_up(tmp_path):
+    """Years of a panel stated the guarantee of one: whoever is in both has the sum."""
     book = dpcov.Ledger(tmp_path / "ledger.sqlite")
     for name in ("people", "others"):
         book.create(name, dpcov.Budget(rho=1), "replace-one")
@@ -518,8 +519,19 @@ def test_disjoint_releases_of_one_account_carry_a_warning(tmp_path):
         for seed, name in ((0, "people"), (1, "people"), (2, "others"))
     ]
     first, again, other = releases
-    assert any("called 'people'" in each for each in first.unite(again).manifest.warnings)
-    assert not any("called" in each for each in first.unite(other).manifest.warnings)
+    both, apart = first.unite(again), first.unite(other)
+    assert both.guarantee.promise == ZCDP(rho=Fraction("0.04"))
+    assert any("called 'people', so" in each for each in both.manifest.warnings)
+    assert apart.guarantee == first.guarantee
+    assert not any("called" in each for each in apart.manifest.warnings)
+    # What somebody in both years is promised decides, also beside other people.
+    assert first.unite(again, other).guarantee == both.guarantee
+    path = tmp_path / "both.dpcov"
+    both.save(path)
+    assert dpcov.load(path).guarantee == both.guarantee
+    less = msgspec.structs.replace(both.manifest, guarantee=first.manifest.guarantee)
+    with pytest.raises(ReleaseError, match="promise no more than"):
+        type(both)(less, dict(both.statistics.arrays))
 
 
 def test_groups_of_one_release_that_was_charged_are_united_without_a_warning(tmp_path):

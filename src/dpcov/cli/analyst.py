@@ -109,7 +109,9 @@ def combine(
     made.save(output, overwrite=overwrite)
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, of {len(made.members)} releases.")
     if disjoint:
-        typer.echo("  It keeps this for whoever is in one of these tables, not in several.")
+        typer.echo(
+            "  It keeps this for whoever is in one of these tables, or in several of one account."
+        )
     for note in made.statistics.notes:
         typer.echo(printable(f"  {note}"))
     for warning in made.manifest.warnings:

@@ -37,6 +37,9 @@ def spend_of(promise: Promise, mechanism: str, *, is_gaussian: bool) -> Spend:
 
 def together(spends: Sequence[Spend]) -> Promise:
     """What holds for all of them at once."""
+    if len(spends) == 1:
+        # Its own epsilon would be rounded up again.
+        return spends[0].promise
     deltas = [spend.promise.delta for spend in spends if isinstance(spend.promise, ApproxDP)]
     multipliers = [spend.noise_multiplier for spend in spends if spend.noise_multiplier]
     if deltas and len(multipliers) == len(spends):

@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 
 from dpcov.errors import DpcovError, ReleaseError, UsageError
-from dpcov.privacy.guarantee import Guarantee
+from dpcov.privacy.guarantee import Guarantee, Numerics
+from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.together import largest, spend_of, together
 from dpcov.published.combined_unit import (
     Member,
@@ -126,17 +127,11 @@ def _warnings(members: Members, disjoint: bool) -> set[str]:
                 f"{count} of these releases were charged as entry {entry} of dataset {dataset!r}, "
                 "so their ledgers are two, or one was copied or restored: no account counts all"
             )
-    # Groups of one release share its entry, and its guarantee is of all of them.
-    once = {
-        (m.manifest.spent.dataset, m.manifest.spent.entry, m.manifest.created)
-        for m in members
-        if m.manifest.spent is not None
-    }
-    for dataset, count in sorted(Counter(dataset for dataset, *_ in once).items()):
-        if disjoint and count > 1:
+    for account, own in _accounts(members).items() if disjoint else ():
+        if (count := len(own)) > 1:
             found.add(
-                f"{count} of these releases were charged to an account called {dataset!r}: if that "
-                "is one account, they are of the same people, and do not keep this guarantee"
+                f"{count} of these releases were charged to an account called {account!r}, so "
+                "their guarantees are added up: somebody may be in several of their tables"
             )
     # What tells releases apart in files of groups, which alone leave a public number of rows out.
     apart = {
@@ -276,18 +271,35 @@ def _meaning(manifest: Manifest) -> list[tuple[Any, ...]]:
 
 
 def joint_guarantee(members: Members, disjoint: bool = False) -> Guarantee:
-    """What releases promise together: of the same people, or of disjoint tables."""
-    spends, first = list[Any](), members[0].guarantee
-    for member in members:
-        noise, name = member.statistics.noise, member.manifest.mechanism.name
-        normal = noise is not None and "gaussian" in noise.family
-        spends.append(spend_of(member.guarantee.promise, name, is_gaussian=normal))
+    """What releases promise together: of the same people, or of disjoint tables.
+
+    Of tables that one account paid for somebody may be in several.
+    """
     exact = all(member.guarantee.numerics == "exact" for member in members)
-    return replace(
-        first,
-        promise=(largest if disjoint else together)(spends),
-        numerics="exact" if exact else "idealized",
-    )
+    if disjoint:
+        accounts = [together([*own.values()]) for own in _accounts(members).values()]
+        promise = largest([spend_of(each, "", is_gaussian=False) for each in accounts])
+    else:
+        promise = together([_spend(member) for member in members])
+    numerics: Numerics = "exact" if exact else "idealized"
+    return replace(members[0].guarantee, promise=promise, numerics=numerics)
+
+
+def _spend(member: Member) -> Spend:
+    noise, name = member.statistics.noise, member.manifest.mechanism.name
+    normal = noise is not None and "gaussian" in noise.family
+    return spend_of(member.guarantee.promise, name, is_gaussian=normal)
+
+
+def _accounts(members: Members) -> dict[object, dict[object, Spend]]:
+    """What every account paid for; what nobody paid for is an account of its own."""
+    found = dict[object, dict[object, Spend]]()
+    for place, member in enumerate(members):
+        paid, created = member.manifest.spent, member.manifest.created
+        # Groups of one release share its entry, and its guarantee is of all of them.
+        account, release = (place, 0) if paid is None else (paid.dataset, (paid.entry, created))
+        found.setdefault(account, {})[release] = _spend(member)
+    return found
 
 
 def _notes(members: Members, weights: Sequence[float]) -> Iterable[str]:

@@ -78,6 +78,7 @@ class Release(BaseRelease):
         """Put releases of disjoint tables together: that of all rows of several sites or years.
 
         Nobody may be in two of the tables; then the largest of the guarantees holds for everybody.
+        Releases that one account of a ledger paid for may be of the same people: theirs add up.
         One schema is needed.  Errors are those of :meth:`combine`.
         """
         _require_releases(others)
