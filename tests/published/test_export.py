@@ -13,6 +13,7 @@ import pytest
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.export import Exported, Quantity, estimate, export
+from dpcov.published.scripts import write_script
 from tests.releases import released
 from tests.report.examples import plain
 
@@ -40,6 +41,30 @@ def read_csv(path):
 def read_json(path):
     record = json.loads(path.read_text(encoding="utf-8"))
     return record, np.array(record["values"], dtype=float)
+
+
+def test_what_is_missing_at_random_is_exported_without_noise_of_what_is_present(tmp_path):
+    random = np.random.default_rng(0)
+    x = random.uniform(-1, 1, 5000)
+    y = np.where(random.uniform(size=5000) < (x > 0), np.nan, np.clip(x + x**3, -2, 2))
+    columns = {"x": dpcov.Numeric(lower=-1, upper=1), "y": dpcov.Numeric(lower=-2, upper=2)}
+    table, schema = pa.table({"x": x, "y": y}), dpcov.Schema(columns=columns)
+    budget, entropy = dpcov.Budget(rho=1), dpcov.SeededEntropy(0)
+    gap = dpcov.release(table, schema=schema, budget=budget, entropy=entropy)
+    for quantity in ("mean", "covariance", "correlation"):
+        terms = {"quantity": quantity, "missing": "at-random", "overwrite": True}
+        export(gap, tmp_path / "x.json", **terms)
+        record, values = read_json(tmp_path / "x.json")
+        read = getattr(gap, f"{quantity}_{'vector' if quantity == 'mean' else 'matrix'}")
+        np.testing.assert_array_equal(values, read(missing="at-random"))
+        assert np.abs(values - read()).max() > 0.01 and record["noise_std"] is None
+        export(gap, tmp_path / "x.csv", **terms)
+    assert not (tmp_path / "x-noise.csv").exists()
+    with pytest.raises(UsageError, match="export covariance or correlation"):
+        export(gap, tmp_path / "s.csv", quantity="second-moment", missing="at-random")
+    write_script(gap, tmp_path / "x.jl", "julia", missing="at-random")
+    for number in gap.covariance_matrix(missing="at-random").ravel():
+        assert repr(float(number)) in (tmp_path / "x.jl").read_text()
 
 
 @pytest.mark.parametrize("quantity", get_args(Quantity))

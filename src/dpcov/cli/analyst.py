@@ -71,17 +71,20 @@ def export(
     group: options.Group = None,
     pooled: options.Pooled = False,
     post: options.Post = None,
+    missing: Annotated[str, option("export missing")] = "pairwise",
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write a matrix, the means, or a script of R, Julia or Stata with both; costs no privacy."""
     from dpcov.privacy.options import plain
+    from dpcov.published.estimate.present import MissingAs
     from dpcov.published.export import Quantity
     from dpcov.published.export import export as write
     from dpcov.published.scripts import write_script
 
     check_output(output, release)
     loaded = options.load(release, group, pooled=pooled)
-    chosen: Any = {"post": post, "overwrite": overwrite}
+    read = plain("--missing", missing, MissingAs)
+    chosen: Any = {"post": post, "missing": read, "overwrite": overwrite}
     if to is not None:
         if what != "covariance":
             raise UsageError("A script holds means and covariances. Leave out --what.")

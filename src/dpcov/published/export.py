@@ -25,6 +25,7 @@ from dpcov.published.columns import EncodedColumn
 from dpcov.published.encoded import noise_of, on_one_thread
 from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import DEVIATIONS, covariance_noise, mean_noise
+from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.scripts import quoted_for_r
 from dpcov.published.statistics import Post
@@ -40,6 +41,7 @@ def export(
     *,
     quantity: Quantity = "covariance",
     post: Post | None = None,
+    missing: MissingAs = "pairwise",
     overwrite: bool = False,
 ) -> None:
     """Write one estimate of a release to a file (docs/exports.md).
@@ -48,14 +50,17 @@ def export(
     defines a list ``dpcov``; ``datapackage.json``, a Data Package with the numbers and a table of
     the columns; ``.jsonld``, a DCAT description for catalogs.  ``post`` is ignored for the mean.
     The standard deviation of the noise, but for second moments, is in the file too, and for CSV in
-    a second one, ``NAME-noise.csv``.
+    a second one, ``NAME-noise.csv``.  With ``missing="at-random"`` it is not known.
+
+    Raises UsageError for a name without a format, and second moments that are not pairwise.
     """
     path = Path(path)
     write = next((own for end, own in _WRITERS.items() if path.name.lower().endswith(end)), None)
     if write is None:
         raise UsageError(f"No format in the file name; end it in {', '.join(_WRITERS)}.")
-    labels, values = estimate(release, quantity, post)
-    noise = noise_std(release, quantity, post)
+    labels, values = estimate(release, quantity, post, missing)
+    # Intervals simulate what noise does to values that are predicted.
+    noise = noise_std(release, quantity, post) if missing == "pairwise" else None
     made = Exported(release=release, quantity=quantity, labels=labels, values=values, noise=noise)
     if write is not _csv or made.noise is None:
         write_file(path, write(made), overwrite=overwrite)
@@ -113,18 +118,23 @@ def noise_std(release: BaseRelease, quantity: Quantity, post: Post | None) -> Ar
 
 
 def estimate(
-    release: BaseRelease, quantity: Quantity, post: Post | None
+    release: BaseRelease, quantity: Quantity, post: Post | None, missing: MissingAs = "pairwise"
 ) -> tuple[tuple[str, ...], Array]:
     """Labels and values of one quantity."""
     quantity = plain("quantity", quantity, Quantity)
     if quantity == "mean":
-        return release.feature_names, release.mean_vector()
+        return release.feature_names, release.mean_vector(missing=missing)
     if quantity == "second-moment":
+        if plain("missing", missing, MissingAs) != "pairwise":
+            raise UsageError(
+                "Second moments are those of encoded rows, where missing values are zeros. Leave "
+                "out missing (--missing), or export covariance or correlation."
+            )
         labels = tuple(column.name for column in release.manifest.columns)
         return labels, release.second_moment(post)
     if quantity == "covariance":
-        return release.feature_names, release.covariance_matrix(post)
-    return release.feature_names, release.correlation_matrix(post)
+        return release.feature_names, release.covariance_matrix(post, missing=missing)
+    return release.feature_names, release.correlation_matrix(post, missing=missing)
 
 
 def _csv(made: Exported) -> bytes:

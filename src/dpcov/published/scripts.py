@@ -20,6 +20,7 @@ from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
 from dpcov.published.design import weights_column
 from dpcov.published.diagnosis import diagnose
+from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import complete_columns
 from dpcov.published.statistics import Post
@@ -41,6 +42,7 @@ def write_script(
     *,
     target: str | None = None,
     post: Post | None = None,
+    missing: MissingAs = "pairwise",
     overwrite: bool = False,
 ) -> None:
     """Write a script that holds means and covariances, and fits a regression and a factor.
@@ -51,8 +53,8 @@ def write_script(
         R uses lavaan and psych where they are installed; Julia its standard library alone.
     target : str, optional
         The feature that the regression predicts; by default the last number but the weights.
-    post : Post, optional
-        Post-processing, as in :meth:`dpcov.Release.covariance`.
+    post, missing
+        As in :meth:`dpcov.Release.covariance`.
 
     Raises
     ------
@@ -62,11 +64,17 @@ def write_script(
         Without an intercept.
     """
     program = plain("to", to, Program)
-    text = _text(release, program, target, post)
+    text = _text(release, program, target, post, missing)
     write_file(Path(path), text.encode(), overwrite=overwrite)
 
 
-def _text(release: BaseRelease, program: Program, target: str | None, post: Post | None) -> str:
+def _text(
+    release: BaseRelease,
+    program: Program,
+    target: str | None,
+    post: Post | None,
+    missing: MissingAs,
+) -> str:
     if not isfinite(release.n_rows) or release.n_rows < 1:
         raise UsageError(
             "The number of rows is not known, and a script needs it. Export the matrix as NAME.csv."
@@ -77,13 +85,14 @@ def _text(release: BaseRelease, program: Program, target: str | None, post: Post
     hidden = {column.name for column in diagnose(release).columns if column.hidden}
     chosen = [place for place in possible if names[place] not in hidden] or possible
     left_out = [variables[place] for place in possible if place not in chosen]
+    covariance = release.covariance_matrix(post, missing=missing)
     # Places count from 1 in R and in Julia.
     values = {
         "n_rows": str(round(release.n_rows)),
         "names": language.listed([language.quoted(name) for name in variables]),
         "labels": language.listed([language.quoted(name) for name in names]),
-        "means": language.listed(_numbers(release.mean_vector())),
-        "covariance": language.matrix([*map(_numbers, release.covariance_matrix(post))]),
+        "means": language.listed(_numbers(release.mean_vector(missing=missing))),
+        "covariance": language.matrix([*map(_numbers, covariance)]),
         "guarantee": language.quoted(str(release.guarantee)),
         "fingerprint": language.quoted(release.fingerprint),
         "title": language.quoted(release.manifest.title or "untitled table"),
