@@ -97,7 +97,7 @@ class Unknown:
     n_rows = float("nan")
     guarantee = fingerprint = "stated"
 
-    def correlation_matrix(self, post):
+    def correlation_matrix(self, post, *, missing):
         return np.array([[1.0, np.nan], [np.nan, np.inf]])
 
 
