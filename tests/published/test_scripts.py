@@ -157,7 +157,7 @@ def test_what_has_no_spread_has_no_coefficient(release, tmp_path, monkeypatch, p
     covariance = release.covariance_matrix().copy()
     places = [release.feature_names.index(name) for name in flat or release.feature_names]
     covariance[places, :] = covariance[:, places] = 0
-    monkeypatch.setattr(type(release), "covariance_matrix", lambda self, post=None: covariance)
+    monkeypatch.setattr(type(release), "covariance_matrix", lambda *_, **__: covariance)
     path = written(release, program, tmp_path, target="recovery")
     done = run(path)
     assert done.returncode == 0, done.stderr
