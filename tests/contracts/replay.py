@@ -15,7 +15,14 @@ import pytest
 
 from dpcov.data.exact import ExactSum
 from dpcov.data.questions import Ask
-from dpcov.mechanisms import gaussian, nuclear, stratified, stratified_nuclear, survey_at_once
+from dpcov.mechanisms import (
+    gaussian,
+    laplace,
+    nuclear,
+    stratified,
+    stratified_nuclear,
+    survey_at_once,
+)
 from dpcov.mechanisms.blocks import clip_search, counts
 from dpcov.noise import choice, lattice
 from dpcov.noise.nuclear import nuclear_noise, symmetric_nuclear_noise
@@ -40,6 +47,8 @@ class Law(NamedTuple):
             return float((apart**2).sum() / (2 * self.parameter))
         if self.kind == "nuclear":
             return float(np.linalg.norm(apart, "nuc") / self.parameter)
+        if self.kind == "upper":
+            apart = np.triu(apart)
         return float(np.abs(apart).sum() / self.parameter)
 
 
@@ -125,7 +134,7 @@ def recorded(earlier=None):
             run, Law("gaussian", variance), lattice.rounded_gaussian(variance, size, entropy)
         )
 
-    def laplace(scale, size, entropy):
+    def discrete(scale, size, entropy):
         return Noise(run, Law("laplace", scale), lattice.discrete_laplace(scale, size, entropy))
 
     def count(noise, size, entropy, *, disjoint=False):
@@ -138,6 +147,10 @@ def recorded(earlier=None):
         upper = np.triu(lattice.rounded_gaussian(variance // 2, d * d, entropy).reshape(d, d), 1)
         diagonal = np.diag(lattice.rounded_gaussian(variance, d, entropy))
         return Noise(run, Law("gaussian", variance), upper + upper.T + diagonal)
+
+    def entrywise(d, scale, entropy):
+        upper = np.triu(lattice.discrete_laplace(scale, d * d, entropy).reshape(d, d))
+        return Noise(run, Law("upper", scale), upper + np.triu(upper, 1).T)
 
     def of_matrix(draw):
         return lambda d, scale, *more: Noise(run, Law("nuclear", scale), draw(d, scale, *more))
@@ -158,13 +171,14 @@ def recorded(earlier=None):
         return ask(self, question)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (counts, gaussian, stratified, stratified_nuclear, clip_search):
+        for module in (counts, gaussian, laplace, stratified, stratified_nuclear, clip_search):
             patch.setattr(module, "int", _int, raising=False)
-            for name, function in (("rounded_gaussian", rounded), ("discrete_laplace", laplace)):
+            for name, function in (("rounded_gaussian", rounded), ("discrete_laplace", discrete)):
                 if hasattr(module, name):
                     patch.setattr(module, name, function)
         for module in (gaussian, stratified):
             patch.setattr(module, "symmetric_noise", isotropic)
+        patch.setattr(laplace, "symmetric_laplace", entrywise)
         for module in (nuclear, stratified_nuclear):
             patch.setattr(module, "symmetric_nuclear_noise", of_matrix(symmetric_nuclear_noise))
         patch.setattr(nuclear, "nuclear_noise", of_matrix(nuclear_noise))
