@@ -24,6 +24,7 @@ from dpcov.mechanisms import (
     survey_at_once,
 )
 from dpcov.mechanisms.blocks import clip_search, counts
+from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, MatrixNoise
 from dpcov.noise import choice, lattice
 from dpcov.noise.nuclear import nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.guarantee import ZCDP
@@ -152,6 +153,9 @@ def recorded(earlier=None):
         upper = np.triu(lattice.discrete_laplace(scale, d * d, entropy).reshape(d, d))
         return Noise(run, Law("upper", scale), upper + np.triu(upper, 1).T)
 
+    def idealized(draw):
+        return lambda noise, *more: Noise(run, _law_of(noise), draw(noise, *more))
+
     def of_matrix(draw):
         return lambda d, scale, *more: Noise(run, Law("nuclear", scale), draw(d, scale, *more))
 
@@ -182,11 +186,19 @@ def recorded(earlier=None):
         for module in (nuclear, stratified_nuclear):
             patch.setattr(module, "symmetric_nuclear_noise", of_matrix(symmetric_nuclear_noise))
         patch.setattr(nuclear, "nuclear_noise", of_matrix(nuclear_noise))
+        for kind in (AdditiveNoise, MatrixNoise):
+            patch.setattr(kind, "draw", idealized(kind.draw))
         patch.setattr(survey_at_once, "exponential_choice", chosen)
         patch.setattr(counts.CountNoise, "draw", count)
         patch.setattr(ExactSum, "plus", noisy)
         patch.setattr(Ask, "__call__", asked)
         yield run
+
+
+def _law_of(noise):
+    if "gaussian" in noise.law:
+        return Law("gaussian", noise.scale**2)
+    return Law({"laplace": "laplace", "wishart": "nuclear"}[noise.law], noise.scale)
 
 
 def _int(number):
