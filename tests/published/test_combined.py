@@ -534,6 +534,28 @@ def test_disjoint_releases_of_one_account_add_up(tmp_path):
         type(both)(less, dict(both.statistics.arrays))
 
 
+def test_accounts_of_one_name_in_two_ledgers_are_two(tmp_path):
+    """Two hospitals that both followed the pages, with an account called patients."""
+    sites = []
+    for seed in range(2):
+        book = dpcov.Ledger(tmp_path / f"{seed}.sqlite")
+        book.create("patients", dpcov.Budget(rho=1), "replace-one")
+        sites.append(made(seed, ledger=book, dataset="patients"))
+    first, second = sites
+    united = first.unite(second)
+    assert united.guarantee == first.guarantee
+    assert not any("called" in each for each in united.manifest.warnings)
+    warned = first.combine(second).manifest.warnings
+    assert any("2 accounts called 'patients'" in each for each in warned)
+    # An older file does not say when its account was opened.
+    spent = msgspec.structs.replace(first.manifest.spent, opened=None)
+    earlier = first.manifest.created.replace("20", "19", 1)
+    unsaid = msgspec.structs.replace(first.manifest, spent=spent, created=earlier)
+    older = type(first)(unsaid, dict(first.statistics.arrays))
+    assert b"opened" not in older.to_bytes() and b"opened" in first.to_bytes()
+    assert older.unite(second).guarantee.promise == ZCDP(rho=2 * first.guarantee.promise.rho)
+
+
 def test_groups_of_one_release_that_was_charged_are_united_without_a_warning(tmp_path):
     book = dpcov.Ledger(tmp_path / "ledger.sqlite")
     book.create("people", dpcov.Budget(rho=1), "replace-one")

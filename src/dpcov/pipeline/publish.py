@@ -145,7 +145,8 @@ def publish(
             spent = None
             if reservation is not None:
                 reservation.mark_drawn()
-                spent = SpentRecord(dataset=reservation.dataset, entry=reservation.id)
+                name, entry, opened = reservation.dataset, reservation.id, reservation.opened
+                spent = SpentRecord(dataset=name, entry=entry, opened=opened)
             with one_thread(problem.n_features):
                 value = terms.mechanism.draw(ask, calibration, problem, randomness)
             made = maker.make(

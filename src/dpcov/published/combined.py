@@ -127,12 +127,16 @@ def _warnings(members: Members, disjoint: bool) -> set[str]:
                 f"{count} of these releases were charged as entry {entry} of dataset {dataset!r}, "
                 "so their ledgers are two, or one was copied or restored: no account counts all"
             )
-    for account, own in _accounts(members).items() if disjoint else ():
+    for (account, _), own in _accounts(members).items() if disjoint else ():
         if (count := len(own)) > 1:
             found.add(
                 f"{count} of these releases were charged to an account called {account!r}, so "
                 "their guarantees are added up: somebody may be in several of their tables"
             )
+    opened = {(each.dataset, each.opened) for each in spent if each.opened is not None}
+    for dataset, count in sorted(Counter(name for name, _ in opened).items()):
+        if not disjoint and count > 1:
+            found.add(f"{count} accounts called {dataset!r} were charged, so none counts all")
     # What tells releases apart in files of groups, which alone leave a public number of rows out.
     apart = {
         (m.manifest.created, m.manifest.norm_bound, m.manifest.columns)
@@ -291,14 +295,21 @@ def _spend(member: Member) -> Spend:
     return spend_of(member.guarantee.promise, name, is_gaussian=normal)
 
 
-def _accounts(members: Members) -> dict[object, dict[object, Spend]]:
-    """What every account paid for; what nobody paid for is an account of its own."""
-    found = dict[object, dict[object, Spend]]()
-    for place, member in enumerate(members):
-        paid, created = member.manifest.spent, member.manifest.created
+def _accounts(members: Members) -> dict[tuple[object, str | None], dict[object, Spend]]:
+    """What every account paid for; what nobody paid for is an account of its own.
+
+    Accounts are told apart by name, and by when they were opened where all of that name say it.
+    """
+    paid = [member.manifest.spent for member in members]
+    unsaid = {each.dataset for each in paid if each is not None and each.opened is None}
+    found = dict[tuple[object, str | None], dict[object, Spend]]()
+    for place, (member, by) in enumerate(zip(members, paid, strict=True)):
+        if by is None:
+            found[place, None] = {0: _spend(member)}
+            continue
+        account = (by.dataset, None if by.dataset in unsaid else by.opened)
         # Groups of one release share its entry, and its guarantee is of all of them.
-        account, release = (place, 0) if paid is None else (paid.dataset, (paid.entry, created))
-        found.setdefault(account, {})[release] = _spend(member)
+        found.setdefault(account, {})[by.entry, member.manifest.created] = _spend(member)
     return found
 
 

@@ -78,6 +78,9 @@ def _said(record: dict[str, Any]) -> dict[str, Any]:
     for name, nothing in (("lost", 0.0), ("linear_exponent", None), ("losses", None)):
         if record["statistics"][name] == nothing:
             del record["statistics"][name]
+    for charge in (record["spent"], *record["also_spent"]):
+        if charge is not None and charge["opened"] is None:
+            del charge["opened"]
     record["combined"] = [_said(member) for member in record["combined"]]
     for name in ("disjoint", "combined", "pooled", "also_spent"):
         if not record[name]:

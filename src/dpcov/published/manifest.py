@@ -74,10 +74,11 @@ class MemberRecord(_Record, frozen=True, kw_only=True):
 
 
 class SpentRecord(_Record, frozen=True, kw_only=True):
-    """Where the budget was charged."""
+    """Where the budget was charged; accounts of one name were ``opened`` at different times."""
 
     dataset: str
     entry: int
+    opened: str | None = None
 
 
 class Manifest(_Record, frozen=True, kw_only=True):

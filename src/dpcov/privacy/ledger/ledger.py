@@ -75,6 +75,7 @@ class Reservation:
 
     id: int
     dataset: str
+    opened: str = field(repr=False)
     _store: LedgerStore = field(repr=False)
 
     def mark_drawn(self) -> None:
@@ -216,10 +217,11 @@ class Ledger:
         # One transaction: nobody can reserve between the check and the entry.
         with self._store.writing() as transaction:
             composition = _allowed_composition(transaction, dataset, spend, neighbors)
-            if _require_dataset(transaction, dataset).composition is None:
+            account = _require_dataset(transaction, dataset)
+            if account.composition is None:
                 transaction.fix_composition(dataset, composition)
             entry = transaction.add_entry(dataset, spend, note)
-        return Reservation(id=entry, dataset=dataset, _store=self._store)
+        return Reservation(id=entry, dataset=dataset, opened=account.created_at, _store=self._store)
 
 
 def _allowed_composition(
