@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from dpcov.audit import QUICK, Case, Effort, attaining, audit, cases_of, half_noise
+from dpcov.audit import QUICK, Case, Effort, attaining, audit, cases_of, half_noise, suite
 from dpcov.audit.lesson import teach
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.gaussian import Gaussian
@@ -118,13 +118,21 @@ def test_a_row_count_whose_noise_rounds_away_is_not_taken_for_normal(name):
     assert 10 < found(case, replace(SHORT, draws=800)).bound <= budget.rho
 
 
-def test_several_processes_find_what_one_does():
+def test_several_processes_find_what_one_does_and_tell_how_far_they_are(monkeypatch):
+    monkeypatch.setattr(suite, "_BETWEEN_LOOKS", 0.001)
     cases, few = QUICK_CASES[:2], replace(SHORT, draws=100)
-    one, two = (
-        [replace(each, seconds=0.0) for each in audit(cases, few, seed=3, processes=count)]
-        for count in (1, 2)
-    )
-    assert one == two
+    found, told = [], []
+    for count in (1, 2):
+        done = []
+        made = audit(cases, few, seed=3, processes=count, tell=done.append)
+        found.append([replace(each, seconds=0.0) for each in made])
+        told.append(done)
+    assert found[0] == found[1]
+    for done in told:
+        assert done == sorted(done) and done[0] >= 0 and done[-1] <= len(cases)
+        # Within a case, too.
+        assert len({part for part in done if 0 < part < 1}) > 3
+    assert told[0][-1] == len(cases)
 
 
 def test_a_zero_that_leaks_is_caught():

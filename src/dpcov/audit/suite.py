@@ -6,9 +6,10 @@ that choose tables or teach how to guess are never counted.  Uses made-up tables
 
 import pkgutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from math import sqrt
 from multiprocessing import get_context
@@ -54,6 +55,8 @@ PILOT, SECOND_LOOK = 16, 4
 FINALISTS = 3
 # Releases from which something can be learned.
 FEWEST = 64
+# Seconds until somebody who watches is told again what other processes have done.
+_BETWEEN_LOOKS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +83,10 @@ class Case:
     neighbors: Neighbors
     budget: Budget
     n_features: int = 2
+
+
+# A case, how much is done for it, and a seed of its own.
+Job = tuple[Case, Effort, tuple[int, int] | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,31 +162,69 @@ def cases_of(
 
 
 def audit(
-    cases: Iterable[Case], effort: Effort = QUICK, *, seed: int | None = None, processes: int = 1
+    cases: Iterable[Case],
+    effort: Effort = QUICK,
+    *,
+    seed: int | None = None,
+    processes: int = 1,
+    tell: Callable[[float], None] = lambda done: None,
 ) -> Iterator[Finding]:
-    """Audit one case after another; ``seed`` repeats earlier draws, as far as time allowed."""
+    """Audit one case after another; ``seed`` repeats earlier draws, as far as time allowed.
+
+    ``tell`` is told how many cases are done, with the parts of those that are under way.
+    """
     # A seed belongs to a case, not to the process that happens to take it.
     seeds = (None if seed is None else (seed, number) for number in count())
     jobs = [(case, effort, one) for case, one in zip(cases, seeds, strict=False)]
     if processes == 1:
-        yield from map(_audited, jobs)
+        for number, job in enumerate(jobs):
+            yield _audited(job, partial(_tell_of, tell, number))
         return
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_audited, jobs)
+    context = get_context("spawn")
+    parts = context.RawArray("d", len(jobs))
+    pool = ProcessPoolExecutor(processes, context, initializer=_share, initargs=(parts,))
+    try:
+        futures = [pool.submit(_audited_apart, *each) for each in enumerate(jobs)]
+        for future in futures:
+            while wait([future], timeout=_BETWEEN_LOOKS).not_done:
+                tell(sum(parts))
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-def _audited(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
+def _tell_of(tell: Callable[[float], None], done: int, part: float) -> None:
+    tell(done + part)
+
+
+# Of another process: how much of every case is done.
+_parts: Any = None
+
+
+def _share(parts: Any) -> None:
+    global _parts
+    _parts = parts
+
+
+def _audited_apart(number: int, job: Job) -> Finding:
+    return _audited(job, lambda part: _parts.__setitem__(number, part))
+
+
+def _audited(job: Job, tell: Callable[[float], None]) -> Finding:
     # What a mechanism says when it fails may be told: it saw made-up tables only.
     try:
-        return _audit_job(job)
+        found = _audit_job(job, tell)
     except DpcovError:
         raise
     except Exception as error:
         told = f"{type(job[0].mechanism).__name__} failed ({place_of(error)}): {error}"
+    else:
+        tell(1.0)
+        return found
     raise UsageError(told)
 
 
-def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
+def _audit_job(job: Job, tell: Callable[[float], None]) -> Finding:
     # Bound the claim, then look for half the noise with as many releases.
     case, effort, seed = job
     source = SystemEntropy() if seed is None else SeededEntropy(sum(seed))
@@ -198,7 +243,7 @@ def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
     pace = seconds_per_release(drawers(mechanism, case.budget, pairs[0], entropy))
     releases = _cost(len(pairs)) + sum(_cost(FINALISTS) / step for step in CONTROL_STEPS)
     draws = min(effort.draws, max(FEWEST, int(effort.seconds / (pace * releases))))
-    game = _Game(mechanism, case.budget, promise, entropy, coins)
+    game = _Game(mechanism, case.budget, promise, entropy, coins, _counted(tell, draws * releases))
     bound, score, finalists = game.play(pairs, draws, ALPHA)
     control = None
     # A refuted claim needs no control: the audit had power.
@@ -216,6 +261,18 @@ def _audit_job(job: tuple[Case, Effort, tuple[int, int] | None]) -> Finding:
         draws=draws,
         seconds=time.perf_counter() - start,
     )
+
+
+def _counted(tell: Callable[[float], None], expected: float) -> Callable[[int], None]:
+    """Tell what part of the expected releases was drawn."""
+    done = 0
+
+    def drawn(more: int) -> None:
+        nonlocal done
+        done += more
+        tell(min(1.0, done / expected))
+
+    return drawn
 
 
 def _title(mechanism: Mechanism[Any]) -> str:
@@ -251,6 +308,8 @@ class _Game:
     promise: Promise
     entropy: Entropy
     coins: np.random.Generator
+    # Told of releases when they were drawn and learned from.
+    drawn: Callable[[int], None]
 
     def play(
         self, pairs: Sequence[Neighboring], draws: int, alpha: float
@@ -264,10 +323,13 @@ class _Game:
             size = max(draws // share, FEWEST)
             for each in candidates:
                 each.look(size, self.promise, draws, self.coins)
+                self.drawn(size)
             candidates = sorted(candidates, key=lambda each: -each.lesson.promising)[:FINALISTS]
         best = candidates[0]
         fresh = by_coin(best.both, draws, self.coins)
-        return *best.lesson.count(fresh, self.promise, alpha), [each.pair for each in candidates]
+        bound, score = best.lesson.count(fresh, self.promise, alpha)
+        self.drawn(draws)
+        return bound, score, [each.pair for each in candidates]
 
 
 class _Candidate:

@@ -70,11 +70,18 @@ def audit(
         raise UsageError(
             "None of these mechanisms claims this relation and budget. Leave one of them out."
         )
-    findings, together = [], min(thread_count(processes), len(cases))
+    together = min(thread_count(processes), len(cases))
     with options.steps_progress("Auditing", quiet=quiet) as tell:
-        for finding in suite.audit(cases, effort, seed=seed, processes=together):
-            findings.append(finding)
-            tell(len(findings), len(cases))
+        tell(0, len(cases))
+        findings = list(
+            suite.audit(
+                cases,
+                effort,
+                seed=seed,
+                processes=together,
+                tell=lambda done: tell(done, len(cases)),
+            )
+        )
     # In a file or pipe no column is cut.
     Console(width=None if Console().is_terminal else 160).print(report.to_table(findings))
     if out is not None:

@@ -206,7 +206,7 @@ def rows_progress(*, show_rows: bool, quiet: bool) -> Iterator[Callable[[int], N
 
 
 @contextmanager
-def steps_progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+def steps_progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[float, int], None]]:
     """Show a bar for public steps whose number is known."""
     with _display(quiet) as display:
         task = display.add_task(what, total=None)
