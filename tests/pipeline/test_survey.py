@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 
 import dpcov
 from dpcov.analysis import mean_intervals
+from dpcov.data.engines.base import MomentsTask, TableEncoding, working_bytes
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import (
     BudgetError,
@@ -238,6 +239,8 @@ def test_groups_share_a_geometry():
         ({"data": dpcov.checkpoint(TABLE, schema=SCHEMA, budget=COMING)}, UsageError, "survey"),
         ({"output": "no/such/folder.toml"}, dpcov.DpcovError, "does not exist"),
         ({"entropy": 3}, UsageError, "entropy"),
+        # Enough for histograms of columns, and too little for lengths of rows.
+        ({"memory_limit": 0.02, "threads": 1}, UsageError, "Gathering needs"),
     ],
 )
 def test_what_cannot_be_surveyed_is_refused_unpaid_and_undrawn(
@@ -247,6 +250,18 @@ def test_what_cannot_be_surveyed_is_refused_unpaid_and_undrawn(
     given = {"data": TABLE, "schema": SCHEMA, "budget": BUDGET, "coming": COMING} | more
     with pytest.raises(error, match=words):
         dpcov.survey(given.pop("data"), **given, ledger=ledger, dataset="people")
+    assert ledger.entries("people") == ()
+
+
+def test_memory_for_the_matrix_alone_is_refused_unpaid(ledger, monkeypatch):
+    """Lengths of rows take more, where columns are few."""
+    monkeypatch.setattr(CountNoise, "draw", None)
+    task = MomentsTask(encoding=TableEncoding(schema=SCHEMA))
+    limit = (task.answer_bytes + working_bytes(task, threads=1)) / 2**30
+    terms = {"schema": SCHEMA, "budget": COMING, "mechanism": "gaussian", "threads": 1}
+    paid = {"ledger": ledger, "dataset": "people"}
+    with pytest.raises(UsageError, match="Gathering needs"):
+        dpcov.release(TABLE, **terms, **paid, memory_limit=limit * (1 + 1e-6))
     assert ledger.entries("people") == ()
 
 

@@ -4,6 +4,7 @@ Contract: memory does not depend on the number of rows, except where a mechanism
 a copy of a table's rows is kept then while it has room.  What comes out is sensitive.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Annotated, Any
@@ -20,7 +21,6 @@ from dpcov.data.engines.base import (
 )
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.memory import allowed_bytes
-from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
@@ -88,11 +88,16 @@ class Gathering:
         task = self._task(encoding, question)
         return load_engine(self._engine(data)).moments(data, task, self.progress)
 
-    def check(self, data: Any, encoding: Encoding, spec: MomentsSpec) -> None:
-        """Refuse moments that the engine cannot gather of such data; no row is read."""
+    def check(
+        self,
+        data: Any,
+        encoding: Encoding,
+        questions: Iterable[MomentsQuestion | HistogramQuestion],
+    ) -> None:
+        """Refuse questions that the engine cannot answer about such data; no row is read."""
         if not isinstance(data, Checkpoint):
-            task = self._task(encoding, MomentsQuestion(spec=spec))
-            load_engine(self._engine(data)).check(data, task)
+            for question in questions:
+                load_engine(self._engine(data)).check(data, self._task(encoding, question))
 
     def _task(self, encoding: Encoding, question: MomentsQuestion | HistogramQuestion) -> Task:
         if question.geometry is not None:

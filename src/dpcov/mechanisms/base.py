@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Generic, TypeVar
 
+from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import DEFAULT_BITS, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.errors import BudgetError, UsageError
@@ -104,6 +105,12 @@ class Mechanism(ABC, Generic[CalibrationT]):
     def question(self, problem: Problem) -> MomentsQuestion:
         """The first question of :meth:`draw`, which is answered before anything is charged."""
         return MomentsQuestion(spec=self.moments_spec(problem), watched=self.asks_again)
+
+    def largest_questions(
+        self, problem: Problem
+    ) -> tuple[MomentsQuestion | HistogramQuestion, ...]:
+        """Those of :meth:`draw` among which is the one that takes the most memory; public."""
+        return (MomentsQuestion(spec=self.moments_spec(problem)),)
 
     @abstractmethod
     def calibrate(self, problem: Problem, budget: Budget) -> CalibrationT:

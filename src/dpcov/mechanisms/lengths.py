@@ -76,6 +76,10 @@ def question(geometry: Geometry) -> HistogramQuestion:
     return HistogramQuestion(windows=(Window(0.0, 1.0, CELLS),), watched=True, geometry=geometry)
 
 
+IN_BOUNDS = question(Geometry(columns={}))
+"""It takes as much memory as in any geometry."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stakes:
     """What lengths are chosen for: noise that grows with them, and the columns that it is in.

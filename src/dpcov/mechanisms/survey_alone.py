@@ -4,12 +4,15 @@ Guarantee : the budget.  Private input, numerics, sensitivity : as in the survey
     Proof : survey.md, Theorem 5.
 """
 
+from typing import Any
+
 from dpcov.data.geometry import Geometry
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.budget_split import LENGTHS, SurveyedCalibration, one_gaussian
+from dpcov.mechanisms.lengths import IN_BOUNDS
 from dpcov.mechanisms.survey import all_levels, check_cost, pays
 from dpcov.mechanisms.survey_counts import Spread
 from dpcov.mechanisms.surveyed import Drawing, Surveyed
@@ -30,6 +33,10 @@ class SurveyAlone(Surveyed):
         parts = surveyed.inner, surveyed.columns, surveyed.declared
         super().__init__(*parts, surveyed.keeps_intercept)
         self.name, self.numerics, self.coming = "survey", "exact", coming  # type: ignore[misc]
+
+    def largest_questions(self, problem: Problem) -> tuple[Any, ...]:
+        """How long rows are: no moments are asked."""
+        return (IN_BOUNDS,)
 
     def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
         """The whole budget is the survey's (survey.md, Theorem 5)."""

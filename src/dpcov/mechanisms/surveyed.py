@@ -27,7 +27,7 @@ from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.budget_split import LENGTHS, BudgetSplit, SurveyedCalibration, first_mechanism
-from dpcov.mechanisms.lengths import Shortening, Stakes, entry_std, find_lengths
+from dpcov.mechanisms.lengths import IN_BOUNDS, Shortening, Stakes, entry_std, find_lengths
 from dpcov.mechanisms.losses import loss_noise, loss_question, spread_out, with_losses
 from dpcov.mechanisms.survey import SurveyColumn, check_cost, pays, question, survey
 from dpcov.mechanisms.survey_counts import Spread
@@ -125,6 +125,10 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     def question(self, problem: Problem) -> HistogramQuestion:  # type: ignore[override]
         """Histograms of all columns."""
         return question(self.columns)
+
+    def largest_questions(self, problem: Problem) -> tuple[Any, ...]:
+        """The moments, and how long rows are."""
+        return (*super().largest_questions(problem), IN_BOUNDS)
 
     def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
         """Split the budget (survey.md, Theorem 2)."""

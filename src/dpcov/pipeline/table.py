@@ -134,8 +134,8 @@ def release(
         *(accept_large_delta, isinstance(data, Checkpoint)),
     )
     ask = terms.ask(where, data, encoding)
-    # The matrix is the largest question; a survey, which is the first one, pays before it.
-    where.check(data, encoding, terms.mechanism.moments_spec(terms.problem))
+    # A survey, which is the first question, pays before the others.
+    where.check(data, encoding, terms.mechanism.largest_questions(terms.problem))
     paid = Account.of(ledger, dataset)
     return publish(ReleaseMaker(terms), ask, paid, output, overwrite, entropy)
 
@@ -203,6 +203,7 @@ def survey(
     assert isinstance(terms.mechanism, Surveyed)
     terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
     ask = terms.ask(where, data, encoding)
+    where.check(data, encoding, terms.mechanism.largest_questions(terms.problem))
     paid = Account.of(ledger, dataset)
     return publish(GeometryMaker(terms), ask, paid, output, overwrite, entropy).geometry
 
