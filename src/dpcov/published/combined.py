@@ -7,7 +7,7 @@ order in which releases are combined changes nothing.  Derived in docs/several.m
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -17,7 +17,6 @@ from dpcov.privacy.guarantee import Guarantee, Numerics
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.together import largest, spend_of, together
 from dpcov.published.combined_unit import (
-    Member,
     Members,
     combined_unit,
     noisy_counts,
@@ -28,8 +27,10 @@ from dpcov.published.file import Arrays, member_records
 from dpcov.published.manifest import Manifest, MechanismRecord, guarantee_record, read_guarantee
 from dpcov.published.statistics import StatisticsRecord
 
-MOST = 32
+if TYPE_CHECKING:
+    from dpcov.published.record import ReleaseRecord
 
+MOST = 32
 
 # What must be the same, and what to say where it is not.
 _SAME = {
@@ -46,7 +47,7 @@ _ONE_SCHEMA = "Release every table with the same schema file."
 
 
 def combined_facts(
-    releases: Iterable[Member], *, disjoint: bool = False
+    releases: Iterable["ReleaseRecord"], *, disjoint: bool = False
 ) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of the combination; UsageError where they do not belong together.
 
