@@ -72,13 +72,14 @@ def whitening_map(
     if seen is None:
         return None
     mean, covariance = seen
+    features = columns[start:]
+    p = len(features)
     noise = MomentNoise(
         entries=unit.noise.times(bound**4.0),
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
+        features=np.eye(1 + p)[1:],
     )
-    features = columns[start:]
     chosen, goes_on = _better(features, covariance, noise, spreads)
-    p = len(features)
     before = np.eye(p, start + p, start) if mapped_by is None else mapped_by.matrix
     matrix = chosen.matrix @ before[:, start:]
     if mean is not None:
@@ -170,7 +171,7 @@ def _chosen(
     # Those that no map has mixed yet have no unit.
     own = np.sqrt(np.maximum(variances, least))
     spreads = units[places] = np.where(np.isnan(units[places]), own, units[places])
-    edge = largest_noise_eigenvalue(noise, 1 / spreads, np.zeros(len(spreads)))
+    edge = largest_noise_eigenvalue(noise.on(places), 1 / spreads, np.zeros(len(spreads)))
     edge = max(edge, _LEAST)
     values, vectors = eigh(covariance / np.outer(spreads, spreads))
     kept = np.maximum(values, 0.0)

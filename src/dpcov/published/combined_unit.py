@@ -222,10 +222,8 @@ def _placed(members: Members, rows: float | None) -> list[Weighted]:
 
 def _mapped(found: Weighted, member: "ReleaseRecord", reference: "ReleaseRecord") -> Weighted:
     """The same in the coordinates of the reference."""
-    back = encoded_map(member, reference)
-    if member.frame.back is not None:
-        back = back @ member.frame.back
-    forth = back if reference.frame.back is None else np.linalg.inv(reference.frame.back) @ back
+    back = encoded_map(member, reference) @ member.frame.back
+    forth = np.linalg.inv(reference.frame.back) @ back
     unit = _with_public_intercept(member, found.unit)
     return replace(found, unit=unit, forth=forth, back=back)
 
@@ -325,8 +323,5 @@ def _first_shell(member: "ReleaseRecord", unit: UnitEstimate) -> float:
 
 def same_coordinates(one: "ReleaseRecord", other: "ReleaseRecord") -> bool:
     """Whether noise was added in the same coordinates, up to the norm bound, a common factor."""
-    first, second = one.frame.back, other.frame.back
-    same = first is second
-    if first is not None and second is not None:
-        same = np.array_equal(first, second)
-    return same and one.manifest.columns == other.manifest.columns
+    same = one.manifest.columns == other.manifest.columns
+    return same and np.array_equal(one.frame.back, other.frame.back)

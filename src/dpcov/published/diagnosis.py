@@ -311,7 +311,7 @@ class _Doctor:
         encoded = (means - release.centers) / release.half_ranges
         std = total_noise(float(weights @ encoded), weights, self.law)
         # Rows under a map are shortened toward its middle, where levels add up as they do.
-        lost = 0.0 if release.frame.back is not None else release.manifest.statistics.lost
+        lost = 0.0 if release.frame.is_mapped else release.manifest.statistics.lost
         return float(means[places].sum()), self.z * std + SHORTER * lost
 
 

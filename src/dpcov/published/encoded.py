@@ -168,7 +168,7 @@ class EncodedRelease(ReleaseRecord):
         unit = losses.unit / (self.unit.n_rows * intercept * self.manifest.norm_bound**2)
         variances, means = np.diagonal(self.frame.covariance(raw)), self.means_of_rows
         hidden = hidden_variance(means, law)
-        reach = self.frame.reach(self.manifest.norm_bound, len(means))
+        reach = self.frame.reach(self.manifest.norm_bound)
         # Where noise alone ends, in units of the columns' own spreads.
         edge = bulk_edge(law, np.where(variances > hidden, variances, np.inf) ** -0.5)
         shrunk = correlation_of(self._covariance_of_rows(find_post(self.statistics.post)))
@@ -259,21 +259,21 @@ class EncodedRelease(ReleaseRecord):
         return self.presence.moments(moment_of(self.means_of_rows, covariance))
 
     @property
-    def row_maps(self) -> tuple[Array | None, ...]:
+    def row_maps(self) -> tuple[Array, ...]:
         """Maps, (d, d), by which independent noises get into the moments of encoded rows.
 
-        One, but for combined releases of several geometries; None where noise gets in as it is.
+        One, but for combined releases of several geometries.
         """
         sources = self.unit.sources
         return tuple(each.back for each in sources) if sources else (self.frame.back,)
 
     @property
-    def moment_maps(self) -> tuple[Array | None, ...]:
+    def moment_maps(self) -> tuple[Array, ...]:
         """The same for the moments over what is present, :meth:`present_moment`."""
         if self.presence is None or self.pairwise is None:
             return self.row_maps
         map_ = self.presence.stretched(self.pairwise)
-        return tuple(map_ if back is None else map_ @ back for back in self.row_maps)
+        return tuple(map_ @ back for back in self.row_maps)
 
     @cached_property
     def _noise_of_all(self) -> MomentNoise | None:
@@ -333,8 +333,7 @@ class EncodedRelease(ReleaseRecord):
         if self.presence is None:
             return None
         kept = ~of_kind(self.manifest.columns, "missing")
-        back = self.frame.back
-        mixed = back is not None and bool(back[np.ix_(kept, ~kept)].any())
+        mixed = self.frame.back[np.ix_(kept, ~kept)].any()
         return None if mixed else np.flatnonzero(kept)
 
     @cached_property

@@ -86,7 +86,6 @@ def pool_groups(release: BaseRelease) -> PooledGroups:
     effects = np.array([_design_effect(part, release) for part in parts])
     groups = GroupMoments(**known, worth=known["counts"] / effects)
     back = release.frame.on(places).back
-    back = np.eye(len(places)) if back is None else back
     made = pool_moments(
         groups, _covariance_of_rows(release, places, back), _reading(release, places, back)
     )
@@ -173,9 +172,8 @@ def _places(release: BaseRelease) -> Places:
     kept = ~of_kind(release.manifest.columns, "missing")
     if release.presence is not None:
         kept[1 + release.presence.used] = True
-    back = release.frame.back
     # All, where a map mixes them.
-    if back is not None and back[np.ix_(kept, ~kept)].any():
+    if release.frame.back[np.ix_(kept, ~kept)].any():
         kept[:] = True
     return np.flatnonzero(kept)
 

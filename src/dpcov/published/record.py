@@ -112,7 +112,9 @@ class ReleaseRecord:
     @cached_property
     def frame(self) -> Frame:
         """From the coordinates in which noise was added to encoded ones."""
-        return reference_of(self.members).frame if self.members else Frame.of(self.statistics)
+        if self.members:
+            return reference_of(self.members).frame
+        return Frame.of(self.statistics, len(self.manifest.columns))
 
     @property
     def public_intercept(self) -> float | None:
@@ -157,10 +159,9 @@ class ReleaseRecord:
         found = []
         for member in self.members or (self,):
             columns, start = member.manifest.columns, int(self.has_intercept)
-            map_ = np.eye(len(columns)) if member.frame.back is None else member.frame.back
-            squared = max(member.manifest.norm_bound**2 - start, 0.0)
-            reach = sqrt(squared) * np.linalg.norm(map_[:, start:], axis=1)
-            middle = map_[:, 0] if start else np.zeros(len(columns))
+            back, squared = member.frame.back, max(member.manifest.norm_bound**2 - start, 0.0)
+            reach = sqrt(squared) * np.linalg.norm(back[:, start:], axis=1)
+            middle = back[:, 0] if start else np.zeros(len(columns))
             # Every release that is combined has a geometry of its own.
             ends = np.array([middle - reach, middle + reach])
             original = centers_of(columns) + half_ranges_of(columns) * ends

@@ -77,6 +77,7 @@ def law(intercept_is_noisy, trace_is_merged=False, factor=1.0):
         ),
         intercept=INTERCEPT,
         intercept_is_noisy=intercept_is_noisy,
+        features=np.eye(1 + len(MEANS))[1:],
     )
 
 
@@ -117,8 +118,7 @@ def test_diagonal_entries_have_a_variance_of_their_own(off_diagonal, intercept_i
         mean_square_samples(), intercept_is_noisy, features=features, off_diagonal=off_diagonal
     )
     entries = EntryNoise(diagonal=STD**2, off_diagonal=off_diagonal * STD**2, between_diagonals=0.0)
-    given = None if features is PLAIN else features
-    assert_spreads(errors, replace(law(intercept_is_noisy), entries=entries, features=given))
+    assert_spreads(errors, replace(law(intercept_is_noisy), entries=entries, features=features))
 
 
 def test_correlations_count_what_their_own_columns_lost():
@@ -150,11 +150,11 @@ def test_no_correlation_is_stated_to_err_by_more_than_where_nothing_is_known():
     np.testing.assert_array_equal(found, 1 - np.eye(3))
 
 
-@pytest.mark.parametrize("features", [None, MAPPED])
+@pytest.mark.parametrize("features", [PLAIN, MAPPED])
 def test_far_means_do_not_hide_the_noise_beside_them(features):
     for far in (1e9, 1e60):
         means, known = far * MEANS, replace(law(False), intercept=1.0, features=features)
-        steep = np.sum((PLAIN if features is None else features)[:, 1:] ** 2, axis=1)
+        steep = np.sum(features[:, 1:] ** 2, axis=1)
         expected = STD * np.sqrt(steep / 2)
         np.testing.assert_allclose(mean_noise(means, known), expected, rtol=1e-6)
         # By d(M_ii - m_i²), in which the error of the mean has the largest part.
@@ -164,7 +164,7 @@ def test_far_means_do_not_hide_the_noise_beside_them(features):
 
 def test_a_covariance_that_shows_is_kept_where_a_variance_does_not():
     """Of a column with missing values; the correlation itself may be anything."""
-    law, means = MomentNoise(entries=EntryNoise(diagonal=1.0, off_diagonal=0.5)), np.zeros(2)
+    law, means = isotropic(2, 0.5), np.zeros(2)
     seen, rarely = np.array([[100.0, 9.0], [9.0, 1.0]]), np.array([False, True])
     np.testing.assert_array_equal(without_hidden(seen, means, law, rarely), seen)
     assert correlation_noise(means, seen, law)[0, 1] == 1.0
@@ -181,7 +181,8 @@ def test_errors_stay_within_what_is_stated_where_noise_nearly_hides_a_variance()
         seen = np.diag(true + rng.normal(size=p + 1))
         seen[0, 1:] = 0.9 * np.sqrt(true[1:] * true[0]) + np.sqrt(0.5) * rng.normal(size=p)
         seen[1:, 0] = seen[0, 1:]
-        stated = correlation_noise(np.zeros(p + 1), seen, MomentNoise(entries=entries))[0, 1:]
+        noise = MomentNoise(entries=entries, features=np.eye(p + 2)[1:])
+        stated = correlation_noise(np.zeros(p + 1), seen, noise)[0, 1:]
         own, wrong = np.diagonal(seen)[1:], np.abs(correlation_of(seen)[0, 1:] - 0.9)
         held += list((wrong <= 1.96 * stated)[(own > DEVIATIONS) & (own < DEVIATIONS + 1)])
         # Of less than a deviation nothing is known.
@@ -197,8 +198,9 @@ def test_eigenvalues_of_mapped_noise_end_where_they_are_said_to():
     widths = random.uniform(0.2, 2.0, size=p)
     features = np.column_stack([np.zeros(p), turn * widths])
     mapped = replace(law(False), features=features)
-    ones, zeros = np.ones(p), np.zeros(p)
-    assert bulk_edge(mapped, ones) == pytest.approx(bulk_edge(law(False), widths), rel=1e-6)
+    ones, zeros, plain = np.ones(p), np.zeros(p), np.eye(1 + p)[1:]
+    unmapped = replace(law(False), features=plain)
+    assert bulk_edge(mapped, ones) == pytest.approx(bulk_edge(unmapped, widths), rel=1e-6)
     drawn = random.normal(size=(p, p)) * STD
     seen = features[:, 1:] @ ((drawn + drawn.T) / 2) @ features[:, 1:].T / INTERCEPT
     largest = np.abs(np.linalg.eigvalsh(seen)).max()
@@ -241,12 +243,12 @@ def test_a_page_states_the_noise_of_repeated_releases_in_original_units(neighbor
 
 
 def test_the_diagonal_has_no_noise_and_vanished_variances_are_unknown():
-    covariance = np.diag([1.0, 0.0])
-    found = correlation_noise(np.zeros(2), covariance, law(False))
+    covariance, two = np.diag([1.0, 0.0]), law(False).on(np.array([0, 1]))
+    found = correlation_noise(np.zeros(2), covariance, two)
     assert found[0, 0] == 0.0
     assert np.isnan(found[1, 1])
     assert np.isnan(found[0, 1])
-    assert np.isnan(deviation_noise(np.zeros(2), np.diagonal(covariance), law(False))[1])
+    assert np.isnan(deviation_noise(np.zeros(2), np.diagonal(covariance), two)[1])
 
 
 def test_the_noise_of_empty_strata_does_not_count():
@@ -277,7 +279,10 @@ def largest_eigenvalue(scales, shifts, draws=4):
     return np.mean([np.linalg.eigvalsh(each)[-1] for each in noises])
 
 
-UNIT = MomentNoise(entries=EntryNoise(2.0, 1.0))
+def isotropic(p, variance=1.0):
+    return MomentNoise(entries=EntryNoise(2 * variance, variance), features=np.eye(1 + p)[1:])
+
+
 RANGES = {
     "one": np.ones(250),
     "many": np.random.default_rng(1).uniform(1, 3, 250),
@@ -291,13 +296,13 @@ HEAVY = np.random.default_rng(1).lognormal(size=300), np.r_[[10.0] * 3, np.ones(
 @pytest.mark.parametrize("ranges", RANGES)
 def test_the_largest_eigenvalue_of_noise_is_where_it_is_said_to_be(ranges, mean_square):
     scales, shifts = RANGES[ranges], np.full(250, np.sqrt(mean_square / 250))
-    stated = largest_noise_eigenvalue(UNIT, scales, shifts)
+    stated = largest_noise_eigenvalue(isotropic(250), scales, shifts)
     assert stated == pytest.approx(largest_eigenvalue(scales, shifts), rel=0.08)
     if not mean_square:
-        assert bulk_edge(UNIT, scales) == stated
-        assert bulk_edge(MomentNoise(entries=EntryNoise(0.0, 0.0)), scales) == 0.0
+        assert bulk_edge(isotropic(250), scales) == stated
+        assert bulk_edge(isotropic(250, 0.0), scales) == 0.0
         for few in HEAVY:
-            assert 1 < bulk_edge(UNIT, few) / largest_eigenvalue(few, np.zeros(300)) < 3
+            assert 1 < bulk_edge(isotropic(300), few) / largest_eigenvalue(few, np.zeros(300)) < 3
 
 
 @pytest.mark.parametrize("mechanism", ["nuclear", "stratified-nuclear"])

@@ -74,8 +74,10 @@ def test_a_mean_beyond_what_a_level_can_have_makes_no_negative_variance():
 STD = 0.02
 
 
-def law_of(std=STD):
-    return MomentNoise(entries=EntryNoise(2 * std**2, std**2))
+def law_of(mean, std=STD):
+    """That of so many features."""
+    features = np.eye(1 + len(mean))[1:]
+    return MomentNoise(entries=EntryNoise(2 * std**2, std**2), features=features)
 
 
 def table_of(n=50_000):
@@ -97,7 +99,7 @@ def noisy_of(true):
 def test_blocks_of_noise_go_and_blocks_of_signal_stay():
     columns, mean, true = table_of()
     noisy = noisy_of(true)
-    found = relations(noisy, mean, law_of(), columns, true)
+    found = relations(noisy, mean, law_of(mean), columns, true)
     assert found == pytest.approx(found.T)
     empty, related = np.s_[:16, 16:], np.s_[:8, 8:16]
     assert np.linalg.norm(found[empty]) < 0.3 * np.linalg.norm(noisy[empty])
@@ -110,26 +112,26 @@ def test_levels_that_hold_every_row_add_up():
     columns, mean, true = table_of()
     noisy = noisy_of(true)
     scales = np.array([column.half_range for column in columns])
-    found = relations(noisy, mean, law_of(), columns, true)[:8, 8:16]
+    found = relations(noisy, mean, law_of(mean), columns, true)[:8, 8:16]
     assert scales[:8] @ found == pytest.approx(np.zeros(8), abs=1e-12)
     # A level that the schema does not list leaves a sum below one: nothing is forced then.
     listed = np.delete(np.arange(24), 3)
     part = relations(
         noisy[np.ix_(listed, listed)],
         mean[listed],
-        law_of(),
+        law_of(listed),
         [columns[place] for place in listed],
         true[np.ix_(listed, listed)],
     )
     assert np.abs(scales[:7] @ part[:7, 7:15]).max() > 1e-2
     # Rows that were scaled down have shorter levels.
-    shorter = relations(noisy, 0.9 * mean, law_of(), columns, true, lost=0.25)[:8, 8:16]
+    shorter = relations(noisy, 0.9 * mean, law_of(mean), columns, true, lost=0.25)[:8, 8:16]
     assert scales[:8] @ shorter == pytest.approx(np.zeros(8), abs=1e-12)
 
 
 def test_the_law_of_combinations_is_that_of_the_noise():
     mean, map_ = np.array([0.5, -1.0, 0.0]), RNG.normal(size=(2, 3))
-    law, draws = law_of(0.1), []
+    law, draws = law_of(mean, 0.1), []
     for _ in range(4_000):
         noise = np.triu(RNG.normal(size=(4, 4))) * 0.1
         noise = noise + np.triu(noise, 1).T
@@ -224,7 +226,7 @@ def test_one_column_of_levels_has_no_blocks():
 
 def test_an_estimate_without_noise_stays():
     columns, mean, true = table_of()
-    found = relations(true, mean, law_of(1e-9), columns, true)
+    found = relations(true, mean, law_of(mean, 1e-9), columns, true)
     assert found[between(columns)] == pytest.approx(true[between(columns)], abs=1e-6)
 
 
@@ -268,7 +270,7 @@ def shortened(n=20_000, seed=0, centered=False):
 def test_levels_tell_how_much_shorter_rows_are(centered):
     rows, shorter, columns, lost, around = shortened(centered=centered)
     found = row_factors(
-        shorter.mean(axis=0), np.cov(shorter.T, ddof=0), law_of(1e-9), columns, lost, around
+        shorter.mean(axis=0), np.cov(shorter.T, ddof=0), law_of(around, 1e-9), columns, lost, around
     )
     means, truth = found.means(shorter.mean(axis=0)), rows.mean(axis=0)[:-1]
     assert lost > 0.1
@@ -297,7 +299,9 @@ def test_noise_on_a_level_does_not_tell_how_long_its_rows_are():
     covariance = np.cov(shorter.T, ddof=0)
     covariance[2, 2] += 0.4
     sure, unsure = (
-        row_factors(shorter.mean(axis=0), covariance, law_of(v), columns, lost, around).of_means
+        row_factors(
+            shorter.mean(axis=0), covariance, law_of(around, v), columns, lost, around
+        ).of_means
         for v in (1e-9, 0.3)
     )
     assert sure[2] == 1.0
@@ -310,9 +314,9 @@ def test_a_level_that_noise_hides_tells_nothing_and_others_tell_their_own(seen):
     mean, covariance = shorter.mean(axis=0), np.cov(shorter.T, ddof=0)
     # Rows of one level are much shorter than others, and another has no more than noise.
     covariance[1, 1] -= 0.3
-    expected = row_factors(mean, covariance, law_of(0.01), columns, lost, around).of_means
+    expected = row_factors(mean, covariance, law_of(mean, 0.01), columns, lost, around).of_means
     mean[2], covariance[2, 2] = seen, 0.001
-    found = row_factors(mean, covariance, law_of(0.01), columns, lost, around).of_means
+    found = row_factors(mean, covariance, law_of(mean, 0.01), columns, lost, around).of_means
     assert np.ptp(expected[[0, 1, 3, 4]]) > 0.05
     assert found[[0, 1, 3, 4]] == pytest.approx(expected[[0, 1, 3, 4]], abs=0.02)
     assert found[2] == pytest.approx(np.median(found[:-1]), abs=0.05)
@@ -323,14 +327,14 @@ def test_labels_that_are_not_listed_do_not_pass_for_shorter_rows():
     # A fifth of the rows have none of the levels of the first column.
     rows[:4_000, :3] = 0.0
     mean, covariance = rows.mean(axis=0), np.cov(rows.T, ddof=0)
-    found = row_factors(mean, covariance, law_of(1e-9), columns, 0.2, around)
+    found = row_factors(mean, covariance, law_of(mean, 1e-9), columns, 0.2, around)
     assert found.of_means[:-1] == pytest.approx(np.ones(7))
     # Alone it could be taken for one of shorter rows, but its levels' squares say otherwise.
     alone = np.array([0, 1, 2, 7])
     own = row_factors(
         mean[alone],
         covariance[np.ix_(alone, alone)],
-        law_of(1e-9),
+        law_of(alone, 1e-9),
         [columns[place] for place in alone],
         0.2,
         around[alone],
@@ -341,9 +345,9 @@ def test_labels_that_are_not_listed_do_not_pass_for_shorter_rows():
 def test_columns_that_miss_values_or_numbers_alone_tell_nothing():
     mean, covariance = np.full(len(COLUMNS), 0.2), np.eye(len(COLUMNS))
     nothing = np.zeros(len(COLUMNS))
-    assert row_factors(mean, covariance, law_of(1e-9), COLUMNS, 0.2, nothing) is None
+    assert row_factors(mean, covariance, law_of(mean, 1e-9), COLUMNS, 0.2, nothing) is None
     one = [number("x")]
-    assert row_factors(np.zeros(1), np.eye(1), law_of(1e-9), one, 0.2, np.zeros(1)) is None
+    assert row_factors(np.zeros(1), np.eye(1), law_of([0], 1e-9), one, 0.2, np.zeros(1)) is None
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 1, "delta": Fraction(1, 10**6)}, {"epsilon": 2}])

@@ -334,7 +334,7 @@ class PrivateRidge(LinearModel):
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         noise = noise_of(self.release_, indicators=True)
         is_normal = noise is not None and noise.laplace_part == 0.0
-        is_mapped = is_normal and self.release_.frame.back is not None
+        is_mapped = is_normal and self.release_.frame.is_mapped
         self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
         half_ranges = half_ranges_of(self._goals)
         risks, unsure = self._risks(problems, self.alphas_)
@@ -386,7 +386,7 @@ class PrivateRidge(LinearModel):
         assert noise is not None
         u = np.array([p.error_directions(p.path(self.alphas_)) for p in problems])
         found = [
-            2 * law.entries.off_diagonal * np.sum((u if own is None else u @ own) ** 2, axis=2) ** 2
+            2 * law.entries.off_diagonal * np.sum((u @ own) ** 2, axis=2) ** 2
             for law, own in zip(noise.alone(), maps, strict=True)
         ]
         return np.asarray(np.sqrt(sum(found)))

@@ -92,7 +92,7 @@ class MomentLaw:
         raw = self.moment / self.count - np.outer(means, means)
         # The noise on two means adds v to the product of each with itself.
         for each in self.noises:
-            free = each.map_[1:, int(self.has_intercept) :]
+            free = each.back[1:, int(self.has_intercept) :]
             raw[1:, 1:] += each.off_diagonal / self.count**2 * (free @ free.T)
         raw[0, :] = raw[:, 0] = 0.0
         # Sampling takes 1/n of the covariance away.
@@ -109,8 +109,7 @@ class MomentLaw:
     @cached_property
     def shortened(self) -> Array:
         """The same of mapped rows, where there is a map."""
-        back = self.noises[0].back
-        forth = np.eye(len(self.spread)) if back is None else np.linalg.inv(back)
+        forth = np.linalg.inv(self.noises[0].back)
         return np.asarray(forth @ self.spread @ forth.T)
 
     @cached_property
@@ -196,7 +195,7 @@ class MomentLaw:
             return np.eye(len(self.moment))
         found = np.zeros_like(self.moment)
         for each in self.noises:
-            found += each.off_diagonal * each.map_ @ each.map_.T
+            found += each.off_diagonal * each.back @ each.back.T
         return found
 
     def present(self, places: Places) -> Array:
@@ -231,7 +230,7 @@ class MomentLaw:
             return self
         larger = np.ones(len(self.moment))
         larger[places] = np.sqrt(self.rarity(places).max(axis=1))
-        noises = (replace(each, back=larger[:, None] * each.map_) for each in self.noises)
+        noises = (replace(each, back=larger[:, None] * each.back) for each in self.noises)
         return replace(self, noises=tuple(noises))
 
     def thinned(self, a: Array) -> Array:

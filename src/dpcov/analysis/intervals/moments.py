@@ -212,7 +212,7 @@ def _stands_out(law: MomentLaw, moment: Array, places: list[int]) -> bool:
     hidden = np.zeros_like(moment)
     for each in law.noises:
         edge = sqrt(each.off_diagonal) * (2 * sqrt(len(moment)) + sqrt(2) * law.reaches()[0])
-        rows = each.map_[places]
+        rows = each.back[places]
         hidden += max(edge, 1e-12) * (rows @ rows.T)
     return float(np.linalg.eigvalsh(moment - hidden)[0]) > 0
 

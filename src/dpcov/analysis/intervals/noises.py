@@ -21,28 +21,23 @@ class Noise:
     off_diagonal: float
     # Covariance D of those on the diagonal, (d, d), uncorrelated with the other entries.
     diagonal: Array
-    # The map B, (d, d), where rows were mapped before noise was added.
-    back: Array | None = None
-
-    @property
-    def map_(self) -> Array:
-        """By which noise gets into the moments, (d, d)."""
-        return np.eye(len(self.diagonal)) if self.back is None else self.back
+    # The map B, (d, d): the identity unless rows were mapped before noise was added.
+    back: Array
 
     @cached_property
     def _gram(self) -> Array:
-        return self.map_ @ self.map_.T
+        return self.back @ self.back.T
 
     def mapped(self, matrices: Array) -> Array:
         """What matrices (..., d, d) like N make of the moments."""
-        return matrices if self.back is None else np.asarray(self.back @ matrices @ self.back.T)
+        return np.asarray(self.back @ matrices @ self.back.T)
 
     def form(self, a: Array, taken: Array | None) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u.
 
         ``taken``, (d, d), is in N with a factor of variance 1, too.
         """
-        a = a if self.back is None else self.back.T @ a
+        a = self.back.T @ a
         squares = np.outer(a, a)
         spread = self.off_diagonal * (float(a @ a) * np.eye(len(a)) + squares - 2 * np.diag(a**2))
         found = spread + self.diagonal * squares
@@ -53,21 +48,13 @@ class Noise:
     def covariance(self, forms: Array, places: Places | None, taken: Array | None) -> Array:
         """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
         where = slice(None) if places is None else places
-        if self.back is None:
-            D = self.diagonal[where][:, where]
-            taken = None if taken is None else taken[where][:, where]
-            products = np.einsum("kij,lij->kl", forms, forms)
-            diagonals = forms.diagonal(axis1=1, axis2=2)
-        else:
-            # Of rows' F rows, products of which need no such matrix.
-            rows = self.back[where]
-            D, taken = self.diagonal, None if taken is None else rows @ taken @ rows.T
-            mixed = forms @ self._gram[where][:, where]
-            products = np.einsum("kij,lji->kl", mixed, mixed)
-            diagonals = np.sum((forms @ rows) * rows, axis=1)
+        # Of rows' F rows, products of which need no such matrix.
+        rows, mixed = self.back[where], forms @ self._gram[where][:, where]
+        products = np.einsum("kij,lji->kl", mixed, mixed)
+        diagonals = np.sum((forms @ rows) * rows, axis=1)
         off = products - diagonals @ diagonals.T
-        noise = 2 * self.off_diagonal * off + diagonals @ D @ diagonals.T
-        along = 0.0 if taken is None else np.einsum("kij,ij->k", forms, taken)
+        noise = 2 * self.off_diagonal * off + diagonals @ self.diagonal @ diagonals.T
+        along = 0.0 if taken is None else np.einsum("kij,ij->k", forms, rows @ taken @ rows.T)
         return np.asarray(noise + np.outer(along, along))
 
     def draw(self, draws: int, rng: np.random.Generator) -> Array:

@@ -80,9 +80,9 @@ class MomentNoise:
     has_intercept: bool = True
     # Edge of the eigenvalues relative to Gaussian noise of the same variance.
     edge_factor: float = 1.0
-    # Where rows were mapped before noise was added: encoded features as combinations of the rows
-    # that noise was added to, (p, d).  Only those have these variances.
-    features: Array | None = None
+    # Encoded features as combinations of the rows that noise was added to, (p, d).  Only those have
+    # these variances.
+    features: Array
     # Shares of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
     # Independent noise of releases that were combined, in coordinates of its own.
@@ -91,16 +91,16 @@ class MomentNoise:
     def on(self, places: Places) -> "MomentNoise":
         """The same for the features at ``places``, (q,), alone."""
         shares = None if self.shares is None else self.shares[np.ix_(places, places)]
-        features = None if self.features is None else self.features[places]
         lost = self.lost and self.lost._replace(parts=self.lost.parts[places])
         others = tuple(other.on(places) for other in self.others)
-        return replace(self, features=features, shares=shares, lost=lost, others=others)
+        return replace(
+            self, features=self.features[places], shares=shares, lost=lost, others=others
+        )
 
     def mapped(self, map_: Array) -> "MomentNoise":
         """The same for linear combinations of the features, (q, p), of values that are present."""
-        features = np.eye(map_.shape[1] + 1)[1:] if self.features is None else self.features
         others = tuple(other.mapped(map_) for other in self.others)
-        return replace(self, features=map_ @ features, lost=None, others=others)
+        return replace(self, features=map_ @ self.features, lost=None, others=others)
 
     def alone(self) -> Iterator["MomentNoise"]:
         """Every independent noise."""
@@ -112,10 +112,8 @@ class MomentNoise:
 
         The noise of the numbers of those rows is left out: it is small beside the rest.
         """
-        back = np.eye(len(found.mean) + 1)[1:] if self.features is None else self.features
-        rows = np.vstack([np.eye(1, back.shape[1]), back])
         # Without its mean, which is subtracted where a value is present.
-        mapped = presence.centered(found) @ rows
+        mapped = presence.centered(found) @ self.rows
         mapped[:, 0] += found.mean
         others = tuple(other.over_present(presence, found) for other in self.others)
         return replace(self, features=mapped, shares=found.shares, others=others)
@@ -125,14 +123,17 @@ class MomentNoise:
 
         Large intercepts, (p,), would hide the products.
         """
-        if self.features is None:
-            return np.eye(len(means)), -means
         centered = self.features.copy()
         centered[:, 0] -= means
         if self.shares is not None:
             centered /= np.sqrt(np.diagonal(self.shares))[:, None]
         own = centered[:, int(self.has_intercept) :]
         return own @ own.T, centered[:, 0] * self.has_intercept
+
+    @property
+    def rows(self) -> Array:
+        """The features beside the intercept, (p + 1, d)."""
+        return np.vstack([np.eye(1, self.features.shape[1]), self.features])
 
     def metric(self, means: Array) -> Array:
         """Products of centered features where noise was added, (p, p)."""
@@ -180,13 +181,8 @@ class MomentNoise:
         excess = self.entries.excess
         if abs(excess) <= 1e-9 * self.entries.diagonal:  # rounding
             return np.zeros(())
-        a = np.eye(len(scale))
-        if self.features is not None:
-            a = (
-                self.features[:, int(self.has_intercept) :]
-                * np.asarray(self.thinning[0])[..., None]
-            )
-        a = a * scale[:, None]
+        a = self.features[:, int(self.has_intercept) :]
+        a = a * (self.thinning[0] * scale)[:, None]
         squares, cubes = a**2, a**3 @ a.T
         both, own = squares @ squares.T, np.sum(squares**2, axis=1)
         if half is None:
@@ -229,7 +225,7 @@ def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> Moment
         laplace_part=unit.laplace_part,
         has_intercept=has_intercept,
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
-        features=None if frame.back is None else frame.back[int(has_intercept) :],
+        features=frame.back[int(has_intercept) :],
     )
     if not unit.sources:
         return made
@@ -312,9 +308,7 @@ def share_noise(presence: Presence, noise: MomentNoise) -> Array:
 
     ``noise`` is that of all rows.
     """
-    rows = presence.rows
-    if noise.features is not None:
-        rows = rows @ np.vstack([np.eye(1, noise.features.shape[1]), noise.features])
+    rows = presence.rows @ noise.rows
     variance = noise.of_products(rows[:, 1:] @ rows[:, 1:].T, rows[:, 0])
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / noise.intercept)
 

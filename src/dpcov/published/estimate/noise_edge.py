@@ -58,8 +58,6 @@ def _largest_std(scales: Array, shifts: Array, noise: MomentNoise) -> Array:
 
 def _profile(noise: MomentNoise, scales: Array) -> Array:
     # Isotropic noise seen through a matrix has the eigenvalues of its singular values' profile.
-    if noise.features is None:
-        return np.asarray(scales**2)
     seen = noise.features[:, int(noise.has_intercept) :] * scales[:, None]
     if noise.shares is not None:
         seen = seen / np.diagonal(noise.shares)[:, None]
@@ -68,8 +66,6 @@ def _profile(noise: MomentNoise, scales: Array) -> Array:
 
 def _largest_square(noise: MomentNoise, scales: Array, shifts: Array) -> float:
     # Largest eigenvalue of the profile of noise after centering, S (I + m m') S without a map.
-    if noise.features is None and not shifts.any():
-        return float(np.max(scales**2, initial=0.0))
     scales = scales * noise.thinning[0]
     products = noise.metric(shifts) * np.outer(scales, scales)
     return float(np.linalg.eigvalsh(products)[-1])
