@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import optimize, stats
 
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
 
@@ -159,7 +159,7 @@ def shift_below(first: Scores, second: Scores, alpha: float) -> float:
 
 
 def gaussian_epsilon(shift: float, delta: float) -> float:
-    """Smallest epsilon of Gaussian noise at delta (Balle & Wang 2018, theorem 8), by bisection."""
+    """Smallest epsilon of Gaussian noise at delta (Balle & Wang 2018, theorem 8)."""
 
     def excess(epsilon: float) -> float:
         one = stats.norm.cdf(shift / 2 - epsilon / shift)
@@ -168,8 +168,5 @@ def gaussian_epsilon(shift: float, delta: float) -> float:
 
     if shift == 0.0 or excess(0.0) <= 0:
         return 0.0
-    low, high = 0.0, shift**2 / 2 + shift * math.sqrt(2.0 * math.log(1.0 / delta)) + 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-    return low
+    high = shift**2 / 2 + shift * math.sqrt(2.0 * math.log(1.0 / delta)) + 1.0
+    return float(optimize.brentq(excess, 0.0, high))

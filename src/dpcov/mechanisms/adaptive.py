@@ -32,12 +32,17 @@ from dpcov.mechanisms.blocks.additive_noise import (
 from dpcov.mechanisms.blocks.clip_search import Candidates, Search, choose_clip, private_radius
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY
-from dpcov.mechanisms.separate import Rule, SeparateNoise, separate_noise, separate_sscp
+from dpcov.mechanisms.separate import (
+    Rule,
+    SeparateNoise,
+    mend_spectrum,
+    separate_noise,
+    separate_sscp,
+)
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.options import Between
-from dpcov.published.linalg.project import clip_eigenvalues, project_psd_trace
-from dpcov.published.linalg.symmetric import Array
+from dpcov.published.linalg.symmetric import compose, eigh
 
 Constants = Literal["theory", "tuned"]
 
@@ -176,7 +181,8 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
             final = separate_sscp(sscp, noise, rule=rule, trace_bound=bound, entropy=entropy)
         else:
             kind, noisy = "the matrix", sscp + calibration.together.draw(len(sscp), entropy)
-            final = self._mended(np.asarray(noisy), bound)
+            values, vectors = eigh(noisy)
+            final = compose(mend_spectrum(values, bound, self.eigenvalues), vectors)
         notes = (
             f"rows were first clipped to 2^-{first} of the norm bound",
             f"clip norm 2^-{choice.shell} of the norm bound",
@@ -214,12 +220,6 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
             together=norms**2 * calibration.together.frobenius_bound(dimension, beta),
             separately=rules.separate_factor * (norms * turned + norms**2 * values),
         )
-
-    def _mended(self, noisy: Array, bound: float) -> Array:
-        # The post-processing of ``separate`` on a noisy matrix.
-        if self.eigenvalues == "monotone":
-            return project_psd_trace(noisy, bound)
-        return noisy if self.eigenvalues == "raw" else clip_eigenvalues(noisy, 0.0, bound)
 
 
 def _trace_bound(

@@ -92,11 +92,6 @@ def edge(dimension: int) -> float:
     return 0.5 * np.pi * dimension
 
 
-def weakest_visible(dimension: int) -> float:
-    """Eigenvalue of S below which, for large d, no eigenvector of S + W tells anything: 1/g(e)."""
-    return 2.0 / np.pi * edge(dimension)
-
-
 def largest_plausible(dimension: int) -> float:
     """Exceeded by the largest eigenvalue of W with probability of about 0.0002 (simulated)."""
     return float(edge(dimension) + 5.0 * np.cbrt(dimension))
