@@ -305,9 +305,12 @@ def test_the_graphical_lasso_is_solved_whatever_the_penalty_and_the_factors(alph
     np.testing.assert_allclose(covariance @ precision, np.eye(12), atol=2e-4)
 
 
-def test_a_singular_matrix_has_no_inverse_without_a_penalty():
-    with pytest.raises(NumericError, match="Use a larger alpha"):
+def test_what_has_no_sparse_inverse_in_time_asks_for_a_larger_penalty(monkeypatch):
+    with pytest.raises(NumericError, match=r"has no inverse\. Use a larger alpha"):
         sparse_inverse(np.ones((3, 3)), 0.0)
+    monkeypatch.setattr("dpcov.analysis.estimators.sparse_inverse._STEPS", 5)
+    with pytest.raises(NumericError, match=r"did not converge\. Use a larger alpha"):
+        sparse_inverse(np.ones((3, 3)), 0.01)
 
 
 def test_what_cannot_be_read_so_says_that_the_release_is_kept():
