@@ -60,6 +60,9 @@ def test_what_is_missing_at_random_is_exported_without_noise_of_what_is_present(
         assert np.abs(values - read()).max() > 0.01 and record["noise_std"] is None
         export(gap, tmp_path / "x.csv", **terms)
     assert not (tmp_path / "x-noise.csv").exists()
+    export(gap, tmp_path / "x.csv", overwrite=True)
+    with pytest.raises(UsageError, match=r"x-noise.csv is of another export"):
+        export(gap, tmp_path / "x.csv", **terms)
     with pytest.raises(UsageError, match="export covariance or correlation"):
         export(gap, tmp_path / "s.csv", quantity="second-moment", missing="at-random")
     write_script(gap, tmp_path / "x.jl", "julia", missing="at-random")

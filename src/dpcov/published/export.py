@@ -52,7 +52,8 @@ def export(
     The standard deviation of the noise, but for second moments, is in the file too, and for CSV in
     a second one, ``NAME-noise.csv``.  With ``missing="at-random"`` it is not known.
 
-    Raises UsageError for a name without a format, and second moments that are not pairwise.
+    Raises UsageError for a name without a format, second moments that are not pairwise, and a file
+    of noise that stays from another export.
     """
     path = Path(path)
     write = next((own for end, own in _WRITERS.items() if path.name.lower().endswith(end)), None)
@@ -62,11 +63,16 @@ def export(
     # Intervals simulate what noise does to values that are predicted.
     noise = noise_std(release, quantity, post) if missing == "pairwise" else None
     made = Exported(release=release, quantity=quantity, labels=labels, values=values, noise=noise)
-    if write is not _csv or made.noise is None:
-        write_file(path, write(made), overwrite=overwrite)
-        return
     # A table of numbers has no room for a second one.
     beside = path.with_name(f"{path.stem}-noise{path.suffix}")
+    if write is not _csv or made.noise is None:
+        if write is _csv and beside.exists():
+            raise UsageError(
+                f"{beside.name} is of another export, and would pass for the noise of this one. "
+                "Delete it, or choose another name."
+            )
+        write_file(path, write(made), overwrite=overwrite)
+        return
     with (
         ReservedFile(path, overwrite=overwrite) as file,
         ReservedFile(beside, overwrite=overwrite) as second,
