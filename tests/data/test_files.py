@@ -3,6 +3,7 @@
 import bz2
 import datetime
 import lzma
+import struct
 import subprocess
 import sys
 import zipfile
@@ -19,6 +20,7 @@ from dpcov.cli.main import app
 from dpcov.data.encode import Encoder
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.readers import reader_of
+from dpcov.data.schema.draft import describe
 from dpcov.data.seal import sealed
 from dpcov.data.sources import open_source
 from dpcov.data.sources.sheets import SheetSource
@@ -380,6 +382,29 @@ def test_an_encoding_whose_characters_depend_on_each_other_is_refused(tmp_path, 
     path = tmp_path / "x.dta"
     pyreadstat.write_dta(pd.DataFrame({"c": ["Hue", "Vinh"]}), path, version=12)
     refused(path, DataError, "depend on each other. .* UTF-8", encoding=encoding)
+
+
+def test_labeled_texts_that_are_not_in_the_encoding_are_refused(tmp_path):
+    """Reading one, pyreadstat ends the process."""
+    path, labels = tmp_path / "x.sav", {"c": {"fübar": "one", "b": "two"}}
+    pyreadstat.write_sav(pd.DataFrame({"c": ["fübar"]}), path, variable_value_labels=labels)
+    refused(path, DataError, "not in the encoding", encoding="ascii")
+    path.write_bytes(path.read_bytes().replace("fübar".encode(), "fübar ".encode("latin-1")))
+    refused(path, DataError, "not in the encoding")
+    source = open_source(path, dpcov.FileLayout(encoding="latin-1"))
+    assert set(describe(source).schema.columns["c"].categories) == {"fübar", "b"}
+    (block,) = source.blocks(9, wanted={"c": "text"})
+    assert block.column("c").to_pylist() == ["fübar"]
+
+
+def test_lengths_below_zero_in_a_heading_of_spss_lead_nowhere(tmp_path):
+    path = tmp_path / "x.sav"
+    pyreadstat.write_sav(pd.DataFrame({"x": [1.0]}), path)
+    record = struct.pack("<4i", 7, 3, 4, 8)
+    content = path.read_bytes()
+    assert content.count(record) == 1
+    path.write_bytes(content.replace(record, struct.pack("<4i", 7, 3, 4, -4)))
+    refused(path, DataError, "cannot be read")
 
 
 def test_a_column_without_a_name_is_refused(tmp_path):

@@ -5,6 +5,7 @@ from its own bytes and the heading of the file.  Sources: "System File Format", 
 Guide; "Record Layout of a SAS Version 5 or 6 (8 or 9) Data Set in SAS Transport Format", SAS.
 """
 
+import codecs
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -43,6 +44,7 @@ class SpssRecords:
             self._order = "<" if heading[64:68] in (b"\2\0\0\0", b"\3\0\0\0") else ">"
             compression, weight, n_rows, bias = struct.unpack(f"{self._order}iiid", heading[72:92])
             self._compression, self._n_rows, self._bias = compression, n_rows, bias
+            self._encoding, self._labeled = b"", list[bytes]()
             widths = self._widths(file)
             self._begin = file.tell()
         starts = [place for place, width in enumerate(widths) if width >= 0]
@@ -61,7 +63,12 @@ class SpssRecords:
         def whole_numbers(count: int) -> tuple[int, ...]:
             return struct.unpack(f"{self._order}{count}i", file.read(4 * count))
 
+        values, begin = list[bytes](), 0
         while (kind := whole_numbers(1)[0]) != 999:
+            # A length below zero would lead back.
+            if kind not in (2, 3, 4, 6, 7) or file.tell() <= begin:
+                raise DataError(f"'{self._path.name}' is damaged. Write it again.")
+            begin = file.tell()
             if kind == 2:
                 width, labeled, missing = whole_numbers(3)
                 file.seek(16, 1)
@@ -70,20 +77,30 @@ class SpssRecords:
                 file.seek(abs(missing) * _WORD, 1)
                 widths.append(width)
             elif kind == 3:
+                values = []
                 for _ in range(whole_numbers(1)[0]):
-                    file.seek(_WORD, 1)
+                    values.append(file.read(_WORD))
                     file.seek(file.read(1)[0] // _WORD * _WORD + _WORD - 1, 1)
             elif kind == 4:
-                file.seek(4 * whole_numbers(1)[0], 1)
+                places = whole_numbers(whole_numbers(1)[0])
+                # pyreadstat takes values of columns that there are not for texts, too.
+                kinds = [widths[place - 1] for place in places if 0 < place <= len(widths)]
+                self._labeled += values if kinds[-1:] != [0] else []
             elif kind == 6:
                 file.seek(_CARD * whole_numbers(1)[0], 1)
-            elif kind == 7:
-                _, size, count = whole_numbers(3)
-                file.seek(size * count, 1)
             else:
-                raise DataError(f"'{self._path.name}' is damaged. Write it again.")
+                what, size, count = whole_numbers(3)
+                self._encoding = file.read(min(size * count, 99)) if what == 20 else self._encoding
+                file.seek(begin + 12 + size * count)
         file.seek(4, 1)
         return widths
+
+    def check_labels(self, declared: str | None) -> None:
+        """Raise a `UnicodeError` if a labeled text is not in the encoding, declared or stated."""
+        stated = self._encoding.decode("ascii").strip(" \0") or "latin-1"
+        for value in self._labeled:
+            # The last letter may be cut.
+            codecs.getincrementaldecoder(declared or stated)().decode(value.rstrip(b" "))
 
     def rows(self, count: int) -> Iterator[Bytes]:
         """Yield (count, row) bytes; the last time fewer."""

@@ -78,6 +78,8 @@ class StatisticalSource(Source):
             self._options["encoding"] = layout.codec.replace("mac-roman", "macintosh")
         self._reader: Callable[..., Any] = getattr(readers, _READERS[ending])
         self._path = path
+        if ending in _TELLING:
+            self._sealed(self._check_labels)
         telling = self._options | _TELLING.get(ending, {}) | {"metadataonly": True}
         self.dictionary: Any = self._sealed(
             lambda: self._reader(str(path), output_format="dict", **telling)[1]
@@ -91,6 +93,12 @@ class StatisticalSource(Source):
         self.columns = check_names(self.dictionary.column_names, path.name)
         self.step = max(1, _VALUES // len(self.columns))
         self._holds: dict[str, str] = self.dictionary.readstat_variable_types
+
+    def _check_labels(self) -> None:
+        # At a labeled text that is not in the encoding pyreadstat ends the process.
+        with suppress(DataError, LookupError):
+            records = self._sealed(lambda: SpssRecords(self._path, 0))
+            records.check_labels(self._options.get("encoding"))
 
     def kinds(self) -> dict[str, Kind]:
         """Read from the dictionary."""
