@@ -111,6 +111,18 @@ def test_the_release_that_follows_states_and_counts_what_scaling_down_takes(tmp_
     assert release(tmp_path / "r.dpcov").manifest.norm_bound == found.norm_bound
 
 
+def test_a_release_says_that_its_guarantee_leaves_out_what_a_given_geometry_cost():
+    """Its centers and scales are those of a survey, which its guarantee does not count."""
+    found, (whole, plain) = survey(), map(release, ("private", "schema"))
+    saved = dpcov.checkpoint(TABLE, schema=SCHEMA, budget=COMING, geometry=found)
+    first, second = release(found), dpcov.release(saved, schema=SCHEMA, budget=COMING)
+    for made in (first, second, first.combine(second)):
+        assert made.manifest.geometry_was_given and "Left out" in made.summary()
+    # What the first of two found, both of them together pay for.
+    for made in (whole, plain, whole.combine(release(whole))):
+        assert not made.manifest.geometry_was_given and "Left out" not in made.summary()
+
+
 @pytest.mark.parametrize("has_map", [False, True])
 def test_a_table_that_a_geometry_does_not_fit_has_intervals_that_hold(has_map, tmp_path):
     """Next year's table, or another site: what the old geometry takes of its rows is measured."""

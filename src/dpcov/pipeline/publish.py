@@ -278,7 +278,7 @@ class ReleaseMaker(Maker[Release]):
             _guarantee_of(terms, drawn.calibration),
             private=drawn.private,
             post=terms.choice.post,
-            notes=terms.choice.notes,
+            notes=terms.notes,
             **facts,
         )
 

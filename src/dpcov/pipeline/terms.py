@@ -27,6 +27,7 @@ from dpcov.privacy.meaning import check_delta
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn, of_kind
 from dpcov.published.combined_unit import reference_of
+from dpcov.published.manifest import GEOMETRY_WAS_GIVEN
 from dpcov.published.release import Release
 
 _INSIST = ", or insist with accept_large_delta=True (--accept-large-delta)"
@@ -58,6 +59,12 @@ class ReleaseTerms:
     lost: float = 0.0
     # False where that geometry is a seeded release's, which hides nothing of its rows.
     geometry_is_private: bool = True
+    geometry_is_given: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the release says about these decisions."""
+        return (*self.choice.notes, *[GEOMETRY_WAS_GIVEN] * self.geometry_is_given)
 
     def calibrate(self, problem: Problem) -> Calibration:
         """Choose the noise from public numbers, and refuse a promise that protects nobody."""
@@ -158,6 +165,7 @@ def plan_table(
         linear=None if stated is None else stated.linear,
         lost=0.0 if stated is None else stated.lost,
         geometry_is_private=known is None or not known.seeded,
+        geometry_is_given=known is not None,
     )
     return terms, encoding
 

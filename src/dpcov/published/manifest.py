@@ -34,6 +34,11 @@ _MOST = 10**9
 POOLED = "estimated together with the other groups of release"
 """How the note of such a group begins."""
 
+GEOMETRY_WAS_GIVEN = (
+    "the geometry was given: if it was found in these rows, the guarantee leaves out what that cost"
+)
+"""The note of such a release: whoever has the file alone cannot know what was paid before."""
+
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Fields that nobody knows are refused: they could change what the others mean."""
@@ -120,6 +125,12 @@ class Manifest(_Record, frozen=True, kw_only=True):
         """Whether it is a group that was estimated together with others."""
         # Files from before say it in a note alone.
         return self.pooled or any(note.startswith(POOLED) for note in self.statistics.notes)
+
+    @property
+    def geometry_was_given(self) -> bool:
+        """Whether no release in it paid for the centers and scales of its columns."""
+        records = self.combined or (self,)
+        return all(GEOMETRY_WAS_GIVEN in record.statistics.notes for record in records)
 
     @property
     def mechanisms(self) -> str:

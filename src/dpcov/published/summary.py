@@ -42,6 +42,7 @@ SIZES = {
 _LOST = 0.005
 
 _BOUND = "the public bound on the length of an encoded row"
+_LEFT_OUT = "what finding centers and scales of its columns cost, if they were found in these rows"
 
 
 def summarize(release: BaseRelease, found: Diagnosis, *, details: bool = False) -> str:
@@ -134,6 +135,7 @@ def _guarantee(release: BaseRelease) -> str:
     return _table(
         ("Guarantee", f"{guarantee.promise}, {guarantee.neighbors} neighbors"),
         ("Protects", protected),
+        *([("Left out", _LEFT_OUT)] if release.manifest.geometry_was_given else []),
         ("Numerics", f"{guarantee.numerics}. {NUMERICS_WORDS[guarantee.numerics]}"),
         ("Mechanism", release.manifest.mechanisms),
         ("In words", promise_in_words(guarantee.promise).replace("’", "'")),
