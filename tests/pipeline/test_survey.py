@@ -116,7 +116,7 @@ def test_a_release_says_that_its_guarantee_leaves_out_what_a_given_geometry_cost
     found, (whole, plain) = survey(), map(release, ("private", "schema"))
     saved = dpcov.checkpoint(TABLE, schema=SCHEMA, budget=COMING, geometry=found)
     first, second = release(found), dpcov.release(saved, schema=SCHEMA, budget=COMING)
-    for made in (first, second, first.combine(second)):
+    for made in (first, second, first.combine(second), first.combine(plain)):
         assert made.manifest.geometry_was_given and "Left out" in made.summary()
     # What the first of two found, both of them together pay for.
     for made in (whole, plain, whole.combine(release(whole))):

@@ -128,9 +128,12 @@ class Manifest(_Record, frozen=True, kw_only=True):
 
     @property
     def geometry_was_given(self) -> bool:
-        """Whether no release in it paid for the centers and scales of its columns."""
-        records = self.combined or (self,)
-        return all(GEOMETRY_WAS_GIVEN in record.statistics.notes for record in records)
+        """Whether no release in it paid for centers and scales of columns that one of them has."""
+        given, paid = list[Any](), list[Any]()
+        for record in self.combined or (self,):
+            was_given = GEOMETRY_WAS_GIVEN in record.statistics.notes
+            (given if was_given else paid).append(record.columns)
+        return any(columns not in paid for columns in given)
 
     @property
     def mechanisms(self) -> str:
