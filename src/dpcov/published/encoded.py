@@ -18,14 +18,13 @@ from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of, o
 from dpcov.published.combined_unit import weights_of
 from dpcov.published.estimate.at_random import Doubt, at_random, well_hidden
 from dpcov.published.estimate.entry_noise import (
-    DEVIATIONS,
     LostParts,
     MomentNoise,
     hidden_variance,
+    known_presence,
     mean_noise,
     moment_noise,
     read_with,
-    with_least_shares,
 )
 from dpcov.published.estimate.levels import improved, with_psd_correlations, without_hidden
 from dpcov.published.estimate.noise_edge import bulk_edge
@@ -44,9 +43,6 @@ from dpcov.published.statistics import Post
 
 # Directions of less variance than this part of the columns' own are taken to have that much.
 _LEAST_EDGE = 1e-4
-
-# Noise on a share of missing values from which nothing can be corrected by it.
-_UNKNOWN_SHARE = 0.2
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -92,6 +88,11 @@ class EncodedRelease(ReleaseRecord):
         return self.frame.mean(self._centered[1])
 
     @cached_property
+    def _raw_covariance(self) -> Array:
+        # Before post-processing, of encoded features over all rows.
+        return self.frame.covariance(self._centered[2])
+
+    @cached_property
     def noise_law(self) -> MomentNoise | None:
         """Law of the noise on moments of encoded rows; None where it is not published."""
         return moment_noise(self.unit, self.manifest, self.frame)
@@ -116,10 +117,8 @@ class EncodedRelease(ReleaseRecord):
         found = Presence.of(self.encoded_features) if self.has_intercept else None
         if found is None or self.noise_law is None or not self.knows_means:
             return found
-        noise = mean_noise(self.means_of_rows, self.noise_law)
-        uncertain = noise * half_ranges_of(self.encoded_features) > _UNKNOWN_SHARE
-        hidden = (self.means_of_rows < DEVIATIONS * noise) | uncertain
-        return with_least_shares(found.without(np.flatnonzero(hidden)), self.noise_law)
+        units = half_ranges_of(self.encoded_features)
+        return known_presence(found, self.means_of_rows, units, self.noise_law)
 
     @property
     def knows_means(self) -> bool:
@@ -144,7 +143,7 @@ class EncodedRelease(ReleaseRecord):
         if middles is None:
             return None
         around[levels] = middles
-        covariance = self.frame.covariance(self._centered[2])
+        covariance = self._raw_covariance
         return row_factors(self.means_of_rows, covariance, law, columns, lost, around)
 
     @cached_property
@@ -163,10 +162,10 @@ class EncodedRelease(ReleaseRecord):
         # What all strata together show may be hidden in those that are read.
         if not self._knows_means_of(read_with(self.unit, self.statistics.post)):
             return None
-        intercept, _, raw = self._centered
+        intercept = self._centered[0]
         # Squared encoded units, a row; an intercept that is not whole stands for fewer rows.
         unit = losses.unit / (self.unit.n_rows * intercept * self.manifest.norm_bound**2)
-        variances, means = np.diagonal(self.frame.covariance(raw)), self.means_of_rows
+        variances, means = np.diagonal(self._raw_covariance), self.means_of_rows
         hidden = hidden_variance(means, law)
         reach = self.frame.reach(self.manifest.norm_bound)
         # Where noise alone ends, in units of the columns' own spreads.
@@ -255,8 +254,7 @@ class EncodedRelease(ReleaseRecord):
         """Unbiased moments over the values that are present, in encoded units; None: all are."""
         if self.presence is None:
             return None
-        covariance = self.frame.covariance(self._centered[2])
-        return self.presence.moments(moment_of(self.means_of_rows, covariance))
+        return self.presence.moments(moment_of(self.means_of_rows, self._raw_covariance))
 
     @property
     def row_maps(self) -> tuple[Array, ...]:
@@ -298,7 +296,7 @@ class EncodedRelease(ReleaseRecord):
 
     def _encoded_covariance(self, post: PostProcessing, missing: MissingAs) -> Array:
         """Over the values that are present, in encoded units, indicators included."""
-        found = self._shrunk_of_rows if post.drops_empty else self._covariance_of_rows(post)
+        found = self._covariance_of_rows(post)
         if self.presence is None:
             return found
         present = self.presence.moments(moment_of(self.means_of_rows, found))
@@ -339,14 +337,17 @@ class EncodedRelease(ReleaseRecord):
     @cached_property
     def _shrunk_of_rows(self) -> Array:
         # Read again and again, and shrinking levels takes its time.
-        return self._covariance_of_rows(find_post("shrink"))
+        return self._new_covariance_of_rows(find_post("shrink"))
 
     def _covariance_of_rows(self, post: PostProcessing) -> Array:
         """Of all rows, where missing values are zeros; indicators as they are."""
+        return self._shrunk_of_rows if post.drops_empty else self._new_covariance_of_rows(post)
+
+    def _new_covariance_of_rows(self, post: PostProcessing) -> Array:
         places, features, factors = self._values, self.encoded_features, self.row_factors
         if places is None or self.presence is None:
             return self._improved(post, self.unit, self.frame, features, factors)
-        found = self.frame.covariance(self._centered[2]).copy()
+        found = self._raw_covariance.copy()
         unit, frame = restricted(self.unit, places, 1 + self.presence.used), self.frame.on(places)
         columns = [features[place - 1] for place in places[1:]]
         own = np.ix_(places[1:] - 1, places[1:] - 1)

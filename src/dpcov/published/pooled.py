@@ -188,7 +188,7 @@ def _covariance_of_rows(release: BaseRelease, places: Places, back: Array) -> Ar
         marks = of_kind(release.encoded_features, "missing")
         spread = np.where(marks[:, None] | marks, 0.0, found * present.shares)
         spread[np.ix_(marks, marks)] = with_psd_correlations(found[np.ix_(marks, marks)])
-        undo = np.linalg.inv(presence.centered(present)[:, 1:])
+        undo = np.linalg.inv(presence.centered(present, np.eye(1 + len(units)))[:, 1:])
         found = undo @ spread @ undo.T
     features = places[1:] - 1
     undo = np.linalg.inv(back[1:, 1:])

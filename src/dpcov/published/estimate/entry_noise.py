@@ -36,6 +36,9 @@ CLEAR_TRACE = 3.0
 # Those of its noise that the share of rows with both of two features must have.
 KNOWN_SHARE = 5.0
 
+# Noise on a share of missing values from which nothing can be corrected by it.
+UNKNOWN_SHARE = 0.2
+
 # Edge of nuclear-norm noise (Ullman's law), relative to Gaussian noise of the same variance.
 NUCLEAR_EDGE = sqrt(1.5)
 
@@ -113,7 +116,7 @@ class MomentNoise:
         The noise of the numbers of those rows is left out: it is small beside the rest.
         """
         # Without its mean, which is subtracted where a value is present.
-        mapped = presence.centered(found) @ self.rows
+        mapped = presence.centered(found, self.rows)
         mapped[:, 0] += found.mean
         others = tuple(other.over_present(presence, found) for other in self.others)
         return replace(self, features=mapped, shares=found.shares, others=others)
@@ -123,12 +126,20 @@ class MomentNoise:
 
         Large intercepts, (p,), would hide the products.
         """
+        own, first = self._centered(means)
+        return own @ own.T, first
+
+    def squares(self, means: Array) -> tuple[Array, Array]:
+        """The diagonal of the products of :meth:`along`, (p,), and the intercepts."""
+        own, first = self._centered(means)
+        return np.sum(own**2, axis=1), first
+
+    def _centered(self, means: Array) -> tuple[Array, Array]:
         centered = self.features.copy()
         centered[:, 0] -= means
         if self.shares is not None:
             centered /= np.sqrt(np.diagonal(self.shares))[:, None]
-        own = centered[:, int(self.has_intercept) :]
-        return own @ own.T, centered[:, 0] * self.has_intercept
+        return centered[:, int(self.has_intercept) :], centered[:, 0] * self.has_intercept
 
     @property
     def rows(self) -> Array:
@@ -308,24 +319,28 @@ def share_noise(presence: Presence, noise: MomentNoise) -> Array:
 
     ``noise`` is that of all rows.
     """
-    rows = presence.rows @ noise.rows
+    rows = presence.of_rows(noise.rows)
     variance = noise.of_products(rows[:, 1:] @ rows[:, 1:].T, rows[:, 0])
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / noise.intercept)
 
 
-def with_least_shares(presence: Presence, noise: MomentNoise) -> Presence:
-    """The same, with the shares of rows with both of two features that noise lets be known."""
-    return replace(
-        presence, least=np.maximum(KNOWN_SHARE * share_noise(presence, noise), presence.least)
-    )
+def known_presence(presence: Presence, means: Array, units: Array, noise: MomentNoise) -> Presence:
+    """The same, with the indicators, and the shares with both of two, that noise lets be known.
+
+    ``means``, (p,), and ``noise`` are those of all rows; ``units``, (p,), half ranges.
+    """
+    of_means = mean_noise(means, noise)
+    hidden = (means < DEVIATIONS * of_means) | (of_means * units > UNKNOWN_SHARE)
+    known = presence.without(np.flatnonzero(hidden))
+    return replace(known, least=np.maximum(KNOWN_SHARE * share_noise(known, noise), known.least))
 
 
 @of_all
 def mean_noise(means: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on means, shape (d,)."""
     # By dm_i = u_i'W e / c, where u_i is a centered feature and e the intercept.
-    products, first = noise.along(means)
-    variance = noise.of_form(np.diagonal(products) / 2, 0.0, first)
+    squares, first = noise.squares(means)
+    variance = noise.of_form(squares / 2, 0.0, first)
     return np.asarray(np.sqrt(variance) / noise.intercept * noise.thinning[0])
 
 
@@ -336,11 +351,12 @@ def total_noise(total: float, weights: Array, noise: MomentNoise) -> float:
 
 def _of_total(weights: Array, noise: MomentNoise) -> MomentNoise:
     # The law for one feature alone: the sum.
+    places = np.flatnonzero(weights) if weights.any() else np.arange(1)
+    alone = noise.on(places)
     # Levels of one column are present together.
-    first = int(np.flatnonzero(weights)[0]) if weights.any() else 0
-    shares = None if noise.shares is None else noise.shares[first : first + 1, first : first + 1]
+    shares = None if alone.shares is None else alone.shares[:1, :1]
     others = tuple(_of_total(weights, other) for other in noise.others)
-    return replace(noise.mapped(weights[None]), shares=shares, others=others)
+    return replace(alone.mapped(weights[None, places]), shares=shares, others=others)
 
 
 def variance_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:

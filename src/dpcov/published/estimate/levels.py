@@ -5,7 +5,7 @@ Contract: public numbers only, deterministic.  Derived and measured in docs/shri
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ _SPREADS = np.append(1e-4, 0.005 * 2.0 ** np.arange(8))
 
 # What all blocks together weigh beside the numbers of one block, and passes to find the shares.
 _DRAWN, _ROUNDS = 5.0, 30
+
+# Pairs whose likelihoods lie in the cache at a time.
+_TOGETHER = 2**15
 
 
 def sources_of(columns: Sequence[EncodedColumn]) -> list[Places]:
@@ -116,46 +119,64 @@ def relations(
     noisy = back @ noisy @ back.T
     noise = covariance_noise(back @ mean, noisy, law.mapped(back))
     deviations = np.sqrt(np.maximum(np.diagonal(estimate), 0.0))
-    blocks = [
-        (first, second)
-        for first, second in combinations(sources_of(columns), 2)
-        if max(len(first), len(second)) >= _FEW
-    ]
-    found = within_counts(_mixed(noisy, noise, deviations, blocks), mean, columns)
+    found = within_counts(_mixed(noisy, noise, deviations, columns), mean, columns)
     # Noise is gone; what is left is in proportion to the spread.
     back = _adding_up(groups, scales, np.diag(deviations**2))
     return back @ found @ back.T
 
 
 def _mixed(
-    noisy: Array, noise: Array, deviations: Array, blocks: list[tuple[Places, Places]]
+    noisy: Array, noise: Array, deviations: Array, columns: Sequence[EncodedColumn]
 ) -> Array:
     """Posterior means of the covariances in blocks, and zero elsewhere.
 
     A correlation is normal around zero with one of several spreads; every block has its own shares
     of them, drawn toward those of all blocks (empirical Bayes).
     """
-    sizes = [len(first) * len(second) for first, second in blocks]
-    starts = np.cumsum([0, *sizes[:-1]])
-    rows = np.concatenate([np.repeat(first, len(second)) for first, second in blocks])
-    places = np.concatenate([np.tile(second, len(first)) for first, second in blocks])
-    units = (deviations[rows] * deviations[places])[:, None]
-    variances = (_SPREADS * units) ** 2 + noise[rows, places][:, None] ** 2
-    variances = np.maximum(variances, np.finfo(np.float64).tiny)
-    logarithms = -0.5 * (noisy[rows, places][:, None] ** 2 / variances + np.log(variances))
-    likely = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
-    shares = np.full((len(blocks), len(_SPREADS)), 1 / len(_SPREADS))
-    for _ in range(_ROUNDS):
-        parts = likely * np.repeat(shares, sizes, axis=0)
-        parts /= parts.sum(axis=1, keepdims=True)
-        counts = np.add.reduceat(parts, starts)
-        whole = counts.sum(axis=0)
-        counts += _DRAWN * whole / whole.sum()
-        shares = counts / counts.sum(axis=1, keepdims=True)
-    factors = np.sum(parts * (_SPREADS * units) ** 2 / variances, axis=1)
+    rows, places, starts = _by_block(columns)
+    units = (_SPREADS[:, None] * (deviations[rows] * deviations[places])) ** 2
+    variances = np.maximum(units + noise[rows, places] ** 2, np.finfo(np.float64).tiny)
+    logarithms = -0.5 * (noisy[rows, places] ** 2 / variances + np.log(variances))
+    likely = np.exp(logarithms - logarithms.max(axis=0))
+    parts = likely * _shares(likely, starts)
+    factors = np.sum(parts / parts.sum(axis=0) * units / variances, axis=0)
     found = np.zeros_like(noisy)
     found[rows, places] = found[places, rows] = factors * noisy[rows, places]
     return found
+
+
+def _by_block(columns: Sequence[EncodedColumn]) -> tuple[Places, Places, Places]:
+    """Pairs of places that :func:`between` has, block after block, and where blocks start."""
+    rows, places = np.nonzero(np.triu(between(columns)))
+    sources = sources_of(columns)
+    owner = np.repeat(np.arange(len(sources)), [len(each) for each in sources])
+    block = owner[rows] * len(sources) + owner[places]
+    order = np.argsort(block, kind="stable")
+    return rows[order], places[order], np.flatnonzero(np.diff(block[order], prepend=-1))
+
+
+def _shares(likely: Array, starts: Places) -> Array:
+    """Shares of the spreads in the block of every pair, from their likelihoods, both (k, pairs)."""
+    spreads, pairs = likely.shape
+    ends, shares = np.append(starts, pairs), np.full((spreads, len(starts)), 1 / spreads)
+    # Some blocks together, as many as the cache of a core holds.
+    cuts = np.unique(
+        np.append(np.searchsorted(starts, np.arange(0, pairs, _TOGETHER)), len(starts))
+    )
+    runs = [
+        (slice(first, last), slice(ends[first], ends[last]), np.diff(ends[first : last + 1]))
+        for first, last in pairwise(cuts)
+    ]
+    for _ in range(_ROUNDS - 1):
+        counts = np.empty_like(shares)
+        for own, inside, sizes in runs:
+            parts = likely[:, inside] * np.repeat(shares[:, own], sizes, axis=1)
+            parts /= parts.sum(axis=0)
+            np.add.reduceat(parts, starts[own] - inside.start, axis=1, out=counts[:, own])
+        whole = counts.sum(axis=1, keepdims=True)
+        counts += _DRAWN * whole / whole.sum()
+        shares = counts / counts.sum(axis=0)
+    return np.repeat(shares, np.diff(ends), axis=1)
 
 
 def within_counts(covariance: Array, mean: Array, columns: Sequence[EncodedColumn]) -> Array:

@@ -124,6 +124,10 @@ class Presence:
         found[marked, 1 + self.indicators[marked]] -= self.units[marked]
         return found
 
+    def of_rows(self, matrix: Array) -> Array:
+        """``rows @ matrix``, (p, q), without a product of matrices; ``matrix`` is (p + 1, q)."""
+        return np.asarray(matrix[0] - self.units[:, None] * matrix[1 + self.indicators])
+
     def known(self, moment: Array) -> Array:
         """A second moment, (p + 1, p + 1), with what holds for indicators whatever the data."""
         found = moment.copy()
@@ -136,15 +140,15 @@ class Presence:
 
     def moments(self, moment: Array) -> PresentMoments:
         """Pairwise moments from a second moment with an intercept of one, (p + 1, p + 1)."""
-        moment, rows = self.known(moment), self.rows
-        shares = rows @ moment @ rows.T
+        moment = self.known(moment)
+        shares = self.of_rows(self.of_rows(moment).T)
         own = np.clip(np.diagonal(shares), LEAST_SHARE, 1.0)
         # What two shares leave for both.
         shares = np.clip(shares, own[:, None] + own - 1.0, np.minimum(own[:, None], own))
         np.fill_diagonal(shares, own)
         known = (shares >= self.least) | np.eye(len(own), dtype=bool)
         over = np.where(known, shares, 1.0)
-        means, covariance = moment[1:] @ rows.T / over, moment[1:, 1:] / over
+        means, covariance = self.of_rows(moment[:, 1:]).T / over, moment[1:, 1:] / over
         means = np.where(known, means, np.diagonal(means)[:, None])
         covariance = np.where(known, covariance - means * means.T, 0.0)
         return PresentMoments(np.where(known, shares, 0.0), means, covariance)
@@ -164,12 +168,15 @@ class Presence:
         apart &= found.shares > 0
         return np.asarray(may[:, None] & (own < NEARLY_ALL) & apart)
 
-    def centered(self, found: PresentMoments) -> Array:
-        """Features minus their means where present, else zero, of an encoded row: (p, p + 1)."""
-        return np.eye(len(self.units) + 1)[1:] - found.mean[:, None] * self.rows
+    def centered(self, found: PresentMoments, matrix: Array) -> Array:
+        """Features minus their means where present, else zero, of rows that are ``matrix``.
+
+        That is (p + 1, q): encoded rows as combinations of q others.
+        """
+        return np.asarray(matrix[1:] - found.mean[:, None] * self.of_rows(matrix))
 
     def stretched(self, found: PresentMoments) -> Array:
         """The map T, (p + 1, p + 1), with T M T' nearly the moment over what is present."""
-        row = self.centered(found) / np.diagonal(found.shares)[:, None]
+        row = self.centered(found, np.eye(1 + len(self.units))) / np.diagonal(found.shares)[:, None]
         row[:, 0] += found.mean
         return np.vstack([np.eye(1, len(row) + 1), row])
