@@ -290,7 +290,7 @@ def joint_guarantee(members: Members, disjoint: bool = False) -> Guarantee:
     return replace(members[0].guarantee, promise=promise, numerics=numerics)
 
 
-def _spend(member: Member) -> Spend:
+def _spend(member: "ReleaseRecord") -> Spend:
     noise, name = member.statistics.noise, member.manifest.mechanism.name
     normal = noise is not None and "gaussian" in noise.family
     return spend_of(member.guarantee.promise, name, is_gaussian=normal)
