@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import dpcov
 from dpcov.analysis import correlation_intervals
+from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import UsageError
 from dpcov.published.nested import Sums, reconcile
 from dpcov.report import render_release
@@ -49,6 +50,15 @@ def test_children_sum_to_their_parent(made):
         own = [regions[child] for child in regions if INSIDE.get(child, child) == name]
         assert np.allclose(sum(map(sums, own)), sums(state), rtol=1e-12, atol=1e-12)
         assert sum(region.n_rows for region in own) == state.n_rows
+
+
+def test_groups_say_what_their_guarantee_leaves_out_of_a_given_geometry(made):
+    scale = Scale(center=0.0, scale=1.5)
+    terms = {"geometry": Geometry(columns=dict.fromkeys("ab", scale), norm_bound=4.0)}
+    one, two = released(made[0], "region", 1, **terms), released(made[0], "state", 2, **terms)
+    for group in (one.nest(two, INSIDE)[0]["r1"], one.group("r1"), one.group("r1", pooled=True)):
+        assert group.manifest.geometry_was_given and "Left out" in group.summary()
+    assert not made[1].nest(made[2], INSIDE)[0]["r1"].manifest.geometry_was_given
 
 
 def test_errors_shrink_and_are_as_stated(made):

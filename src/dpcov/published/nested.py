@@ -17,7 +17,7 @@ from dpcov.published.combined import check_unit, joint_guarantee
 from dpcov.published.combined_unit import same_coordinates
 from dpcov.published.file import Arrays, member_records
 from dpcov.published.linalg.symmetric import Array, symmetrize
-from dpcov.published.manifest import Manifest, guarantee_record
+from dpcov.published.manifest import GEOMETRY_WAS_GIVEN, Manifest, guarantee_record
 from dpcov.published.statistics import NoiseLaw
 
 # Fine enough that rounding to the lattice is nothing beside the noise.
@@ -209,6 +209,7 @@ def _facts(group: BaseRelease, sums: Sums, members: Sequence[BaseRelease]) -> Fa
     arrays |= {k: statistics.arrays[k] for k in {"linear", "losses"} & set(statistics.arrays)}
     prints = " and ".join(member.fingerprint[:12] for member in members)
     note = f"adds up over groups inside groups, of releases {prints}: errors of groups go along"
+    was_given = all(member.manifest.geometry_was_given for member in members)
     # What rows were encoded as, and lost, stays.
     record = msgspec.structs.replace(
         group.manifest.statistics,
@@ -216,7 +217,7 @@ def _facts(group: BaseRelease, sums: Sums, members: Sequence[BaseRelease]) -> Fa
         lattice_bits=_LATTICE_BITS,
         dropped_bits=0,
         noise=law,
-        notes=(note,),
+        notes=(note, *[GEOMETRY_WAS_GIVEN] * was_given),
     )
     charges = tuple(paid for member in members for paid in member.manifest.charges)
     manifest = msgspec.structs.replace(

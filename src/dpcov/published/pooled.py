@@ -24,7 +24,7 @@ from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.file import Arrays, member_records
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of, symmetrize
-from dpcov.published.manifest import POOLED, Manifest
+from dpcov.published.manifest import GEOMETRY_WAS_GIVEN, POOLED, Manifest
 from dpcov.published.numbers import reach_of
 from dpcov.published.statistics import NoisyStatistics
 
@@ -302,7 +302,8 @@ def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[M
     if isfinite(group.n_rows):
         arrays["row_count"] = np.array([round(group.n_rows)], dtype=np.int64)
     note = f"{POOLED} {release.fingerprint[:12]}"
-    stated = NoisyStatistics(layout="estimate", arrays=arrays, post="none", notes=(note,))
+    notes = (note, *[GEOMETRY_WAS_GIVEN] * group.manifest.geometry_was_given)
+    stated = NoisyStatistics(layout="estimate", arrays=arrays, post="none", notes=notes)
     # A part of a combination that nobody paid for is not hidden behind the others.
     is_paid = group.manifest.combined and group.manifest.is_charged
     manifest = msgspec.structs.replace(
