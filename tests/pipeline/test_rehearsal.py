@@ -77,6 +77,25 @@ def test_what_is_needed_is_enough_and_not_far_too_much(budget):
     assert plan.at(other).diagnosis.typical == pytest.approx(0.05, rel=0.3)
 
 
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_ten_times_as_many_rows_have_a_tenth_of_the_noise_however_many(budget):
+    """Of 10,000 rows that stand for so many, no budget that anybody may have was enough."""
+    plan = rehearsal(n_rows=10_000_000)
+    many, more = (plan.at(budget, factor).diagnosis.columns[0].mean_noise for factor in (1, 10))
+    assert many / more == pytest.approx(10, rel=0.5)
+
+
+def test_what_is_known_of_a_budget_is_not_rehearsed_again(monkeypatch):
+    plan, budgets = rehearsal("census", 200_000), []
+    planned = plan.at(BUDGET)
+    whole = Rehearsal.at
+    monkeypatch.setattr(
+        Rehearsal, "at", lambda self, *given: budgets.append(given) or whole(self, *given)
+    )
+    assert plan.needed(BUDGET, 0.05, planned) < 1
+    assert (BUDGET, 1.0) not in budgets
+
+
 def test_what_no_budget_gives_is_not_promised():
     assert needed_epsilon(BUDGET, 1e5) is None
     assert needed_epsilon(dpcov.Budget(epsilon=1), 101) is None
@@ -94,6 +113,13 @@ def test_less_is_cheaper():
     long = dpcov.Schema(columns={"a": dpcov.Boolean(), "b": dpcov.Boolean(), **levels(12)})
     told = [what for what, _ in Rehearsal(schema=long, n_rows=3_000).cheaper()]
     assert "with 3 levels of ward instead of 12" in told
+
+
+def test_leaving_out_a_column_of_many_is_not_rehearsed():
+    wide = {f"x{place}": dpcov.Numeric(lower=0, upper=1) for place in range(40)}
+    schema = dpcov.Schema(columns={**wide, **levels(20)}, missing="never")
+    said = [what for what, _ in Rehearsal(schema=schema, n_rows=5_000).cheaper()]
+    assert said == ["without ward", "with 3 levels of ward instead of 20"]
 
 
 def levels(count):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcov.errors import BudgetError
-from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
+from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget, budget_of
 from dpcov.privacy.convert import zcdp_delta
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 
@@ -79,3 +79,12 @@ def test_the_rho_and_the_pure_epsilon_inside_a_budget():
         Budget(epsilon=1).zcdp_rho()
     assert Budget(epsilon="0.3", delta=0.1).pure_epsilon() == Fraction(3, 10)
     assert Budget(rho="0.5").pure_epsilon() == 1
+
+
+def test_a_part_of_a_budget_may_be_anything_that_can_be_written_down():
+    promise = ApproxDP(epsilon=Fraction(2), delta=Fraction(1, 10**6))
+    assert budget_of(promise) == Budget(epsilon=2, delta="1e-6")
+    assert budget_of(ZCDP(rho=Fraction(10**9))).promise == ZCDP(rho=Fraction(10**9))
+    for rho, problem in ((0, "greater than zero"), (1 + Fraction(1, 3**9000), "digits")):
+        with pytest.raises(BudgetError, match=problem):
+            budget_of(ZCDP(rho=Fraction(rho)))

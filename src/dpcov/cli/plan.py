@@ -168,7 +168,7 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
         cheaper = list(rehearsal.cheaper())
         planned, count = rehearsal.at(budget), len(cheaper) + 2
         progress(1, count)
-        factor = rehearsal.needed(budget, TARGET)
+        factor = rehearsal.needed(budget, TARGET, planned)
         progress(2, count)
         gains = []
         for done, (what, less) in enumerate(cheaper, start=3):

@@ -17,7 +17,7 @@ from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL, entry_std
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.survey import SurveyColumn, doubt, weight
-from dpcov.privacy.budget import Budget
+from dpcov.privacy.budget import Budget, budget_of
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
@@ -159,7 +159,7 @@ def first_mechanism(promise: Promise) -> Mechanism[Any]:
 
 
 def _calibrated(mechanism: Mechanism[Any], problem: Problem, cost: Cost) -> Calibration:
-    found: Calibration = mechanism.calibrate(problem, Budget(**vars(cost)))
+    found: Calibration = mechanism.calibrate(problem, budget_of(cost))
     return found
 
 

@@ -81,6 +81,18 @@ class Budget:
         return card("Budget", str(self), el("p", certainty_in_words(self.promise)))
 
 
+def budget_of(promise: Promise) -> Budget:
+    """The budget of a promise that is nobody's wish, such as a part of one, however large.
+
+    BudgetError as for one that is, if it is zero or has too many digits.
+    """
+    made = object.__new__(Budget)
+    for name in ("epsilon", "delta", "rho"):
+        value = getattr(promise, name, None)
+        object.__setattr__(made, name, None if value is None else parse_number(name, value))
+    return made
+
+
 def check_budget(budget: Budget) -> None:
     """Refuse what is no budget, such as a bare epsilon."""
     if not isinstance(budget, Budget):

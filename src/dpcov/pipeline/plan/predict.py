@@ -27,7 +27,7 @@ from dpcov.mechanisms.survey import SurveyColumn
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.arrays import second_moment
-from dpcov.privacy.budget import Budget, check_budget
+from dpcov.privacy.budget import Budget, budget_of, check_budget
 from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors, costs_nothing
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn
@@ -145,7 +145,7 @@ def left_for(assumed: Assumption, mechanism: Mechanism[Any]) -> Budget | None:
     calibration = surveyed.calibrate(assumed.problem, assumed.budget)
     if costs_nothing(calibration.promise):
         return assumed.budget
-    return None if calibration.survey is None else Budget(**vars(calibration.inner.promise))
+    return None if calibration.survey is None else budget_of(calibration.inner.promise)
 
 
 def predict(assumed: Assumption, mechanisms: Iterable[str] = ()) -> tuple[Prediction, ...]:

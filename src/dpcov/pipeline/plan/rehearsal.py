@@ -26,7 +26,7 @@ from dpcov.errors import PrivacyWarning, UsageError
 from dpcov.mechanisms.budget_split import one_gaussian
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import release
-from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
+from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget, budget_of
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, Neighbors, PureDP
 from dpcov.published.columns import EncodedColumn
@@ -50,6 +50,10 @@ WEIGHT_TAIL = 0.84
 MOST_ROWS, MOST_CELLS = 10_000, 1_000_000
 # Levels that a long list of them is merged into.
 FEW_LEVELS = 3
+# Budgets with which noise is still hundreds of times as coarse as the grid that it is on.
+_FINEST_EPSILON, _FINEST_RHO = Fraction(10**6), Fraction(10**12)
+# Part of the encoded columns that must go for noise to become smaller by a tenth, or nearly so.
+_MANY = 0.05
 # Of a search for rows: steps, how close it ends, growth where all is hidden, and how far it goes.
 _STEPS, _CLOSE, _UNSEEN, _FURTHEST = 12, 1.1, 4.0, 1000.0
 
@@ -120,11 +124,14 @@ class Rehearsal:
             )
         return Planned.of(_one_group(made) if made.group_names else made)
 
-    def needed(self, budget: Budget, within: float) -> float:
-        """How many times as many rows correlations are typically within this; inf if too many."""
+    def needed(self, budget: Budget, within: float, planned: "Planned | None" = None) -> float:
+        """How many times as many rows correlations are typically within this; inf if too many.
+
+        ``planned`` is what `at` says of this budget, if that is known already.
+        """
         too_few, enough, factor = 0.0, inf, 1.0
         for _ in range(_STEPS):
-            typical = self.at(budget, factor).diagnosis.typical
+            typical, planned = (planned or self.at(budget, factor)).diagnosis.typical, None
             if typical <= within:
                 enough = factor
             else:
@@ -138,14 +145,19 @@ class Rehearsal:
         return enough
 
     def cheaper(self) -> Iterator[tuple[str, "Rehearsal"]]:
-        """The same with less: without a column of the table, or with few of its levels."""
+        """The same with less: without a column of the table, or with few of its levels.
+
+        Noise is in proportion to encoded columns, so it is only tried where many of them go.
+        """
         encoded = [column.source for column in self.schema.encoded_columns]
         weights = None if self.schema.weights is None else self.schema.weights.column
         names = sorted(self.schema.features, key=lambda name: -encoded.count(name))
         names = [name for name in names if name not in (weights, self.options.get("by"))]
         for name in names[:3] if len(names) > 2 else []:
             columns = dict(self.schema.columns)
-            kind = columns.pop(name)
+            kind, own = columns.pop(name), encoded.count(name)
+            if own < _MANY * len(encoded):
+                return
             yield f"without {short_name(name)}", self._with(columns)
             if self.public is not None or not isinstance(kind, Categorical):
                 continue
@@ -296,8 +308,11 @@ def needed_epsilon(budget: Budget, factor: float) -> Fraction | None:
 
 
 def _sharper(budget: Budget, ratio: Fraction) -> Budget:
-    """The budget with which noise is so many times as small, as far as there is one."""
+    """The budget with which noise is so many times as small, as far as the grid allows.
+
+    It may be larger than anybody's: nobody's rows are in a rehearsal.
+    """
     cost = one_gaussian(budget.promise)
     if isinstance(cost, PureDP):
-        return Budget(epsilon=min(LARGEST_EPSILON, cost.epsilon * ratio))
-    return Budget(rho=min(LARGEST_RHO, cost.rho * ratio**2))
+        return budget_of(PureDP(epsilon=min(_FINEST_EPSILON, cost.epsilon * ratio)))
+    return budget_of(ZCDP(rho=min(_FINEST_RHO, cost.rho * ratio**2)))
