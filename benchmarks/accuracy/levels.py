@@ -126,9 +126,8 @@ class Counts:
         """As of a release, in correlations."""
         back = levels._adding_up(self.groups, self.scales, np.eye(len(noisy)))
         left = np.sqrt(np.diagonal(back @ back.T))
-        pairs = list(combinations(self.groups, 2))
         found = levels._mixed(
-            back @ noisy @ back.T, noise * np.outer(left, left), self.deviations, pairs
+            back @ noisy @ back.T, noise * np.outer(left, left), self.deviations, self.groups
         )
         back = levels._adding_up(self.groups, self.scales, np.diag(self.deviations**2))
         return back @ found @ back.T / np.outer(self.deviations, self.deviations)

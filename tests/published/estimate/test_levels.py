@@ -10,6 +10,7 @@ import dpcov
 from dpcov import Budget, Categorical, Numeric, Schema
 from dpcov.analysis import mean_intervals
 from dpcov.noise.entropy import SeededEntropy
+from dpcov.published import encoded as encoded_release
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate import levels
 from dpcov.published.estimate.entry_noise import MomentNoise, covariance_noise
@@ -237,6 +238,27 @@ def test_reading_twice_gives_the_same_numbers():
     )
     again = dpcov.Release(release.manifest, release.statistics.arrays)
     assert np.array_equal(release.covariance(), again.covariance())
+
+
+def test_levels_are_shrunk_once_for_all_that_is_read(monkeypatch):
+    table, schema, _ = made(0, 2_000)
+    release = dpcov.release(table, schema=schema, budget=Budget(rho=1), entropy=SeededEntropy(0))
+    assert "losses" in release.statistics.arrays
+    calls, whole = [], encoded_release.improved
+    monkeypatch.setattr(
+        encoded_release, "improved", lambda *facts: calls.append(facts) or whole(*facts)
+    )
+    release.diagnose()
+    assert len(calls) == 1
+
+
+def test_shares_of_spreads_do_not_depend_on_which_blocks_are_together(monkeypatch):
+    likely = RNG.random((9, 500))
+    starts = np.array([0, 20, 27, 300, 301])
+    whole = levels._shares(likely, starts)
+    assert np.ptp(whole[:, :20], axis=1) == pytest.approx(0)
+    monkeypatch.setattr(levels, "_TOGETHER", 25)
+    assert levels._shares(likely, starts) == pytest.approx(whole)
 
 
 def shortened(n=20_000, seed=0, centered=False):

@@ -49,6 +49,13 @@ def seen(schema, rows):
     return found, places, units, centers
 
 
+def test_rows_times_a_matrix_are_read_from_it():
+    found = Presence.of(moments(Schema(columns=COLUMNS), table())[1])
+    matrix = np.random.default_rng(0).normal(size=(1 + len(found.units), 5))
+    assert np.count_nonzero(found.units)
+    np.testing.assert_allclose(found.of_rows(matrix), found.rows @ matrix, atol=1e-12)
+
+
 def test_pairs_are_those_of_the_rows_in_which_both_are_present():
     rows = table()
     found, places, units, centers = seen(Schema(columns=COLUMNS), rows)

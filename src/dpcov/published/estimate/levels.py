@@ -42,12 +42,15 @@ def sources_of(columns: Sequence[EncodedColumn]) -> list[Places]:
 
 def between(columns: Sequence[EncodedColumn]) -> NDArray[np.bool_]:
     """Pairs of features in blocks that have levels enough to tell their noise from, (p, p)."""
-    sizes, owner = [], np.zeros(len(columns), dtype=np.intp)
-    for place, places in enumerate(sources_of(columns)):
-        owner[places] = place
-        sizes.append(len(places))
-    many = np.array(sizes)[owner] >= _FEW
-    return np.asarray((owner[:, None] != owner) & (many[:, None] | many))
+    return _in_blocks(sources_of(columns))[0]
+
+
+def _in_blocks(sources: Sequence[Places]) -> tuple[NDArray[np.bool_], Places]:
+    # Such pairs, and which source a feature is of.
+    sizes = np.array([len(places) for places in sources])
+    owner = np.repeat(np.arange(len(sources)), sizes)
+    many = sizes[owner] >= _FEW
+    return (owner[:, None] != owner) & (many[:, None] | many), owner
 
 
 def improved(
@@ -119,21 +122,19 @@ def relations(
     noisy = back @ noisy @ back.T
     noise = covariance_noise(back @ mean, noisy, law.mapped(back))
     deviations = np.sqrt(np.maximum(np.diagonal(estimate), 0.0))
-    found = within_counts(_mixed(noisy, noise, deviations, columns), mean, columns)
+    found = within_counts(_mixed(noisy, noise, deviations, sources_of(columns)), mean, columns)
     # Noise is gone; what is left is in proportion to the spread.
     back = _adding_up(groups, scales, np.diag(deviations**2))
     return back @ found @ back.T
 
 
-def _mixed(
-    noisy: Array, noise: Array, deviations: Array, columns: Sequence[EncodedColumn]
-) -> Array:
-    """Posterior means of the covariances in blocks, and zero elsewhere.
+def _mixed(noisy: Array, noise: Array, deviations: Array, sources: Sequence[Places]) -> Array:
+    """Posterior means of the covariances in blocks of two sources, and zero elsewhere.
 
     A correlation is normal around zero with one of several spreads; every block has its own shares
     of them, drawn toward those of all blocks (empirical Bayes).
     """
-    rows, places, starts = _by_block(columns)
+    rows, places, starts = _by_block(sources)
     units = (_SPREADS[:, None] * (deviations[rows] * deviations[places])) ** 2
     variances = np.maximum(units + noise[rows, places] ** 2, np.finfo(np.float64).tiny)
     logarithms = -0.5 * (noisy[rows, places] ** 2 / variances + np.log(variances))
@@ -145,11 +146,10 @@ def _mixed(
     return found
 
 
-def _by_block(columns: Sequence[EncodedColumn]) -> tuple[Places, Places, Places]:
-    """Pairs of places that :func:`between` has, block after block, and where blocks start."""
-    rows, places = np.nonzero(np.triu(between(columns)))
-    sources = sources_of(columns)
-    owner = np.repeat(np.arange(len(sources)), [len(each) for each in sources])
+def _by_block(sources: Sequence[Places]) -> tuple[Places, Places, Places]:
+    # Pairs of places in blocks, block after block, and where blocks start.
+    pairs, owner = _in_blocks(sources)
+    rows, places = np.nonzero(np.triu(pairs))
     block = owner[rows] * len(sources) + owner[places]
     order = np.argsort(block, kind="stable")
     return rows[order], places[order], np.flatnonzero(np.diff(block[order], prepend=-1))
