@@ -24,10 +24,6 @@ from dpcov.published.statistics import NoisyStatistics
 # Variances and eigenvalues, relative to the largest, that are never stretched further.
 _LEAST = 1e-6
 
-# Noise on levels is taken out better where no map has mixed it: a map of them must leave less than
-# this part of the squared noise that one of the numbers alone does.
-_BETTER = 0.95
-
 # Largest eigenvalue of noise with which another matrix shows what this one hides: after the first,
 # of which the others have twice the variance of noise, and after them.
 _CLEAR, _CLEAR_LATER = 0.5, 0.7
@@ -57,14 +53,13 @@ def whitening_map(
     """With D the spreads and R the correlations, ``D ((R + edge I)/(1 + edge))^-1/2 D^-1 (x - m)``.
 
     The m are means, as far as the noise lets them be known.  Of rows that were mapped before, R is
-    the covariance in units of the D of then, and the map goes on from theirs.  Columns that were
-    left as they are get their D now.
+    the covariance in units of the D of then, and the map goes on from theirs.
 
     ``first`` is of rows in the geometry of ``columns`` with this norm ``bound``, and its noise has
     a law; it has a noisy number of rows where no public one is given.  ``keeps_intercept``: every
     row carries its intercept whole, so that its moment is known.  ``mapped_by`` is the rows' own
-    map, and levels stay around what it takes from them; ``spreads``, (p,), are those of the map
-    before, if it was one of this kind.  None where the noise hides the number of rows.
+    map, and levels stay around what it takes from them; ``spreads`` are those of the values in
+    the map before, if it was one of this kind.  None where the noise hides the number of rows.
     """
     unit, start = inhabited(unit_estimate(first, n_rows)), int(columns[0].kind == "intercept")
     assert unit.noise is not None
@@ -79,20 +74,27 @@ def whitening_map(
         edge_factor=NUCLEAR_EDGE if unit.noise_is_nuclear else 1.0,
         features=np.eye(1 + p)[1:],
     )
-    chosen, goes_on = _better(features, covariance, noise, spreads)
+    # Indicators of missing values stay as they are: noise on them matters little.
+    values = np.array([i for i, c in enumerate(features) if c.kind != "missing"], dtype=np.intp)
+    mixing, spreads, hidden = _mixing(covariance[np.ix_(values, values)], noise.on(values), spreads)
+    own = np.eye(p)
+    own[np.ix_(values, values)] = mixing
+    # Levels of a column add up: no noise is left on their sum.
+    sums = len({c.source for c in features if c.kind == "category"})
     before = np.eye(p, start + p, start) if mapped_by is None else mapped_by.matrix
-    matrix = chosen.matrix @ before[:, start:]
+    matrix = own @ before[:, start:]
     if mean is not None:
         # An indicator of which noise hides whether any value is missing keeps its zeros: rows get
         # no longer by it, and what is zero in all rows takes no time.
         kinds = np.array([feature.kind for feature in features])
-        hidden = (np.abs(mean) <= _HIDDEN * sqrt(noise.entries.off_diagonal)) & (kinds == "missing")
-        kept = hidden if mapped_by is None else hidden | (kinds == "category")
+        kept = (np.abs(mean) <= _HIDDEN * sqrt(noise.entries.off_diagonal)) & (kinds == "missing")
+        if mapped_by is not None:
+            kept |= kinds == "category"
         middles = np.where(kept, 0.0, mean)
-        matrix = np.column_stack([-chosen.matrix @ (middles - before[:, 0]), matrix])
+        matrix = np.column_stack([-own @ (middles - before[:, 0]), matrix])
     found = LinearMap.nearest(matrix)
     # Rounded, it must still be one that can be undone: the budget is charged by now.
-    return Whitening(found, chosen.spreads, goes_on) if found.can_be_undone else None
+    return Whitening(found, spreads, hidden > sums) if found.can_be_undone else None
 
 
 def _moments(unit: UnitEstimate, bound: float, keeps_intercept: bool) -> tuple[Array, Array] | None:
@@ -112,76 +114,34 @@ def _moments(unit: UnitEstimate, bound: float, keeps_intercept: bool) -> tuple[A
     return about.likely, covariance + np.outer(mean, mean) - np.outer(about.likely, about.likely)
 
 
-def _better(
-    features: Sequence[EncodedColumn], covariance: Array, noise: MomentNoise, given: Array | None
-) -> "tuple[_Chosen, bool]":
-    """The better map, of all values or of numbers alone, and whether another matrix shows more."""
-    # Indicators of missing values stay as they are: noise on them matters little.
-    values = [i for i, c in enumerate(features) if c.kind != "missing"]
-    numbers = [i for i in values if features[i].kind != "category"]
-    whole, plain = (_chosen(covariance, each, noise, given) for each in (values, numbers))
-    # Levels of a column add up: no noise is left on their sum, be it mapped or not.
-    sums = len({c.source for c in features if c.kind == "category"})
-    levels_mapped = whole.length * (len(features) - sums * whole.edge)
-    levels_kept = plain.length * (len(features) - sums)
-    if levels_mapped < _BETTER * levels_kept:
-        return whole, whole.hidden > sums
-    return plain, plain.hidden > 0
-
-
 def centering_map(middles: Array) -> LinearMap:
     """Features less what is public of their means, (p,): rows get shorter by it."""
     return LinearMap.nearest(np.column_stack([-middles, np.eye(len(middles))]))
 
 
 class Whitening(NamedTuple):
-    """A map with the spreads D, NaN of what it leaves; ``goes_on``: another matrix shows more."""
+    """A map with the spreads D of all values; ``goes_on``: another matrix shows more."""
 
     linear: LinearMap
     spreads: Array
     goes_on: bool
 
 
-class _Chosen(NamedTuple):
-    """A map, (p, p), with its mean squared length of rows, which is p without a map.
+def _mixing(covariance: Array, noise: MomentNoise, given: Array | None) -> tuple[Array, Array, int]:
+    """What takes correlations out, (v, v), the spreads, and how many directions the noise hides.
 
-    Noise on features sums to p, mapped or not; ``edge`` is that where the rows have no variance.
-    ``hidden`` are the directions that the noise hides and another matrix may show.
+    Of these another matrix may show more.  ``given`` are the spreads of an earlier map.
     """
-
-    matrix: Array
-    spreads: Array
-    length: float
-    edge: float = 1.0
-    hidden: int = 0
-
-
-def _chosen(
-    covariance: Array, chosen: Sequence[int], noise: MomentNoise, given: Array | None
-) -> _Chosen:
-    """Take correlations among the chosen features out; the others stay as they are."""
-    matrix, places = np.eye(len(covariance)), np.array(chosen, dtype=np.intp)
-    units = np.full(len(matrix), np.nan) if given is None else given.copy()
-    if not len(places):
-        return _Chosen(matrix, units, len(matrix))
-    covariance = covariance[np.ix_(places, places)]
     # What the noise may hide counts as spread.
     variances = np.diagonal(covariance)
     least = max(sqrt(noise.entries.diagonal), _LEAST * float(variances.max()), np.finfo(float).tiny)
-    # Those that no map has mixed yet have no unit.
-    own = np.sqrt(np.maximum(variances, least))
-    spreads = units[places] = np.where(np.isnan(units[places]), own, units[places])
-    edge = largest_noise_eigenvalue(noise.on(places), 1 / spreads, np.zeros(len(spreads)))
+    spreads = np.sqrt(np.maximum(variances, least)) if given is None else given
+    edge = largest_noise_eigenvalue(noise, 1 / spreads, np.zeros(len(spreads)))
     edge = max(edge, _LEAST)
     values, vectors = eigh(covariance / np.outer(spreads, spreads))
-    kept = np.maximum(values, 0.0)
     # Columns that nothing relates keep their spreads, however much the noise hides.
-    root = compose(((kept + edge) / (1 + edge)) ** -0.5, vectors)
-    matrix[np.ix_(places, places)] = spreads[:, None] * root / spreads
-    # Lengths of rows under the map.
-    others = len(matrix) - len(places)
-    length = others + (1 + edge) * float(np.sum(kept / (kept + edge)))
+    root = compose(((np.maximum(values, 0.0) + edge) / (1 + edge)) ** -0.5, vectors)
     # Those between half of the edge and the edge gain nothing by another matrix (survey.md).
     clear = _CLEAR if given is None else _CLEAR_LATER
-    hidden = np.count_nonzero(values < edge / 2) if edge <= clear else 0
-    return _Chosen(matrix, units, length, edge / (1 + edge), int(hidden))
+    hidden = int(np.count_nonzero(values < edge / 2)) if edge <= clear else 0
+    return spreads[:, None] * root / spreads, spreads, hidden
