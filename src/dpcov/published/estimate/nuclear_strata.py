@@ -20,11 +20,6 @@ SIGNIFICANT_TRACE = 4.5
 # The most that is asked for along the shape, whose noise is nearly normal; and the least, where
 # that noise is below twice the error already expected.
 SIGNIFICANT_SHAPE, SIGNIFICANT_AT_LOW_COST = 3.5, 2.0
-# A stratum is shrunk by itself if its trace exceeds this many times what the faintest visible
-# direction needs.  A known trace bounds the eigenvalues, so a wrong direction costs less; it is
-# known if its variance is below this part of the variance along a unit direction.
-VISIBLE, VISIBLE_WITH_TRACE = 1.5, 0.75
-PRECISE_TRACE = 0.5
 # The shape is preferred unless its risk is higher by this many deviations of the difference.
 BENEFIT_OF_DOUBT = 1.0
 
@@ -78,27 +73,18 @@ class _Observation:
             needed = min(math.sqrt(SIGNIFICANT_AT_LOW_COST**2 + 2.0 * math.log(cost)), needed)
         return min(along, bound) > needed * unit_std
 
-    def is_visible(self) -> bool:
-        """Whether the trace is enough for a direction that noise does not hide."""
-        knows_trace = self.trace_variance < PRECISE_TRACE * self.unit_variance
-        needed = VISIBLE_WITH_TRACE if knows_trace else VISIBLE
-        # For large d eigenvectors of eigenvalues below d = 1/g(e) tell nothing (docs/pure.md).
-        return self.trace >= needed * len(self.matrix) * self.scale
-
 
 def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:
     # Choose zero, the shape or the shrunk spectrum; average the last two if they are close.
     if not seen.is_present(shape, known_error):
         return Estimate(np.zeros_like(shape), max(seen.trace**2 - seen.trace_variance, 0.0))
-    matrix, risk, _ = _shaped(seen, shape)
-    if seen.is_visible():
-        own = _shrunk(seen)
-        distance = float(np.linalg.norm(own.matrix - matrix))
-        doubt = BENEFIT_OF_DOUBT * 2.0 * math.sqrt(seen.unit_variance) * distance
-        advantage = own.risk + doubt - risk
-        weight = 0.5 * (1.0 + math.tanh(advantage / (8.0 * seen.unit_variance)))
-        matrix = weight * matrix + (1.0 - weight) * own.matrix
-        risk = weight * risk + (1.0 - weight) * own.risk
+    shaped, own = _shaped(seen, shape), _shrunk(seen)
+    distance = float(np.linalg.norm(own.matrix - shaped.matrix))
+    doubt = BENEFIT_OF_DOUBT * 2.0 * math.sqrt(seen.unit_variance) * distance
+    advantage = own.risk + doubt - shaped.risk
+    weight = 0.5 * (1.0 + math.tanh(advantage / (8.0 * seen.unit_variance)))
+    matrix = weight * shaped.matrix + (1.0 - weight) * own.matrix
+    risk = weight * shaped.risk + (1.0 - weight) * own.risk
     # Unbiased risks can be negative: keep them between their own deviation, nearly that of the
     # noise's squared norm, and zero's error.
     least = seen.total_variance * min(1.0, math.sqrt(2.0 / seen.dimensions))
