@@ -102,11 +102,12 @@ def test_an_interval_of_a_correlation_is_as_wide_as_what_its_own_columns_lost(ta
             correlation_intervals(each, list(COLUMNS), sampling=False)
             for each in (made, as_made_before(made))
         )
-        widths = [each["normal, sibling"] for each in (pairs, before)]
-        narrower.append(np.divide(*[each.upper - each.lower for each in widths]) < 1)
-        # "normal" and "sibling"; the other pairs lost far more.
-        own = np.sqrt(np.mean(made.lost_parts[[0, 2]] ** 2))
-        assert narrower[-1] == (own < made.statistics.lost)
+        for places in ([0, 2], [1, 3]):
+            name = ", ".join(COLUMNS[place] for place in places)
+            widths = [each[name].upper - each[name].lower for each in (pairs, before)]
+            narrower.append(np.divide(*widths) < 1)
+            own = np.sqrt(np.mean(made.lost_parts[places] ** 2))
+            assert narrower[-1] == (own < made.statistics.lost)
         held += [pairs[f"normal, {name}"] for name in COLUMNS[1:]]
     assert any(narrower) and not all(narrower)
     inside = [each.lower <= truth[each.name.split(", ")[1]] <= each.upper for each in held]
