@@ -5,15 +5,12 @@ that its line writes.  Other keys are not read.
 """
 
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
-import numpy as np
 import pyarrow as pa
-from msgspec.structs import astuple
 
 from dpcov.data.sources.base import (
     Block,
@@ -29,7 +26,8 @@ from dpcov.errors import DataError
 
 _BLOCK_BYTES = 1 << 20
 _FIRST_ROWS = 1000
-_FEW = 256
+# Rows at a time, so few that their cells stay in the processor's cache.
+_FEW = 1024
 _NUMBER: Any = float | str | bool | None
 _ANY: Any = int | _NUMBER
 _ROW = msgspec.json.Decoder(dict[str, Any])
@@ -59,28 +57,15 @@ class JsonLinesSource(Source):
         yield from super().blocks(block_rows, wanted=wanted)
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
-        # Nearly all numbers are written as such; what is not is looked at cell by cell.
-        usual, other = (_decoder(wanted, number) for number in (float | None, _NUMBER))
-
-        def columns(lines: Sequence[bytes]) -> list[Any]:
-            try:
-                cells = zip(*[usual(line) for line in lines], strict=True)
-                return [_column(of, *each) for of, each in zip(cells, wanted.items(), strict=True)]
-            except msgspec.ValidationError:
-                cells = zip(*[other(line) for line in lines], strict=True)
-            named = zip(cells, wanted.items(), strict=True)
-            return [column_of_cells(of, name, reading) for of, (name, reading) in named]
-
-        lines = self._lines()
-        while True:
-            block, pieces = islice(lines, block_rows), []
-            # So few that the objects made of them stay in the processor's cache.
-            while few := list(islice(block, _FEW)):
-                pieces.append(columns(few))
-            if not pieces:
-                return
-            arrays = [_joined(column) for column in zip(*pieces, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, names=list(wanted))
+        make: Any = TypedDict
+        kinds = {name: _NUMBER if way == "number" else _ANY for name, way in wanted.items()}
+        decode, lines = msgspec.json.Decoder(make("Row", kinds)).decode, self._lines()
+        while rows := [decode(line) for line in islice(lines, min(block_rows, _FEW))]:
+            columns = [
+                column_of_cells([row[name] for row in rows], name, reading)
+                for name, reading in wanted.items()
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=list(wanted))
 
     def _first(self, count: int) -> list[dict[str, Any]]:
         read = self._sealed(lambda: list(map(_ROW.decode, islice(self._lines(), count))))
@@ -124,39 +109,3 @@ class JsonLinesSource(Source):
         if isinstance(error, msgspec.MsgspecError):
             return "not every line is one JSON object of its own; write it as JSON lines."
         return super()._explain(error, schema_names)
-
-
-def _decoder(wanted: Mapping[str, ReadAs], number: Any) -> Callable[[bytes], tuple[Any, ...]]:
-    if any(not {'"', "\\"}.isdisjoint(name) or min(name, default=" ") < " " for name in wanted):
-        # The library takes no such names for its fields.
-        return partial(_by_key, tuple(wanted), number is _NUMBER)
-    # Names of columns need not be names of Python.
-    names = {f"c{place}": name for place, name in enumerate(wanted)}
-    fields = [
-        (field, number if wanted[name] == "number" else _ANY) for field, name in names.items()
-    ]
-    row = msgspec.defstruct("Row", fields, rename=names, gc=False)
-    decode = msgspec.json.Decoder(row).decode
-    return lambda line: astuple(decode(line))
-
-
-def _by_key(names: Sequence[str], of_any_type: bool, line: bytes) -> tuple[Any, ...]:
-    if not of_any_type:
-        raise msgspec.ValidationError
-    row = _ROW.decode(line)
-    if lacking := [name for name in names if name not in row]:
-        raise msgspec.ValidationError(f"required field `{lacking[0]}`")
-    return tuple(row[name] for name in names)
-
-
-def _column(cells: Sequence[Any], name: str, reading: ReadAs) -> Any:
-    if reading == "number":
-        return np.array(cells, dtype=np.float64)
-    return column_of_cells(cells, name, reading)
-
-
-def _joined(pieces: Sequence[Any]) -> pa.Array:
-    # Numbers become Arrow's once, since each time takes as long as a few hundred of them.
-    if all(isinstance(piece, np.ndarray) for piece in pieces):
-        return pa.array(np.concatenate(pieces), from_pandas=True)
-    return pa.concat_arrays([pa.array(piece, from_pandas=True) for piece in pieces])
