@@ -73,7 +73,7 @@ class Task:
     def _encode(self, frame: pd.DataFrame) -> Array:
         table = pa.Table.from_pandas(frame, preserve_index=False)
         encoder = self.encoder
-        blocks = (encoder.encode(block) for block in table.to_batches())
+        blocks = (encoder.encode(encoder.read(block)) for block in table.to_batches())
         # The next block overwrites what is encoded.
         return np.vstack([whole(*block, len(encoder.columns)).copy() for block in blocks])
 

@@ -6,10 +6,11 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
+from dpcov.data import encode
 from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.moments import MomentsSpec
-from dpcov.data.questions import Digest, MomentsQuestion
+from dpcov.data.questions import MomentsQuestion, digest_of
 from dpcov.data.schema.declared import Categorical, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
@@ -99,8 +100,8 @@ def test_rows_of_a_copy_are_digested_once_if_nothing_else_can_change_them(
     pa.parquet.write_table(TABLE, tmp_path / "t.parquet")
     with pa.ipc.new_file(tmp_path / "t.arrow", TABLE.schema) as file:
         file.write_table(TABLE)
-    path, made, number = tmp_path / f"t.{ending}", [], Digest.number
-    monkeypatch.setattr(Digest, "number", lambda self: made.append(1) or number(self))
+    path, made = tmp_path / f"t.{ending}", []
+    monkeypatch.setattr(encode, "digest_of", lambda cells: made.append(1) or digest_of(cells))
     ask = Gathering(threads=1).ask(path, TableEncoding(schema=SCHEMA), again=True)
     answers = [ask(question) for question in QUESTIONS]
     assert len(made) == digests

@@ -5,7 +5,7 @@ Contract: every encoded row has l2 norm at most 1 up to float rounding, whatever
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from dpcov.data.geometry import Geometry, longest_row, reach
 from dpcov.data.library import NUMPY, Array, Library, column_norms, ordered_norms
 from dpcov.data.linear import ROW_BITS, FloatMatrix, Places
 from dpcov.data.losses import Losses
+from dpcov.data.questions import digest_of
 from dpcov.data.readers import Reader, reader_of
 from dpcov.data.room import Room
 from dpcov.data.schema.declared import Categorical
@@ -25,8 +26,31 @@ from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import DataError, UsageError
 from dpcov.published.columns import EncodedColumn, count_values
 
-# Told what is read of every column, (n_rows,) float64 each, in the order of `value_columns`.
-Seen = Callable[[FloatMatrix], None]
+
+@dataclass(frozen=True)
+class Cells:
+    """What is read of a block of rows; **sensitive**.
+
+    Parameters
+    ----------
+    columns : k arrays of length n
+        Numbers, NaN where missing, or codes of levels.
+    weights, groups : (n,) arrays, optional
+        Numbers of the column of weights, and the group of every row.
+    """
+
+    columns: Sequence[NDArray[Any]] | NDArray[Any]
+    weights: FloatMatrix | None = None
+    groups: NDArray[np.intp] | None = None
+
+    def __repr__(self) -> str:
+        return "Cells(<sensitive>)"
+
+    @property
+    def digest(self) -> int:
+        """A number for all that was read, whatever the order of the rows."""
+        beside = (each for each in (self.weights, self.groups) if each is not None)
+        return digest_of(np.asarray(each, np.float64) for each in (*self.columns, *beside))
 
 
 @dataclass(frozen=True)
@@ -36,13 +60,6 @@ class _Feature:
     reader: Reader
     place: int
     indicator: int | None
-
-    def of(self, block: Block, seen: Seen | None) -> NDArray[Any]:
-        """Numbers or codes of levels of a block, which ``seen`` is told."""
-        found = self.reader.of(block)
-        if seen is not None:
-            seen(np.asarray(found, dtype=np.float64))
-        return found
 
 
 class Encoder:
@@ -104,22 +121,23 @@ class Encoder:
         readers += [] if self._weight is None else [self._weight]
         return {reader.name: reader.wanted for reader in readers}
 
-    def encode(
-        self,
-        block: Block,
-        seen: Seen | None = None,
-        losses: Losses | None = None,
-        groups: NDArray[np.intp] | None = None,
-    ) -> tuple[FloatMatrix, Places]:
-        """Encode a block as (n, c) float64, Fortran-contiguous: rows of norm at most 1.
+    @np.errstate(over="ignore", invalid="ignore")
+    def read(self, block: Block) -> Cells:
+        """Read what is encoded of a block, in the order of :attr:`value_columns`, and weights."""
+        features = (*self._numbers, *self._categories)
+        weights = None if self._weight is None else np.asarray(self._weight.of(block), np.float64)
+        return Cells([each.reader.of(block) for each in features], weights)
+
+    def encode(self, cells: Cells, losses: Losses | None = None) -> tuple[FloatMatrix, Places]:
+        """Encode rows as (n, c) float64, Fortran-contiguous: rows of norm at most 1.
 
         The c columns are told, too: others, indicators of values of which none is missing, are zero
         in all rows of the block.  The next block in this thread overwrites what is encoded.
         ``losses`` is told the rows that are scaled down beside their intercept, and their groups.
         """
-        written, columns, longest = self._written(block, seen)
+        written, columns, longest = self._written(cells)
         encoded, places = self._mapped(written, columns, longest)
-        weights = self.weights(block)
+        weights = cells.weights
         if weights is not None:
             # In [0, 1], so that no row gets longer; a missing or negative weight is 0.
             largest = self._largest_weight
@@ -130,7 +148,7 @@ class Encoder:
                 at = np.searchsorted(columns, losses.question.columns)
                 # Column by column, as they are read.
                 values = np.array([written[long, place] for place in at]) / self._unit
-                losses.add(values.T, divisors, long, weights, groups)
+                losses.add(values.T, divisors, long, weights, cells.groups)
             _divide(encoded[:, 1:], long, divisors)
         if weights is not None:
             encoded *= np.sqrt(weights)[:, None]
@@ -138,26 +156,23 @@ class Encoder:
             _shorten(encoded, 1.0)
         return encoded, places
 
-    def weights(self, block: Block) -> FloatMatrix | None:
-        """Numbers of the column of weights as they are read, (n,) float64; None without weights."""
-        return None if self._weight is None else np.asarray(self._weight.of(block), np.float64)
-
-    def row_lengths(self, block: Block, seen: Seen | None) -> FloatMatrix:
+    def row_lengths(self, cells: Cells) -> FloatMatrix:
         """Map the mean squared feature e of full-length rows to e / (1 + e), (n,).
 
         Indicators of missing values are part of the sum, but not counted.
         """
-        encoded, _ = self._mapped(*self._written(block, seen))
+        encoded, _ = self._mapped(*self._written(cells))
         features = encoded[:, int(self._intercept) :]
         mean_square = column_norms(features) * (self.norm_bound**2 / max(1, self._n_values))
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
 
-    def _written(self, block: Block, seen: Seen | None) -> tuple[FloatMatrix, Places, float]:
+    def _written(self, cells: Cells) -> tuple[FloatMatrix, Places, float]:
         # Rows at full length before a map, their columns, and a bound on their squared norms.
         # Column by column, as the table is stored: the product that follows takes either order.
         # Indicators lie behind the others, and are written where a value is missing.
-        encoded = self._room.matrix("encoded", len(block), len(self.columns))
+        n_rows, n_numbers = len(cells.columns[0]), len(self._numbers)
+        encoded = self._room.matrix("encoded", n_rows, len(self.columns))
         for slot in self._slots[self._levels]:
             encoded[:, slot] = 0.0
         if self._intercept:
@@ -166,11 +181,10 @@ class Encoder:
         # At least the squared norm of the longest row, levels and indicators counted as ones.
         longest = self._longest_ones
         with np.errstate(over="ignore", invalid="ignore"):
-            for number in self._numbers:
-                found = number.of(block, seen)
+            for number, found in zip(self._numbers, cells.columns, strict=False):
                 longest += self._write_number(number, found, encoded, marked) ** 2
-        for category in self._categories:
-            self._write_category(category, category.of(block, seen), encoded, marked)
+        for category, codes in zip(self._categories, cells.columns[n_numbers:], strict=True):
+            self._write_category(category, codes, encoded, marked)
         for indicator, places in self._together:
             # Where one value of the row is missing, the others count as missing.
             if indicator in marked:
@@ -179,7 +193,7 @@ class Encoder:
         rows, inhabited = encoded[:, : len(self._always)], self._always
         if marked:
             inhabited = np.union1d(inhabited, list(marked))
-            rows = self._room.matrix("rows", len(block), len(inhabited))
+            rows = self._room.matrix("rows", n_rows, len(inhabited))
             for column, slot in zip(rows.T, self._slots[inhabited], strict=True):
                 column[:] = encoded[:, slot]
         return rows, inhabited, longest
@@ -199,7 +213,7 @@ class Encoder:
         linear.apply_scaled(rows, places, 1.0 / self.norm_bound, mapped[:, start:], self._room)
         return mapped, np.concatenate([np.arange(start), outputs + start])
 
-    def column_values(self, block: Block, seen: Seen | None) -> Iterator[FloatMatrix]:
+    def column_values(self, cells: Cells) -> Iterator[FloatMatrix]:
         """Every column's own numbers, before anything depends on another column.
 
         The next column in this thread overwrites them.
@@ -210,17 +224,15 @@ class Encoder:
             Numbers and truth values between -1 and 1, the bounds; codes of categories; NaN where
             missing.
         """
-        for number in self._numbers:
+        for number, found in zip(self._numbers, cells.columns, strict=False):
             declared = self._declared[number.place]
-            found = number.of(block, seen)
             scaled = self._room.matrix("values", len(found), 1)[:, 0]
             with np.errstate(over="ignore", invalid="ignore"):
                 np.subtract(found, declared.center, out=scaled, dtype=np.float64)
                 np.divide(scaled, declared.half_range, out=scaled)
             _clip(scaled, -1.0, 1.0)
             yield scaled
-        for category in self._categories:
-            codes = category.of(block, seen)
+        for codes in cells.columns[len(self._numbers) :]:
             yield np.where(codes >= 0, codes.astype(np.float64), np.nan)
 
     @property

@@ -5,8 +5,7 @@ exact and **sensitive**, the same integers whatever engine computes it, and all 
 the same table.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, overload
 
@@ -114,44 +113,17 @@ def _options_of(question: MomentsQuestion | HistogramQuestion, gathered: Moments
     return f" with {told}"
 
 
-class Digest:
-    """A **sensitive** number below 2**64 for rows in any order, told column by column."""
-
-    def __init__(self) -> None:
-        self._mixed: Any = None
-
-    def __repr__(self) -> str:
-        return "Digest(<sensitive>)"
-
-    def __call__(self, column: FloatMatrix) -> None:
-        """Go on with the rows' next column."""
-        bits = np.ascontiguousarray(column).view(np.uint64)
-        if self._mixed is None:
-            self._mixed = bits.copy()
-            return
-        # A polynomial of the cells of a row, in place.
-        self._mixed *= np.uint64(_ODD)
-        self._mixed += bits
-
-    def number(self) -> int:
-        """What is added up over blocks; 0 without columns."""
-        mixed = self._mixed
-        if mixed is None:
-            return 0
-        # A sum of polynomials alone would not change if two rows swapped cells.
-        mixed ^= mixed >> np.uint64(31)
-        mixed *= np.uint64(_ODD)
-        mixed ^= mixed >> np.uint64(29)
-        return int(np.add.reduce(mixed))
-
-
-@contextmanager
-def watching(answer: Moments | Histograms, watched: bool) -> Iterator[Digest | None]:
-    """Add the digest of the columns that are told within, if the answer is watched."""
-    seen = Digest() if watched else None
-    yield seen
-    if seen is not None:
-        answer.watch(seen.number())
+def digest_of(columns: Iterable[FloatMatrix]) -> int:
+    """A **sensitive** number below 2**64 for rows in any order, given column by column."""
+    # A polynomial of the cells of a row.
+    mixed = np.zeros(1, dtype=np.uint64)
+    for column in columns:
+        mixed = mixed * np.uint64(_ODD) + np.ascontiguousarray(column).view(np.uint64)
+    # A sum of polynomials alone would not change if two rows swapped cells.
+    mixed ^= mixed >> np.uint64(31)
+    mixed *= np.uint64(_ODD)
+    mixed ^= mixed >> np.uint64(29)
+    return int(np.add.reduce(mixed))
 
 
 _ODD = 0x9E3779B97F4A7C15

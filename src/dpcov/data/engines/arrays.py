@@ -21,7 +21,6 @@ from dpcov.data.moments import (
     shorten,
 )
 from dpcov.data.moments import quantize as quantize_here
-from dpcov.data.questions import watching
 from dpcov.errors import DataError, UsageError
 
 _LIMIT = 2**62
@@ -69,18 +68,19 @@ class DeviceMoments:
         if not isinstance(encoding, BallEncoding):
             self.add_host(self.on.to_host(block))
             return
-        with watching(self._moments, self.task.watched) as seen:
-            if seen is not None:
-                encoding.see(self.on.to_host(block), seen)
+        if self.task.watched:
+            self._moments.watch(encoding.read(self.on.to_host(block)).digest)
         self.add(encode_array(block, encoding.norm_bound, self.on), None)
 
     def add_host(self, block: Any) -> None:
         """Encode a block here and add it there."""
-        with watching(self._moments, self.task.watched) as seen:
-            rows, groups, places = self.task.encoding.encode(block, seen, self._moments.losses)
+        cells = self.task.encoding.read(block)
+        if self.task.watched:
+            self._moments.watch(cells.digest)
+        rows, places = self.task.encoding.encode(cells, self._moments.losses)
         if places is not None:
             rows = whole(rows, places, self._moments.n_features)
-        self.add(self.on.from_host(np.ascontiguousarray(rows)), groups)
+        self.add(self.on.from_host(np.ascontiguousarray(rows)), cells.groups)
 
     def add(self, rows: Array, groups: NDArray[np.intp] | None) -> None:
         """Add encoded rows on the device, with group numbers of this machine."""

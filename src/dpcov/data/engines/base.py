@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpcov.data.encode import Encoder, Seen, as_matrix, encode_array
+from dpcov.data.encode import Cells, Encoder, as_matrix, encode_array
 from dpcov.data.exact import packed_entries, panel_entries
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import Grouping
@@ -27,7 +27,7 @@ from dpcov.data.linear import Places
 from dpcov.data.losses import Losses
 from dpcov.data.memory import allowed_bytes, gib
 from dpcov.data.moments import Moments
-from dpcov.data.questions import MomentsQuestion, watching
+from dpcov.data.questions import MomentsQuestion
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, ReadAs, open_source
@@ -37,10 +37,6 @@ from dpcov.published.columns import EncodedColumn
 
 # Called with the number of rows after every block.
 TellRows = Callable[[int], None]
-
-# Encoded rows, the group of each, or None without groups, and the columns that rows have, where
-# others are zero, or None where they have all.
-EncodedBlock = tuple[NDArray[np.float64], NDArray[np.intp] | None, Places | None]
 
 # Moments merged at a time.
 FAN_IN = 4
@@ -104,39 +100,20 @@ class TableEncoding:
         """The columns that the schema names, and the grouping column."""
         return {**self.encoder.wanted, **(self.grouping.wanted if self.grouping else {})}
 
-    def encode(
-        self, block: Block, seen: Seen | None = None, losses: Losses | None = None
-    ) -> EncodedBlock:
-        """Encode a block of the wanted columns; the next block in this thread overwrites it.
-
-        ``losses`` is told the rows that are scaled down.
-        """
-        groups = self._beside(block, seen)
-        rows, places = self.encoder.encode(block, seen, losses, groups)
-        return rows, groups, places
-
-    def _beside(self, block: Block, seen: Seen | None) -> NDArray[np.intp] | None:
-        # Groups; ``seen`` is told them, and weights, which belong to a row as its features do.
-        weights = None if seen is None else self.encoder.weights(block)
-        if seen is not None and weights is not None:
-            seen(weights)
+    def read(self, block: Block) -> Cells:
+        """Read a block of the wanted columns."""
         groups = None if self.grouping is None else self.grouping.codes(block)
-        if seen is not None and groups is not None:
-            seen(groups.astype(np.float64))
-        return groups
+        return replace(self.encoder.read(block), groups=groups)
 
-    def column_values(self, block: Block, seen: Seen | None) -> Iterable[NDArray[np.float64]]:
-        """Every column's own numbers in [-1, 1], or codes of categories; NaN where missing.
+    def encode(
+        self, cells: Cells, losses: Losses | None = None
+    ) -> tuple[NDArray[np.float64], Places | None]:
+        """Encode rows, and tell the columns that they have, where others are zero, or None for all.
 
-        The next column overwrites them.
+        The next block in this thread overwrites them.  ``losses`` is told the rows that are scaled
+        down.
         """
-        self._beside(block, seen)
-        return self.encoder.column_values(block, seen)
-
-    def row_lengths(self, block: Block, seen: Seen | None) -> NDArray[np.float64]:
-        """Lengths of rows, as :meth:`~dpcov.data.encode.Encoder.row_lengths` gives them."""
-        self._beside(block, seen)
-        return self.encoder.row_lengths(block, seen)
+        return self.encoder.encode(cells, losses)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,19 +125,15 @@ class BallEncoding:
     wanted: None = None
     layout: None = None
 
-    def encode(
-        self, block: Block, seen: Seen | None = None, losses: Losses | None = None
-    ) -> EncodedBlock:
-        """Encode a block; nobody asks what numbers without a schema lose."""
-        rows = as_matrix(block)
-        if seen is not None:
-            self.see(rows, seen)
-        return encode_array(rows, self.norm_bound), None, None
+    def read(self, block: Block) -> Cells:
+        """Read a block of numbers."""
+        return Cells(as_matrix(block).T)
 
-    def see(self, rows: NDArray[Any], seen: Seen) -> None:
-        """Tell what is read of every column."""
-        for column in rows.astype(np.float64, copy=False).T:
-            seen(column)
+    def encode(
+        self, cells: Cells, losses: Losses | None = None
+    ) -> tuple[NDArray[np.float64], Places | None]:
+        """Encode rows; nobody asks what numbers without a schema lose."""
+        return encode_array(np.asarray(cells.columns).T, self.norm_bound), None
 
 
 # How a block of rows becomes vectors in the unit ball; public.
@@ -243,11 +216,14 @@ class MomentsTask(Task, MomentsQuestion):
 
     def add(self, answer: Moments, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Encode, map and add."""
-        with watching(answer, self.watched) as seen:
-            rows, codes, places = self.encoding.encode(block, seen, answer.losses)
+        cells = self.encoding.read(block)
+        if self.watched:
+            answer.watch(cells.digest)
+        rows, places = self.encoding.encode(cells, answer.losses)
         if self.linear is not None:
             rows, places = self.linear.apply(rows, places), None
-        answer.add(rows, groups if codes is None else codes, places=places, overwrite=True)
+        groups = groups if cells.groups is None else cells.groups
+        answer.add(rows, groups, places=places, overwrite=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,11 +255,13 @@ class HistogramTask(Task):
 
     def add(self, answer: Histograms, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Count every column's own numbers."""
-        with watching(answer, self.question.watched) as seen:
-            if self.question.geometry is None:
-                answer.add(self.encoding.column_values(block, seen))
-            else:
-                answer.add([self.encoding.row_lengths(block, seen)])
+        cells, encoder = self.encoding.read(block), self.encoding.encoder
+        if self.question.watched:
+            answer.watch(cells.digest)
+        if self.question.geometry is None:
+            answer.add(encoder.column_values(cells))
+        else:
+            answer.add([encoder.row_lengths(cells)])
 
 
 def tell(progress: TellRows | None, block: Block) -> None:
