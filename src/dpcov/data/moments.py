@@ -5,7 +5,6 @@ are equal to the bit for any chunking, order, number of threads or merge tree.  
 be printed.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -29,11 +28,6 @@ Clip = Annotated[float, Between(2.0**-60, 1)]
 _TILE_VALUES = 2**18
 # Values sorted by stratum at a time, 64 MiB: few large products are faster than many small ones.
 _SORTED_VALUES = 2**23
-# A row whose floating squared norm, in units of its shell, is at most this passes the check in
-# integers: truncation only shortens it, and rounding errors are below d * 2**-52.
-_SURELY_SHORT = 0.999999
-# A squared norm from here down is in the last shell; far from any power of four.
-_SMALLEST_ENERGY = 5.5e-40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,58 +241,36 @@ def quantize(
     # Rows that exceed 4**bits (clipped rows, rounding) are shortened.
     values = np.empty_like(rows) if out is None else out
     if spec.shells == spec.parts == 1:
-        shells = None
+        strata = None
         np.multiply(rows, 2.0**spec.bits / spec.clip, out=values)
         # Truncation toward zero cannot lengthen a row.
         shorten(np.trunc(values, out=values), spec.bits)
     else:
-        shells = np.zeros(len(rows), dtype=np.intp)
-        step, width = max(1, _TILE_VALUES // rows.shape[1]), n_columns or rows.shape[1]
+        strata = np.zeros(len(rows), dtype=np.intp)
+        step = max(1, _TILE_VALUES // rows.shape[1])
         for tile in (slice(start, start + step) for start in range(0, len(rows), step)):
-            _quantize_tile(rows[tile], values[tile], shells[tile], spec, width)
+            clipped = rows[tile] if spec.clip == 1 else rows[tile] / spec.clip
+            values[tile], strata[tile] = quantize_in_shells(clipped, spec, n_columns=n_columns)
     if spec.groups == 1:
-        return values, shells
+        return values, strata
     if groups is None or len(groups) != len(rows):
         raise DataError("Grouped moments need the group of every row.")
     if len(groups) and not 0 <= groups.min() <= groups.max() < spec.groups:
         raise DataError("A group number is out of range; count from 0 and declare all groups.")
     offset = groups * (spec.n_strata // spec.groups)
-    return values, offset if shells is None else offset + shells
+    return values, offset if strata is None else offset + strata
 
 
-def _quantize_tile(
-    rows: FloatMatrix, values: FloatMatrix, shells: NDArray[np.intp], spec: MomentsSpec, width: int
-) -> None:
-    clipped = rows if spec.clip == 1 else rows / spec.clip
-    energies = NUMPY.norms(clipped)
-    shells[:] = _shell_of(clipped, energies, spec, width)
-    whole, most = shells // spec.parts, part_energies(spec.parts)[shells % spec.parts]
-    surely_short = (energies <= np.ldexp(_SURELY_SHORT * most, -2 * whole)).all()
-    scales = np.ldexp(1.0 / spec.clip, spec.bits + whole)[:, None]
-    np.trunc(np.multiply(rows, scales, out=values), out=values)
-    if not surely_short:
-        shorten(values, spec.bits, energies=most)
-
-
-def _shell_of(
-    rows: FloatMatrix, energies: FloatMatrix, spec: MomentsSpec, n_columns: int
-) -> NDArray[np.intp]:
-    # Engines must agree on every row.  Floating squared norms, whose last digits depend on the
-    # machine, decide where they are far enough from a border; `exact_shell_of` measures the other
-    # rows, and differs from a squared norm by less than the margin: its entries, below 2**bits,
-    # lose less than 1 each, so a norm of 2**(bits - 1) or more loses less than sqrt(d).
-    mantissa, power = np.frexp(np.maximum(energies, _SMALLEST_ENERGY))
-    steps = max(1, spec.parts // 2)
-    place = (1.0 - mantissa) * (2 * steps)
-    step = place.astype(np.intp)
-    shell: NDArray[np.intp] = -power // 2 if spec.parts == 1 else -power * steps + step
-    margin = 2 * steps * 2.0 ** (3 - _shell_bits(n_columns)) * math.sqrt(n_columns)
-    # No border lies between the outermost one and the next.
-    inside = energies < 1.0 - 0.25 / steps if spec.parts > 1 else energies < 0.5
-    unsure = inside & (np.abs(place - step - 0.5) > 0.5 - margin)
-    if len(places := np.flatnonzero(unsure)):
-        shell[places] = exact_shell_of(rows[places], spec, n_columns=n_columns)
-    return np.clip(shell, 0, spec.shells * spec.parts - 1).astype(np.intp)
+def quantize_in_shells(
+    rows: Array, spec: MomentsSpec, on: Library = NUMPY, n_columns: int | None = None
+) -> tuple[Array, Array]:
+    """What :func:`quantize` does where there are shells: integers, and the parts of shells."""
+    strata = exact_shell_of(rows, spec, on, n_columns)
+    shells = strata // spec.parts
+    # Truncation toward zero cannot lengthen a row.
+    values = on.module.trunc(rows * on.power_of_two(shells + spec.bits)[:, None])
+    energies = on.from_host(part_energies(spec.parts))[strata - shells * spec.parts]
+    return shorten(values, spec.bits, on, energies), strata
 
 
 def exact_shell_of(

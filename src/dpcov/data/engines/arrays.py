@@ -12,14 +12,7 @@ from numpy.typing import NDArray
 from dpcov.data.encode import encode_array, whole
 from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.library import Array, Library
-from dpcov.data.moments import (
-    Moments,
-    MomentsSpec,
-    exact_shell_of,
-    normalize,
-    part_energies,
-    shorten,
-)
+from dpcov.data.moments import Moments, MomentsSpec, normalize, quantize_in_shells, shorten
 from dpcov.data.moments import quantize as quantize_here
 from dpcov.errors import DataError, UsageError
 
@@ -32,11 +25,7 @@ def quantize(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array 
         return _quantize_here(on, rows, spec)
     if spec.shells == spec.parts == 1:
         return shorten(on.module.trunc(rows * 2.0**spec.bits), spec.bits, on), None
-    strata = exact_shell_of(rows, spec, on)
-    shells = strata // spec.parts
-    values = on.module.trunc(rows * on.power_of_two(shells + spec.bits)[:, None])
-    energies = on.from_host(part_energies(spec.parts))[strata - shells * spec.parts]
-    return shorten(values, spec.bits, on, energies), strata
+    return quantize_in_shells(rows, spec, on)
 
 
 def _quantize_here(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array | None]:
