@@ -74,8 +74,7 @@ class Task:
         table = pa.Table.from_pandas(frame, preserve_index=False)
         encoder = self.encoder
         blocks = (encoder.encode(encoder.read(block)) for block in table.to_batches())
-        # The next block overwrites what is encoded.
-        return np.vstack([whole(*block, len(encoder.columns)).copy() for block in blocks])
+        return np.vstack([whole(*block, len(encoder.columns)) for block in blocks])
 
 
 def adult(directory: Path) -> Task:

@@ -16,7 +16,7 @@ NAMES = ["a", "b", "c"]
 
 def encode_whole(encoder, block):
     """All columns of a block."""
-    return whole(*encoder.encode(encoder.read(block)), len(encoder.columns)).copy("K")
+    return whole(*encoder.encode(encoder.read(block)), len(encoder.columns))
 
 
 def read_encoded(source, schema, block_rows):

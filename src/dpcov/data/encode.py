@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from dpcov.data import values
 from dpcov.data.geometry import Geometry, longest_row, reach
 from dpcov.data.library import NUMPY, Array, Library, column_norms, ordered_norms
-from dpcov.data.linear import ROW_BITS, FloatMatrix, Places
+from dpcov.data.linear import ROW_BITS, FloatMatrix, Places, by_columns
 from dpcov.data.losses import Losses
 from dpcov.data.questions import digest_of
 from dpcov.data.readers import Reader, reader_of
-from dpcov.data.room import Room
 from dpcov.data.schema.declared import Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
@@ -95,7 +94,6 @@ class Encoder:
         # What a level, an indicator or the intercept is written as.
         self._ones = np.array([column.largest for column in self.columns]) * self._unit
         self._intercept = schema.intercept
-        self._room = Room()
         self._n_values = count_values(declared)
         self._weight: Reader | None = None
         if schema.weights is not None and schema.weights.upper is not None:
@@ -132,8 +130,8 @@ class Encoder:
         """Encode rows as (n, c) float64, Fortran-contiguous: rows of norm at most 1.
 
         The c columns are told, too: others, indicators of values of which none is missing, are zero
-        in all rows of the block.  The next block in this thread overwrites what is encoded.
-        ``losses`` is told the rows that are scaled down beside their intercept, and their groups.
+        in all rows of the block.  ``losses`` is told the rows that are scaled down beside their
+        intercept, and their groups.
         """
         written, columns, longest = self._written(cells)
         encoded, places = self._mapped(written, columns, longest)
@@ -172,7 +170,7 @@ class Encoder:
         # Column by column, as the table is stored: the product that follows takes either order.
         # Indicators lie behind the others, and are written where a value is missing.
         n_rows, n_numbers = len(cells.columns[0]), len(self._numbers)
-        encoded = self._room.matrix("encoded", n_rows, len(self.columns))
+        encoded = by_columns(n_rows, len(self.columns))
         for slot in self._slots[self._levels]:
             encoded[:, slot] = 0.0
         if self._intercept:
@@ -193,7 +191,7 @@ class Encoder:
         rows, inhabited = encoded[:, : len(self._always)], self._always
         if marked:
             inhabited = np.union1d(inhabited, list(marked))
-            rows = self._room.matrix("rows", n_rows, len(inhabited))
+            rows = by_columns(n_rows, len(inhabited))
             for column, slot in zip(rows.T, self._slots[inhabited], strict=True):
                 column[:] = encoded[:, slot]
         return rows, inhabited, longest
@@ -208,15 +206,13 @@ class Encoder:
         if longest > (largest := 4.0**ROW_BITS - start * self._unit**2) / 2:
             _shorten(rows[:, start:], largest)
         outputs = linear.inhabited(places)
-        mapped = self._room.matrix("mapped", len(rows), start + len(outputs))
+        mapped = by_columns(len(rows), start + len(outputs))
         mapped[:, :start] = 1.0 / self.norm_bound
-        linear.apply_scaled(rows, places, 1.0 / self.norm_bound, mapped[:, start:], self._room)
+        linear.apply_scaled(rows, places, 1.0 / self.norm_bound, mapped[:, start:])
         return mapped, np.concatenate([np.arange(start), outputs + start])
 
     def column_values(self, cells: Cells) -> Iterator[FloatMatrix]:
         """Every column's own numbers, before anything depends on another column.
-
-        The next column in this thread overwrites them.
 
         Yields
         ------
@@ -226,10 +222,9 @@ class Encoder:
         """
         for number, found in zip(self._numbers, cells.columns, strict=False):
             declared = self._declared[number.place]
-            scaled = self._room.matrix("values", len(found), 1)[:, 0]
             with np.errstate(over="ignore", invalid="ignore"):
-                np.subtract(found, declared.center, out=scaled, dtype=np.float64)
-                np.divide(scaled, declared.half_range, out=scaled)
+                scaled = np.subtract(found, declared.center, dtype=np.float64)
+                scaled /= declared.half_range
             _clip(scaled, -1.0, 1.0)
             yield scaled
         for codes in cells.columns[len(self._numbers) :]:

@@ -4,7 +4,6 @@ Contract: a row moves one count of every column by one, whatever its cells hold;
 that do not depend on blocks, order, threads or engine.  **Sensitive** throughout.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.geometry import Geometry
-from dpcov.data.room import Lock, Room
+from dpcov.data.room import Lock
 from dpcov.errors import DataError
 
 BELOW, ABOVE, MISSING = 0, 1, 2
@@ -44,7 +43,7 @@ class Window:
     anchor: float = 0.0
     closed: bool = True
 
-    def places(self, values: NDArray[np.float64], room: Room | None = None) -> NDArray[np.intp]:
+    def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
         """Where the values are counted; each by itself, NaN as missing."""
         # Every step is one correctly rounded operation on one value, so all machines agree.
         values = values - self.anchor
@@ -72,20 +71,14 @@ class FineWindow:
         """How many there are."""
         return FINE_CELLS
 
-    def places(self, values: NDArray[np.float64], room: Room | None = None) -> NDArray[np.intp]:
-        """Where the values are counted; each by itself, NaN as missing.
-
-        What is made in a room is overwritten by the next values there.
-        """
-        distance, signs = (room or Room()).matrix("places", len(values), 2).T
+    def places(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Where the values are counted; each by itself, NaN as missing."""
         # Adding a zero that is not negative makes every zero positive.
-        np.add(values, 0.0 - self.anchor, out=distance)
-        # Distances are finite, so that their sum is NaN exactly if a value is missing.
-        missing = np.isnan(distance) if math.isnan(distance.sum()) else None
+        distance = values + (0.0 - self.anchor)
+        missing = np.isnan(distance)
         # Exponent and leading digits of a float are its place among all of its sign.
         places: Counts = distance.view(np.int64)
-        negative: Counts = signs.view(np.int64)
-        np.right_shift(places, 63, out=negative)
+        negative = places >> 63
         # Below the anchor a cell reaches from its far end, which it holds, to its near one.
         places += negative
         places >>= 52 - _MANTISSA_BITS
@@ -97,8 +90,7 @@ class FineWindow:
         places ^= negative
         places &= FINE_CELLS - 1
         places += MISSING + 1
-        if missing is not None:
-            places[missing] = MISSING
+        places[missing] = MISSING
         return places
 
 
@@ -209,7 +201,7 @@ class Histograms:
         self.counts: list[Counts] = [np.zeros(size, dtype=np.int64) for size in question.sizes]
         self.n_rows = 0
         self.digest = 0
-        self._lock, self._room = Lock(), Room()
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         return f"Histograms({len(self.counts)} columns, <sensitive>)"
@@ -231,10 +223,10 @@ class Histograms:
             if n_columns in wanted:
                 found.append(wanted[n_columns].places(values))
             n_columns, n_rows = n_columns + 1, len(values)
-            places = self._room.matrix("counted", n_rows, 1)[:, 0].view(np.int64)
+            places = np.empty(n_rows, dtype=np.intp)
             for start in range(0, n_rows, _TILE):
                 tile = slice(start, start + _TILE)
-                places[tile] = window.places(values[tile], self._room)
+                places[tile] = window.places(values[tile])
             counted = np.bincount(places, minlength=len(mine))
             with self._lock:
                 mine += counted

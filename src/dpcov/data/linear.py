@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data.library import NUMPY, Array, Library
-from dpcov.data.room import Room
 from dpcov.errors import NumericError, SchemaError
 
 FloatMatrix = NDArray[np.float64]
@@ -27,6 +26,11 @@ _MOST_POWER = 200
 _ALONE = 2
 # Rows that are mapped together.
 _TOGETHER = 8192
+
+
+def by_columns(n_rows: int, n_columns: int) -> FloatMatrix:
+    """An (n_rows, n_columns) matrix whose columns lie together, and which holds anything."""
+    return np.empty((n_columns, n_rows)).T
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class LinearMap:
         return found
 
     def apply_scaled(
-        self, rows: FloatMatrix, places: Places, factor: float, out: FloatMatrix, room: Room
+        self, rows: FloatMatrix, places: Places, factor: float, out: FloatMatrix
     ) -> None:
         """Map rows, (n, c), in units of ``2**-ROW_BITS``, to inhabited outputs times a factor.
 
@@ -108,10 +112,10 @@ class LinearMap:
         mixed = np.flatnonzero(numbers[mixing].any(axis=0))
         product = numbers[np.ix_(mixing, mixed)]
         if mixing.all():
-            _mix(rows, mixed, product, unit, out, room)
+            _mix(rows, mixed, product, unit, out)
             return
-        made = room.matrix("made", len(rows), len(product))
-        _mix(rows, mixed, product, unit, made, room)
+        made = by_columns(len(rows), len(product))
+        _mix(rows, mixed, product, unit, made)
         for column, place in zip(made.T, np.flatnonzero(mixing), strict=True):
             out[:, place] = column
         for place in np.flatnonzero(~mixing):
@@ -124,22 +128,13 @@ class LinearMap:
 
 
 def _mix(
-    rows: FloatMatrix,
-    places: Places,
-    product: FloatMatrix,
-    unit: float,
-    out: FloatMatrix,
-    room: Room,
+    rows: FloatMatrix, places: Places, product: FloatMatrix, unit: float, out: FloatMatrix
 ) -> None:
     """Products of these columns' whole numbers times a unit, some rows at a time: in the cache."""
-    whole = room.matrix("whole", min(_TOGETHER, len(rows)), len(places))
-    is_run = len(places) > 0 and places[-1] - places[0] + 1 == len(places)
-    columns = slice(places[0], places[-1] + 1) if is_run else places
     for start in range(0, len(rows), _TOGETHER):
-        part, made = rows[start : start + _TOGETHER], out[start : start + _TOGETHER]
-        np.trunc(part[:, columns], out=whole[: len(part)])
         # Columns lie together before and after, as encoded rows do.
-        np.matmul(product, whole[: len(part)].T, out=made.T)
+        whole, made = rows[start : start + _TOGETHER].T[places], out[start : start + _TOGETHER].T
+        np.matmul(product, np.trunc(whole, out=whole), out=made)
         np.multiply(made, unit, out=made)
 
 

@@ -110,8 +110,7 @@ class TableEncoding:
     ) -> tuple[NDArray[np.float64], Places | None]:
         """Encode rows, and tell the columns that they have, where others are zero, or None for all.
 
-        The next block in this thread overwrites them.  ``losses`` is told the rows that are scaled
-        down.
+        ``losses`` is told the rows that are scaled down.
         """
         return self.encoder.encode(cells, losses)
 
