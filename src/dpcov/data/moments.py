@@ -352,19 +352,11 @@ def _by_stratum(
     narrow = strata.astype(np.int16) if len(strata) and strata.max() < 2**15 else strata
     order = np.argsort(narrow, kind="stable")
     counts = np.bincount(strata)
-    ordered, end = _taken(block, order), 0
+    # Copied as they are stored: the columns of encoded rows lie together.
+    by_columns = block.strides[0] == block.itemsize
+    ordered = np.take(block.T, order, axis=1).T if by_columns else block[order]
+    end = 0
     for index in np.flatnonzero(counts).tolist():
         start, end = end, end + int(counts[index])
         for first in range(start, end, most_rows):
             yield index, ordered[first : min(first + most_rows, end)]
-
-
-def _taken(block: FloatMatrix, places: NDArray[np.intp]) -> FloatMatrix:
-    # Copy rows, stored as the block is.
-    if block.strides[0] != block.itemsize:
-        return np.take(block, places, axis=0)
-    taken = np.empty((block.shape[1], len(places)))
-    for column, room in zip(block.T, taken, strict=True):
-        # The places are in range; looking again takes longer.
-        np.take(column, places, out=room, mode="clip")
-    return taken.T
