@@ -7,7 +7,7 @@ Contract: every encoded row has l2 norm at most 1 up to float rounding, whatever
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import DataError, UsageError
 from dpcov.published.columns import EncodedColumn, count_values
+
+Flags: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -104,11 +106,9 @@ class Encoder:
         self._plan(schema)
         kinds = np.array([column.kind for column in self.columns])
         self._levels = np.flatnonzero(kinds == "category")
-        behind = np.flatnonzero(kinds == "missing")
-        # Columns that are written in every block, and where each of all is written.
-        self._always: Places = np.flatnonzero(kinds != "missing")
-        self._slots = np.argsort(np.concatenate([self._always, behind]))
-        ones = self._ones[np.concatenate([self._levels, behind])]
+        # Columns that are written in every block.
+        self._always = kinds != "missing"
+        ones = self._ones[np.isin(kinds, ["category", "missing"])]
         self._longest_ones = float(ones @ ones)
         self._limits = [(c.lowest * self._unit, c.largest * self._unit) for c in self.columns]
 
@@ -168,33 +168,28 @@ class Encoder:
     def _written(self, cells: Cells) -> tuple[FloatMatrix, Places, float]:
         # Rows at full length before a map, their columns, and a bound on their squared norms.
         # Column by column, as the table is stored: the product that follows takes either order.
-        # Indicators lie behind the others, and are written where a value is missing.
+        # An indicator is there where a value of the block is missing.
         n_rows, n_numbers = len(cells.columns[0]), len(self._numbers)
         encoded = by_columns(n_rows, len(self.columns))
-        for slot in self._slots[self._levels]:
-            encoded[:, slot] = 0.0
+        encoded[:, self._levels] = 0.0
         if self._intercept:
             encoded[:, 0] = self._unit
-        marked: set[int] = set()
+        there = self._always.copy()
         # At least the squared norm of the longest row, levels and indicators counted as ones.
         longest = self._longest_ones
         with np.errstate(over="ignore", invalid="ignore"):
             for number, found in zip(self._numbers, cells.columns, strict=False):
-                longest += self._write_number(number, found, encoded, marked) ** 2
+                longest += self._write_number(number, found, encoded, there) ** 2
         for category, codes in zip(self._categories, cells.columns[n_numbers:], strict=True):
-            self._write_category(category, codes, encoded, marked)
+            self._write_category(category, codes, encoded, there)
         for indicator, places in self._together:
             # Where one value of the row is missing, the others count as missing.
-            if indicator in marked:
-                missing = np.flatnonzero(encoded[:, self._slots[indicator]])
-                encoded[np.ix_(missing, self._slots[places])] = 0.0
-        rows, inhabited = encoded[:, : len(self._always)], self._always
-        if marked:
-            inhabited = np.union1d(inhabited, list(marked))
-            rows = by_columns(n_rows, len(inhabited))
-            for column, slot in zip(rows.T, self._slots[inhabited], strict=True):
-                column[:] = encoded[:, slot]
-        return rows, inhabited, longest
+            if there[indicator]:
+                missing = np.flatnonzero(encoded[:, indicator])
+                encoded[np.ix_(missing, places)] = 0.0
+        if not there.all():
+            encoded = encoded.T[there].T
+        return encoded, np.flatnonzero(there), longest
 
     def _mapped(
         self, rows: FloatMatrix, places: Places, longest: float
@@ -255,10 +250,10 @@ class Encoder:
         ]
 
     def _write_number(
-        self, number: _Feature, found: NDArray[Any], encoded: FloatMatrix, marked: set[int]
+        self, number: _Feature, found: NDArray[Any], encoded: FloatMatrix, there: Flags
     ) -> float:
         # Tell how large the largest one is.
-        column, scaled = self.columns[number.place], encoded[:, self._slots[number.place]]
+        column, scaled = self.columns[number.place], encoded[:, number.place]
         # In float64 always: a cell's number does not depend on the type its column is stored in.
         np.subtract(found, column.center, out=scaled, dtype=np.float64)
         np.multiply(scaled, self._unit / column.half_range, out=scaled)
@@ -267,29 +262,29 @@ class Encoder:
             return largest
         missing = np.isnan(scaled)
         scaled[missing] = 0.0
-        self._mark_missing(number, missing, encoded, marked)
+        self._mark_missing(number, missing, encoded, there)
         return max(-float(scaled.min()), float(scaled.max()))
 
     def _write_category(
-        self, category: _Feature, codes: NDArray[Any], encoded: FloatMatrix, marked: set[int]
+        self, category: _Feature, codes: NDArray[Any], encoded: FloatMatrix, there: Flags
     ) -> None:
         known = np.flatnonzero(codes >= 0)
         places = category.place + codes[known]
-        encoded[known, self._slots[places]] = self._ones[places]
+        encoded[known, places] = self._ones[places]
         missing = codes == values.MISSING
         if missing.any():
-            self._mark_missing(category, missing, encoded, marked)
+            self._mark_missing(category, missing, encoded, there)
 
     def _mark_missing(
-        self, feature: _Feature, missing: NDArray[Any], encoded: FloatMatrix, marked: set[int]
+        self, feature: _Feature, missing: Flags, encoded: FloatMatrix, there: Flags
     ) -> None:
         place = feature.indicator
         if place is None:
             return
-        column = encoded[:, self._slots[place]]
-        if place not in marked:
+        column = encoded[:, place]
+        if not there[place]:
             column[:] = 0.0
-            marked.add(place)
+            there[place] = True
         column[missing] = self._ones[place]
 
 
