@@ -108,8 +108,6 @@ class Encoder:
         self._levels = np.flatnonzero(kinds == "category")
         # Columns that are written in every block.
         self._always = kinds != "missing"
-        ones = self._ones[np.isin(kinds, ["category", "missing"])]
-        self._longest_ones = float(ones @ ones)
         self._limits = [(c.lowest * self._unit, c.largest * self._unit) for c in self.columns]
 
     @property
@@ -133,8 +131,8 @@ class Encoder:
         in all rows of the block.  ``losses`` is told the rows that are scaled down beside their
         intercept, and their groups.
         """
-        written, columns, longest = self._written(cells)
-        encoded, places = self._mapped(written, columns, longest)
+        written, columns = self._written(cells)
+        encoded, places = self._mapped(written, columns)
         weights = cells.weights
         if weights is not None:
             # In [0, 1], so that no row gets longer; a missing or negative weight is 0.
@@ -165,8 +163,8 @@ class Encoder:
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
 
-    def _written(self, cells: Cells) -> tuple[FloatMatrix, Places, float]:
-        # Rows at full length before a map, their columns, and a bound on their squared norms.
+    def _written(self, cells: Cells) -> tuple[FloatMatrix, Places]:
+        # Rows at full length before a map, and their columns.
         # Column by column, as the table is stored: the product that follows takes either order.
         # An indicator is there where a value of the block is missing.
         n_rows, n_numbers = len(cells.columns[0]), len(self._numbers)
@@ -175,11 +173,9 @@ class Encoder:
         if self._intercept:
             encoded[:, 0] = self._unit
         there = self._always.copy()
-        # At least the squared norm of the longest row, levels and indicators counted as ones.
-        longest = self._longest_ones
         with np.errstate(over="ignore", invalid="ignore"):
             for number, found in zip(self._numbers, cells.columns, strict=False):
-                longest += self._write_number(number, found, encoded, there) ** 2
+                self._write_number(number, found, encoded, there)
         for category, codes in zip(self._categories, cells.columns[n_numbers:], strict=True):
             self._write_category(category, codes, encoded, there)
         for indicator, places in self._together:
@@ -189,17 +185,14 @@ class Encoder:
                 encoded[np.ix_(missing, places)] = 0.0
         if not there.all():
             encoded = encoded.T[there].T
-        return encoded, np.flatnonzero(there), longest
+        return encoded, np.flatnonzero(there)
 
-    def _mapped(
-        self, rows: FloatMatrix, places: Places, longest: float
-    ) -> tuple[FloatMatrix, Places]:
+    def _mapped(self, rows: FloatMatrix, places: Places) -> tuple[FloatMatrix, Places]:
         # Features under the linear map beside the intercept, all divided by the norm bound.
         start, linear = int(self._intercept), self._linear
         if linear is None:
             return rows, places
-        if longest > (largest := 4.0**ROW_BITS - start * self._unit**2) / 2:
-            _shorten(rows[:, start:], largest)
+        _shorten(rows[:, start:], 4.0**ROW_BITS - start * self._unit**2)
         outputs = linear.inhabited(places)
         mapped = by_columns(len(rows), start + len(outputs))
         mapped[:, :start] = 1.0 / self.norm_bound
@@ -220,8 +213,7 @@ class Encoder:
             with np.errstate(over="ignore", invalid="ignore"):
                 scaled = np.subtract(found, declared.center, dtype=np.float64)
                 scaled /= declared.half_range
-            _clip(scaled, -1.0, 1.0)
-            yield scaled
+            yield np.clip(scaled, -1.0, 1.0, out=scaled)
         for codes in cells.columns[len(self._numbers) :]:
             yield np.where(codes >= 0, codes.astype(np.float64), np.nan)
 
@@ -251,19 +243,16 @@ class Encoder:
 
     def _write_number(
         self, number: _Feature, found: NDArray[Any], encoded: FloatMatrix, there: Flags
-    ) -> float:
-        # Tell how large the largest one is.
+    ) -> None:
         column, scaled = self.columns[number.place], encoded[:, number.place]
         # In float64 always: a cell's number does not depend on the type its column is stored in.
         np.subtract(found, column.center, out=scaled, dtype=np.float64)
         np.multiply(scaled, self._unit / column.half_range, out=scaled)
-        largest = _clip(scaled, *self._limits[number.place])
-        if not math.isnan(largest):
-            return largest
+        np.clip(scaled, *self._limits[number.place], out=scaled)
         missing = np.isnan(scaled)
-        scaled[missing] = 0.0
-        self._mark_missing(number, missing, encoded, there)
-        return max(-float(scaled.min()), float(scaled.max()))
+        if missing.any():
+            scaled[missing] = 0.0
+            self._mark_missing(number, missing, encoded, there)
 
     def _write_category(
         self, category: _Feature, codes: NDArray[Any], encoded: FloatMatrix, there: Flags
@@ -330,17 +319,6 @@ def as_matrix(block: Block) -> FloatMatrix:
         return block
     columns = [values.numbers(block.column(name), name) for name in block.schema.names]
     return np.column_stack(columns).astype(np.float64, copy=False)
-
-
-def _clip(column: FloatMatrix, lower: float, upper: float) -> float:
-    # Clip in place; the largest absolute number of a column, NaN if a value is missing.
-    if not len(column):
-        return 0.0
-    least, most = float(column.min()), float(column.max())
-    if not (lower <= least and most <= upper):
-        np.clip(column, lower, upper, out=column)
-        least, most = float(column.min()), float(column.max())
-    return max(-least, most)
 
 
 def _shorten(encoded: FloatMatrix, largest: float) -> None:
