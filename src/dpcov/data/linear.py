@@ -24,8 +24,6 @@ ROW_BITS = 26
 _MOST_POWER = 200
 # Columns of which an output is made without a product of matrices.
 _ALONE = 2
-# Rows that are mapped together.
-_TOGETHER = 8192
 
 
 def by_columns(n_rows: int, n_columns: int) -> FloatMatrix:
@@ -104,38 +102,19 @@ class LinearMap:
         ``places``, (c,), are the columns that rows have, ascending; others are zero.  ``out``,
         (n, q), is for the outputs of :meth:`inhabited`.
         """
-        # Integers below 2**53 in any order of summation; the powers of two are exact.
-        unit, outputs = 2.0 ** (self.exponent - ROW_BITS) * factor, self.inhabited(places)
+        # Integers below 2**53 in any order of summation.
+        outputs = self.inhabited(places)
         numbers = self.integers[np.ix_(outputs, places)]
         # Outputs of few columns, as indicators of missing values have, need no product of matrices.
         mixing = np.count_nonzero(numbers, axis=1) > _ALONE
         mixed = np.flatnonzero(numbers[mixing].any(axis=0))
-        product = numbers[np.ix_(mixing, mixed)]
-        if mixing.all():
-            _mix(rows, mixed, product, unit, out)
-            return
-        made = by_columns(len(rows), len(product))
-        _mix(rows, mixed, product, unit, made)
-        for column, place in zip(made.T, np.flatnonzero(mixing), strict=True):
-            out[:, place] = column
+        whole = rows.T[mixed]
+        out.T[mixing] = numbers[np.ix_(mixing, mixed)] @ np.trunc(whole, out=whole)
         for place in np.flatnonzero(~mixing):
             parts = np.flatnonzero(numbers[place])
-            column = out[:, place]
-            np.multiply(np.trunc(rows[:, parts[0]]), numbers[place, parts[0]], out=column)
-            for part in parts[1:]:
-                column += np.trunc(rows[:, part]) * numbers[place, part]
-            column *= unit
-
-
-def _mix(
-    rows: FloatMatrix, places: Places, product: FloatMatrix, unit: float, out: FloatMatrix
-) -> None:
-    """Products of these columns' whole numbers times a unit, some rows at a time: in the cache."""
-    for start in range(0, len(rows), _TOGETHER):
-        # Columns lie together before and after, as encoded rows do.
-        whole, made = rows[start : start + _TOGETHER].T[places], out[start : start + _TOGETHER].T
-        np.matmul(product, np.trunc(whole, out=whole), out=made)
-        np.multiply(made, unit, out=made)
+            out[:, place] = sum(np.trunc(rows[:, part]) * numbers[place, part] for part in parts)
+        # The power of two is exact.
+        out *= 2.0 ** (self.exponent - ROW_BITS) * factor
 
 
 def _bits(n_columns: int) -> int:
