@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from dpcov.errors import UsageError
+from dpcov.extras import load_extra
 
 LOCAL = "local"
 # The packages whose objects an engine takes, and those that its extra brings.
@@ -31,11 +32,6 @@ def load_engine(name: str) -> Any:
     It has ``columns(data)``, ``check(data, task)``, which refuses what cannot be gathered, and
     ``moments(data, task, progress)``, the exact sensitive answer.
     """
-    try:
-        return import_module(f"dpcov.data.engines.{name}")
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in _NEEDS.get(name, ()):
-            raise
-    # Raised outside the handler, so that the import error does not hang on to it.
-    raise UsageError(f"The {name} engine needs {missing}: pip install 'dpcov[{name}]'")
+    for package in _NEEDS.get(name, ()):
+        load_extra(package, f"The {name} engine", name)
+    return import_module(f"dpcov.data.engines.{name}")
