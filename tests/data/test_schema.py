@@ -123,6 +123,8 @@ TABLES = [
     ({"intercept": "yes"}, "intercept is true or false"),
     ({"wildcards": 1}, "wildcards is true or false"),
     ({"title": 3}, "title is a text"),
+    *(({"decimal": wrong}, 'decimal is "." or ","') for wrong in ("x", "", None)),
+    *(({"thousands": wrong}, "thousands is empty") for wrong in (";", 3)),
     ({"weights": Weights(column="w", upper=1)}, "not listed"),
     ({"weights": Weights(column="a", upper=1)}, "its bounds are 0 and the upper"),
     ({"columns": {"a": Boolean()}, "weights": Weights(column="a", upper=1)}, "make it numeric"),

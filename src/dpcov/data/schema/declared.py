@@ -306,7 +306,7 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         force_setattr(self, "columns", dict(self.columns))
         together = tuple(map(as_names, as_names(self.missing_together)))
         force_setattr(self, "missing_together", together)
-        for name in ("title", "wildcards", "intercept", "missing", "rows_per_person"):
+        for name in self.__struct_fields__:
             value = getattr(self, name)
             if isinstance(value, np.generic):
                 force_setattr(self, name, value.item())

@@ -28,6 +28,15 @@ from dpcov.errors import DataError, SchemaError
 from dpcov.published.columns import LARGEST_SCALE, SMALLEST_BOUND, SMALLEST_SCALE
 
 _MISSING = (None, *get_args(Missing))
+# What fields of the table may be.
+_FIELDS = {
+    **{"title": "a text", "wildcards": "true or false", "intercept": "true or false"},
+    "missing": '"center", "indicator" or "never"',
+    "decimal": '"." or ","',
+    "thousands": "empty, or one of: , . ' and a blank",
+}
+# Learned here: msgspec crashes where two threads use a type first.
+_KINDS = {field.name: field.type for field in msgspec.structs.fields(Declarations)}
 _MOST = 20
 # Floats count exactly up to here.
 _MOST_ROWS = 2**53
@@ -161,14 +170,9 @@ def _of_table(schema: Any) -> Iterator[str]:
         yield "rows_per_person must be a whole number, 1 or more."
     elif rows > _MOST_ROWS:
         yield f"rows_per_person is too large: it must be at most {_MOST_ROWS}."
-    if not isinstance(schema.missing, str) or schema.missing not in _MISSING:
-        yield 'missing is "center", "indicator" or "never".'
-    if not isinstance(schema.wildcards, bool):
-        yield "wildcards is true or false."
-    if not isinstance(schema.intercept, bool):
-        yield "intercept is true or false."
-    if not isinstance(schema.title, str):
-        yield "title is a text."
+    for name, words in _FIELDS.items():
+        if not _is_of(_KINDS[name], getattr(schema, name)):
+            yield f"{name} is {words}."
     yield from _of_missing(schema)
     if isinstance(schema.weights, Weights):
         yield from _of_weights(schema, schema.weights)
@@ -179,6 +183,15 @@ def _of_table(schema: Any) -> Iterator[str]:
     elif bound is not None and bound > schema.worst_case_norm:
         useless = f"norm_bound is above {schema.worst_case_norm:.6g}, which no row exceeds"
         yield f"{useless}, so it would only add noise; leave it out or lower it."
+
+
+def _is_of(kind: Any, value: object) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    # A lone surrogate is no text that a message could hold.
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        return False
+    return True
 
 
 def _of_missing(schema: Declarations) -> Iterator[str]:
