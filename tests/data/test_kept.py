@@ -2,15 +2,12 @@
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.ipc
-import pyarrow.parquet
 import pytest
 
-from dpcov.data import encode
 from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.moments import MomentsSpec
-from dpcov.data.questions import MomentsQuestion, digest_of
+from dpcov.data.questions import MomentsQuestion
 from dpcov.data.schema.declared import Categorical, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
@@ -91,22 +88,6 @@ def test_answers_do_not_depend_on_the_copy(path, memory):
     ask = gathering.ask(path, TableEncoding(schema=SCHEMA), again=True)
     for question in QUESTIONS:
         assert ask(question) == gathering.answer(path, TableEncoding(schema=SCHEMA), question)
-
-
-@pytest.mark.parametrize(("ending", "digests"), [("parquet", 1), ("arrow", 3)])
-def test_rows_of_a_copy_are_digested_once_if_nothing_else_can_change_them(
-    tmp_path, ending, digests, monkeypatch
-):
-    pa.parquet.write_table(TABLE, tmp_path / "t.parquet")
-    with pa.ipc.new_file(tmp_path / "t.arrow", TABLE.schema) as file:
-        file.write_table(TABLE)
-    path, made = tmp_path / f"t.{ending}", []
-    monkeypatch.setattr(encode, "digest_of", lambda cells: made.append(1) or digest_of(cells))
-    ask = Gathering(threads=1).ask(path, TableEncoding(schema=SCHEMA), again=True)
-    answers = [ask(question) for question in QUESTIONS]
-    assert len(made) == digests
-    for question, answer in zip(QUESTIONS, answers, strict=True):
-        assert answer == Gathering().answer(path, TableEncoding(schema=SCHEMA), question)
 
 
 def test_a_file_that_is_not_kept_may_not_change(path):

@@ -72,12 +72,7 @@ class Gathering:
             return Ask(partial(self.answer, data, encoding))
         # Nothing is opened before the first question.
         kept = cache(partial(self._kept, data, encoding, n_is_public))
-
-        def stays() -> bool:
-            source = kept()
-            return isinstance(source, KeptSource) and source.stays
-
-        return Ask(lambda question: self.answer(kept(), encoding, question), stays)
+        return Ask(lambda question: self.answer(kept(), encoding, question))
 
     def answer(
         self, data: Any, encoding: Encoding, question: MomentsQuestion | HistogramQuestion

@@ -42,14 +42,11 @@ class MomentsQuestion:
 class Ask:
     """Ask questions of one table; the first answer is kept, and the same question is answered once.
 
-    ``answer`` gathers the answer to a question; ``stays`` tells after the first one whether the
-    rows cannot change any more.
+    ``answer`` gathers the answer to a question.
     """
 
-    def __init__(
-        self, answer: Callable[[Any], Any], stays: Callable[[], bool] = lambda: False
-    ) -> None:
-        self._answer, self._stays = answer, stays
+    def __init__(self, answer: Callable[[Any], Any]) -> None:
+        self._answer = answer
         self._first: tuple[Any, Any] | None = None
 
     def __repr__(self) -> str:
@@ -69,12 +66,7 @@ class Ask:
         asked, first = self._first
         if question == asked:
             return first
-        if question.watched and self._stays():
-            # Of rows that stay as they are the digest is known.
-            answer = self._answer(replace(question, watched=False))
-            answer.digest = first.digest
-        else:
-            answer = self._answer(question)
+        answer = self._answer(question)
         if (answer.n_rows, answer.digest) != (first.n_rows, first.digest):
             raise DataError(
                 "The table changed while it was being read again. "

@@ -44,9 +44,8 @@ class Source(ABC):
 
     `name` is a label without any directory; columns without names are called ``x0``, ``x1``, ...
     `n_rows` is None where rows have no fixed places; `once` says that they can be read only once,
-    `names_columns` that the names stand beside the rows and not in them, `copies` that blocks share
-    no memory with what they are read from; `unnamed` counts columns that are not read, because they
-    have no name.
+    `names_columns` that the names stand beside the rows and not in them; `unnamed` counts columns
+    that are not read, because they have no name.
     """
 
     name: str
@@ -54,7 +53,6 @@ class Source(ABC):
     n_rows: int | None = None
     once: bool = False
     names_columns: bool = True
-    copies: bool = False
     unnamed: int = 0
 
     @abstractmethod

@@ -100,8 +100,6 @@ class _UnreadableError(Exception):
 class ParquetSource(TypedSource):
     """A Parquet file."""
 
-    copies = True
-
     def __init__(self, path: Path) -> None:
         super().__init__(path.name, lambda: _parquet_schema(path))
         self._path = path

@@ -31,11 +31,6 @@ class KeptSource(Source):
         self._room = memory if source.once else min(memory * _SHARE, MOST_BYTES)
         self._held: list[Block] | None = None
 
-    @property
-    def stays(self) -> bool:
-        """Whether a copy is kept that nothing else can change."""
-        return self._held is not None and self._source.copies
-
     def kinds(self) -> dict[str, Kind]:
         """Those of the source."""
         return self._source.kinds()
