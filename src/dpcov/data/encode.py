@@ -327,11 +327,10 @@ def _shorten(encoded: FloatMatrix, largest: float) -> None:
 
 
 def _long_rows(encoded: FloatMatrix, largest: float) -> tuple[Places, FloatMatrix]:
-    # Which rows may have a larger squared norm, and what brings their norms down to it, or 1.
-    # Sums in any order differ by less than this; those of the rows in question are ordered.
-    maybe = np.flatnonzero(NUMPY.norms(encoded) > largest * (1 - 1e-9))
-    energies = column_norms(encoded[maybe])
-    return maybe, np.sqrt(np.maximum(energies / largest, 1.0))
+    # Which rows have a larger squared norm, and what brings their norms down to it.
+    energies = column_norms(encoded)
+    long = np.flatnonzero(energies > largest)
+    return long, np.sqrt(energies[long] / largest)
 
 
 def _divide(encoded: FloatMatrix, rows: Places, divisors: FloatMatrix) -> None:
