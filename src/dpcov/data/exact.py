@@ -87,13 +87,6 @@ class _Words:
             result._high, result._bound = high >> bits, 2**_WORD
         return result
 
-    def times(self, factor: int) -> "_Words":
-        """The array, below 2**90 in absolute value, times a factor from 1 to 16."""
-        high, low = self.split()
-        result = _Words((0,))
-        result._high, result._low, result._bound = high * factor, low * factor, factor << _WORD
-        return result
-
     def plus(self, noise: IntegerMatrix) -> tuple[IntegerMatrix, IntegerMatrix]:
         """Return new arrays as `split` does, of the sum with ``noise``."""
         high, low = self.split()
@@ -202,10 +195,10 @@ class ExactSum:
         return result
 
     def times(self, factor: int) -> "ExactSum":
-        """The sum, below 2**90 in absolute value, times a factor from 1 to 16."""
+        """The sum times a small whole number."""
         result = ExactSum(self.dimension)
-        if self._panels is not None:
-            result._panels = [panel.times(factor) for panel in self._panels]
+        for _ in range(factor):
+            result.merge(self)
         return result
 
     def to_float(self) -> NDArray[np.float64]:
