@@ -45,7 +45,9 @@ def together(spends: Sequence[Spend]) -> Promise:
     if deltas and len(multipliers) == len(spends):
         inverse = sum(1 / multiplier**2 for multiplier in multipliers)
         delta = max(deltas)
-        return ApproxDP(epsilon=_epsilon(sqrt_down(1 / Fraction(inverse)), delta), delta=delta)
+        return ApproxDP(
+            epsilon=gaussian_epsilon(sqrt_down(1 / Fraction(inverse)), delta), delta=delta
+        )
     return _joint(spends, sum)
 
 
@@ -86,7 +88,7 @@ def divided(total: Promise, weights: Sequence[int]) -> list[Promise]:
     multiplier = gaussian_noise_multiplier(total.epsilon, total.delta) / _SLACK
     # Rounded down, and a step more, since the joint epsilon is rounded up.
     found = [
-        _epsilon(sqrt_up(multiplier**2 / part), total.delta) - 2 * _STEP
+        gaussian_epsilon(sqrt_up(multiplier**2 / part), total.delta) - 2 * _STEP
         if part < 1
         else total.epsilon
         for part in parts
@@ -96,7 +98,8 @@ def divided(total: Promise, weights: Sequence[int]) -> list[Promise]:
     return [ApproxDP(epsilon=epsilon, delta=total.delta) for epsilon in found]
 
 
-def _epsilon(multiplier: Fraction, delta: Fraction) -> Fraction:
+def gaussian_epsilon(multiplier: Fraction, delta: Fraction) -> Fraction:
+    """Return the epsilon of Gaussian noise at this delta, rounded up."""
     # The smallest multiple of a step at which the delta is met; no releases need 10^12 together.
     steps = range(1, 10**18)
     is_met = bisect_left(steps, True, key=lambda n: gaussian_delta(multiplier, n * _STEP) <= delta)

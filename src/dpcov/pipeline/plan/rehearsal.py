@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import cycle
-from math import ceil, exp, expm1, inf, isnan, log, sqrt
+from math import ceil, exp, expm1, inf, isnan, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from dpcov.pipeline.table import release
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget, budget_of
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, Neighbors, PureDP
+from dpcov.privacy.together import gaussian_epsilon
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.digits import percent, plus_minus
 from dpcov.published.numbers import WITHIN
@@ -294,17 +295,11 @@ def needed_epsilon(budget: Budget, factor: float) -> Fraction | None:
     if isinstance(budget.promise, ZCDP | PureDP):
         amount = budget.rho or budget.epsilon or Fraction(0)
         found = amount * Fraction(factor) ** (2 if budget.rho else 1)
-        return found if found <= (LARGEST_RHO if budget.rho else LARGEST_EPSILON) else None
-    epsilon, delta = budget.promise.epsilon, budget.promise.delta
-    wanted = gaussian_noise_multiplier(epsilon, delta) / Fraction(factor)
-    low, high = log(float(epsilon)) - 2 * abs(log(factor)) - 1, log(float(LARGEST_EPSILON))
-    if gaussian_noise_multiplier(LARGEST_EPSILON, delta) > wanted:
-        return None
-    while high - low > 0.01:
-        middle = (low + high) / 2
-        enough = gaussian_noise_multiplier(Fraction(exp(middle)), delta) <= wanted
-        low, high = (low, middle) if enough else (middle, high)
-    return Fraction(exp(high))
+    else:
+        epsilon, delta = budget.promise.epsilon, budget.promise.delta
+        wanted = gaussian_noise_multiplier(epsilon, delta) / Fraction(factor)
+        found = gaussian_epsilon(wanted, delta)
+    return found if found <= (LARGEST_RHO if budget.rho else LARGEST_EPSILON) else None
 
 
 def _sharper(budget: Budget, ratio: Fraction) -> Budget:
