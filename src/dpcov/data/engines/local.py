@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -75,9 +75,7 @@ def _blocks(data: Any, task: Task) -> Generator[GroupedBlock, None, None]:
         _require_a_group_a_row(source, len(groups))
     start = 0
     read = source.blocks(task.block_rows, wanted=task.encoding.wanted)
-    # Nothing is read ahead of the only block.
-    alone = source.n_rows is not None and source.n_rows <= task.block_rows
-    with nullcontext(read) if alone else closing(prefetch(read)) as blocks:
+    with closing(prefetch(read)) as blocks:
         for block in blocks:
             yield block, None if groups is None else groups[start : start + len(block)]
             start += len(block)
