@@ -23,7 +23,7 @@ from dpcov.data.schema.declared import Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import DataError, UsageError
-from dpcov.published.columns import EncodedColumn, count_values
+from dpcov.published.columns import count_values
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -66,13 +66,8 @@ class _Feature:
 class Encoder:
     """Encode blocks of rows as a complete schema says; an intercept is the first column."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        geometry: Geometry | None = None,
-        declared: tuple[EncodedColumn, ...] | None = None,
-    ) -> None:
-        declared = schema.encoded_columns if declared is None else declared
+    def __init__(self, schema: Schema, geometry: Geometry | None = None) -> None:
+        declared = schema.encoded_columns
         if geometry is None:
             self.columns, self.norm_bound = declared, schema.norm_bound_or_worst_case
             worst_case = schema.worst_case_norm

@@ -5,7 +5,7 @@ a copy of a table's rows is kept then while it has room.  What comes out is sens
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Annotated, Any
 
@@ -97,7 +97,7 @@ class Gathering:
     def _task(self, encoding: Encoding, question: MomentsQuestion | HistogramQuestion) -> Task:
         if question.geometry is not None:
             assert isinstance(encoding, TableEncoding)
-            encoding = encoding.within(question.geometry)
+            encoding = replace(encoding, geometry=question.geometry)
         where: dict[str, Any] = {"threads": self.threads, "memory_limit": self.memory_limit}
         if isinstance(question, MomentsQuestion):
             return MomentsTask(encoding=encoding, **vars(question), **where)

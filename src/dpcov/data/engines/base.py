@@ -33,7 +33,6 @@ from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, ReadAs, open_source
 from dpcov.data.sources.base import check_names
 from dpcov.errors import DataError, DpcovError, UsageError
-from dpcov.published.columns import EncodedColumn
 
 # Called with the number of rows after every block.
 TellRows = Callable[[int], None]
@@ -66,21 +65,9 @@ class TableEncoding:
         return self.schema.file
 
     @cached_property
-    def declared(self) -> tuple[EncodedColumn, ...]:
-        """The encoded columns in the geometry of their bounds."""
-        return self.schema.encoded_columns
-
-    @cached_property
     def encoder(self) -> Encoder:
         """Made once in every process."""
-        return Encoder(self.schema, self.geometry, self.declared)
-
-    def within(self, geometry: Geometry) -> "TableEncoding":
-        """The same table in another geometry."""
-        other = replace(self, geometry=geometry)
-        # A complete schema is checked once.
-        vars(other)["declared"] = self.declared
-        return other
+        return Encoder(self.schema, self.geometry)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: each for name, each in self.__dict__.items() if name != "encoder"}
