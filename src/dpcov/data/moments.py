@@ -174,14 +174,9 @@ class Moments:
             values, strata = quantize(
                 part, self.spec, numbers, part if overwrite else None, self.n_features
             )
-            self.add_lattice(values, strata, places)
-
-    def add_lattice(
-        self, values: FloatMatrix, strata: NDArray[np.intp] | None, places: Places | None = None
-    ) -> None:
-        """Add quantized rows: one symmetric product per stratum and block."""
-        for index, members in _by_stratum(values, strata, self.block_rows):
-            self.strata[index].add(members, self.spec.bits, places)
+            # One symmetric product per stratum and block.
+            for index, members in _by_stratum(values, strata, self.block_rows):
+                self.strata[index].add(members, self.spec.bits, places)
 
     @property
     def block_rows(self) -> int:
