@@ -45,8 +45,6 @@ _ENCRYPTED = "it is encrypted; write it again without."
 _READ_BUFFER = 1 << 16
 # Files that are read whole: a buffered reader takes whatever size a page states.
 _SMALL_FILE = 1 << 20
-# Cores up to which one thread decodes: the others work on the blocks read before.
-_FEW_CORES = 4
 
 
 class FrameSource(Source):
@@ -128,8 +126,6 @@ def parquet_blocks(
     columns, metadata = list(wanted), pa.parquet.read_metadata(path)
     texts = [name for name in columns if kind_of_arrow_type(schema.field(name).type) == "text"]
     buffer = 0 if Path(path).stat().st_size <= _SMALL_FILE else _READ_BUFFER
-    chosen = {"row_groups": row_groups, "columns": columns}
-    chosen["use_threads"] = pa.cpu_count() > _FEW_CORES
     # Buffering ahead would keep every row group that was read in memory.
     options = {"read_dictionary": _foldable(metadata, texts), "metadata": metadata}
     options |= {"pre_buffer": False, "buffer_size": buffer}
@@ -138,7 +134,7 @@ def parquet_blocks(
         for column in map(file.schema.column, range(len(file.schema))):
             if column.physical_type == "INT96" and wanted.get(column.path) == "text":
                 raise DataError(f"Column '{column.path}' holds {_NO_OLD_TIMES}")
-        for batch in file.iter_batches(block_rows, **chosen):
+        for batch in file.iter_batches(block_rows, row_groups, columns):
             # The places in a dictionary may point out of it.
             batch.validate(full=True)
             yield batch.select(columns)
