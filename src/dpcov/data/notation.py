@@ -84,6 +84,11 @@ class Notation:
         digits = f"(?:{grouped}[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+"
         return f"[+-]?(?:{digits})(?:[eE][+-]?[0-9]+)?"
 
+    @property
+    def date_pattern(self) -> re.Pattern[str]:
+        """What a date looks like."""
+        return pattern_of(self.dates or "")
+
     def unmarked(self, texts: pa.Array) -> pa.Array:
         """Return texts of the `pattern` with the marks that every program reads."""
         for mark in _ALIKE.get(self.thousands, self.thousands):
@@ -150,7 +155,7 @@ class Notation:
         elif isinstance(cell, date):
             day = day_of_date(cell)
         elif isinstance(cell, str):
-            day = day_of(cell, pattern_of(self.dates or ""))
+            day = day_of(cell, self.date_pattern)
         if day is None:
             why = _NO_DAY if isinstance(cell, time | timedelta) else _NO_DATE
             raise DataError(f"Column '{name}' holds something {why}.")

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcov.data.cells import MISSING_WORDS, spellings, whole
+from dpcov.data.dates import days_of_texts
 from dpcov.data.notation import PLAIN, Notation
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, kind_of_arrow_type
@@ -69,6 +70,10 @@ def days(column: Column, name: str, notation: Notation) -> NDArray[np.float64]:
     cells = as_arrow(column)
     if pa.types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
+    if kind_of_arrow_type(cells.type) == "text":
+        texts = cells.cast(pa.string())
+        found = _with_rest(days_of_texts(texts, notation.date_pattern), texts, name, notation)
+        return np.asarray(_without(notation, found), dtype=np.float64)
     if not (pa.types.is_date(cells.type) or pa.types.is_timestamp(cells.type)):
         return _per_value(cells, name, lambda value: notation.value_of(value, name), np.nan)
     moments = _local(cells, name).to_numpy(zero_copy_only=False)
@@ -140,6 +145,12 @@ def _numbers_of_texts(column: pa.Array, name: str, notation: Notation) -> NDArra
     with suppress(pa.ArrowInvalid):
         plain = notation.unmarked(pc.utf8_trim(numbers, " ")).cast(pa.float64())
         found = plain.to_numpy(zero_copy_only=False)
+    return _with_rest(found, texts, name, notation)
+
+
+def _with_rest(
+    found: NDArray[np.float64], texts: pa.Array, name: str, notation: Notation
+) -> NDArray[np.float64]:
     # Read what was not found one by one.
     rest = np.flatnonzero(np.isnan(found))
     if len(rest):
