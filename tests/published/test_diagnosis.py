@@ -241,6 +241,28 @@ def test_what_scaling_took_of_a_column_with_a_long_tail_is_said_and_no_logarithm
             assert not last.cause
 
 
+def test_rare_levels_and_columns_that_are_mostly_missing_are_told_of_together():
+    """A share in every sentence made a sentence for every level and column of a survey."""
+    rng, n = np.random.default_rng(0), 20_000
+    shares = np.array([0.003, 0.007, 0.012, 0.02, 0.03])
+    levels = [f"l{place}" for place in range(6)]
+    table = pd.DataFrame({"kind": rng.choice(levels, n, p=[*shares, 1 - shares.sum()])})
+    for name, share in {"p": 0.6, "q": 0.7, "r": 0.8}.items():
+        table[name] = np.where(rng.random(n) < share, np.nan, rng.normal(50, 10, n))
+    columns = {"kind": dpcov.Categorical(categories=levels)}
+    columns |= {name: dpcov.Numeric(lower=0, upper=100) for name in "pqr"}
+    made = dpcov.release(
+        table,
+        schema=dpcov.Schema(columns=columns),
+        budget=dpcov.Budget(rho="0.002"),
+        entropy=dpcov.SeededEntropy(0),
+    )
+    causes = {column.name: column.cause for column in made.diagnose().columns}
+    assert {causes[name] for name in "pqr"} == {"More than half of its values are missing."}
+    rare = [cause for cause in causes.values() if "rows have this level" in cause]
+    assert len(rare) >= 3 and set(rare) == {"Fewer than 5 % of rows have this level."}
+
+
 def test_a_level_that_noise_hides_is_not_called_rare():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"smoker": rng.random(2000) < 0.3})

@@ -284,7 +284,7 @@ class _Doctor:
         levels = [place for place in places if self.columns[place].kind == "category"]
         share, noise = self.missing.get(self.columns[places[0]].source, (nan, nan))
         if share - self.z * noise > MOSTLY:
-            cause = f"{percent(share)} of its values are missing."
+            cause = "More than half of its values are missing."
             advice = "Check how missing values are written, or leave the column out."
             return _Said("suspicious", cause, advice)
         if not levels:
@@ -316,5 +316,5 @@ class _Doctor:
 
 
 def _rare(share: float) -> str:
-    # As far as the noise lets see.
-    return "Hardly any row has" if share < 0.001 else f"About {percent(share)} of rows have"
+    # As far as the noise lets see.  How few is its mean; levels alike are told of together.
+    return "Hardly any row has" if share < 0.001 else f"Fewer than {percent(RARE)} of rows have"
