@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpcov.data.library import NUMPY, Array, Library
 from dpcov.errors import NumericError, SchemaError
+from dpcov.published.linalg.symmetric import is_invertible
 
 FloatMatrix = NDArray[np.float64]
 # Which columns rows have, ascending.
@@ -66,7 +67,7 @@ class LinearMap:
     def can_be_undone(self) -> bool:
         """Whether the last p columns, those of features, are invertible."""
         p = len(self.numbers)
-        return bool(np.linalg.matrix_rank(self.integers[:, -p:]) == p)
+        return is_invertible(self.integers[:, -p:])
 
     def scaled(self, power: int) -> "LinearMap":
         """The map times ``2**power``."""

@@ -9,6 +9,7 @@ from math import inf
 import numpy as np
 
 from dpcov.published.columns import numbers
+from dpcov.published.linalg.symmetric import is_invertible
 from dpcov.published.manifest import Manifest
 from dpcov.published.statistics import NoiseLaw, NoisyStatistics, PublishedArray
 
@@ -87,7 +88,7 @@ def _map_fits(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     if linear.shape != (p, d) or linear.dtype != np.int64 or abs(exponent) > _MOST_POWER:
         return False
     features = linear[:, d - p :].astype(np.float64)
-    return bool(np.abs(linear).max() < 2**53 and np.linalg.matrix_rank(features) == p)
+    return bool(np.abs(linear).max() < 2**53 and is_invertible(features))
 
 
 def _losses_fit(manifest: Manifest, statistics: NoisyStatistics) -> bool:

@@ -217,9 +217,10 @@ class _Doctor:
             what = "this level" if is_level else "one of its two values"
             said = f"{_rare(self._share(place))} {what}."
             return _Said("lost", said, _MERGE if is_level else _MORE)
-        hidden = f"The noise hides spreads below {two_digits(smallest)}"
         if smallest > COARSE * (upper - lower) or self.shows[place]:
-            return _Said("lost", f"{hidden}: there are too few rows for this budget.", _MORE)
+            few = "The noise hides it: there are too few rows for this budget."
+            return _Said("lost", few, _MORE)
+        hidden = f"The noise hides spreads below {two_digits(smallest)}"
         if column.lower is not None:
             advice = f"Check that it is read as numbers.  {_MORE}"
             return _Said("lost", f"{hidden}: its values differ by less, or are missing.", advice)

@@ -10,6 +10,7 @@ from dpcov.published.linalg.symmetric import (
     compose,
     eigenvalues,
     eigh,
+    is_invertible,
     mirror_upper,
     solving_with,
     symmetrize,
@@ -74,3 +75,23 @@ def test_the_solver_in_use_may_fail_and_is_asked_for_eigenvalues_too():
         np.testing.assert_allclose(eigenvalues(np.diag([1.0, 3.0])), [2.0, 6.0])
         with pytest.raises(NumericError, match="did not converge"):
             eigh(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("smallest", [1.0, 1e-6, 1e-11, 1e-13, 3e-15, 1e-15, 1e-16, 0.0])
+def test_what_can_be_inverted_is_what_has_full_rank(smallest):
+    rng = np.random.default_rng(0)
+    left, right = (np.linalg.qr(rng.normal(size=(40, 40)))[0] for _ in range(2))
+    matrix = left * np.append(np.ones(39), smallest) @ right
+    assert is_invertible(matrix) == (np.linalg.matrix_rank(matrix) == 40)
+    assert is_invertible(matrix) == (smallest > 1e-14)
+
+
+def test_zeros_and_a_matrix_of_few_columns_cannot_be_inverted():
+    assert not is_invertible(np.zeros((3, 3)))
+    assert not is_invertible(np.ones((2, 2)))
+    assert is_invertible(np.diag([1.0, 2.0, 1e-9]))
+
+
+def test_singular_values_are_not_needed_far_from_a_singular_matrix(monkeypatch):
+    monkeypatch.delattr(np.linalg, "matrix_rank")
+    assert is_invertible(np.eye(4) + 0.1)
