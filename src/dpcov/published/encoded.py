@@ -26,9 +26,14 @@ from dpcov.published.estimate.entry_noise import (
     moment_noise,
     read_with,
 )
-from dpcov.published.estimate.levels import improved, with_psd_correlations, without_hidden
+from dpcov.published.estimate.levels import (
+    few_leveled,
+    improved,
+    with_psd_correlations,
+    without_hidden,
+)
 from dpcov.published.estimate.noise_edge import bulk_edge
-from dpcov.published.estimate.post import Noisy, PostProcessing, find_post, restricted
+from dpcov.published.estimate.post import Noisy, PostProcessing, along, find_post, restricted
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
 from dpcov.published.estimate.row_factors import RowFactors, row_factors
 from dpcov.published.estimate.scaled_down import MOST_LOST
@@ -366,6 +371,13 @@ class EncodedRelease(ReleaseRecord):
         found = frame.covariance(post.apply(self._covariance_of(unit)))
         if not (post.drops_empty and of_kind(columns, "category", "missing").any()):
             return found
+        # The noise of all has eigenvalues twice as large as that of a quarter alone, or larger.
+        few = few_leveled(columns)
+        if 0 < len(few) <= len(columns) / 4:
+            own, directions = frame.of_few(few)
+            alone = self._covariance_of(along(unit, directions))
+            found = found.copy()
+            found[np.ix_(few, few)] = own.covariance(post.apply(alone))
         # Shrunk, block by block, with what everybody knows of levels.
         kept = read_with(unit, "shrink")
         mean, lost = frame.mean(self._centered_of(unit)[1]), self.statistics.lost

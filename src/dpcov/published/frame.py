@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from dpcov.published.linalg.symmetric import Array, Places, symmetrize
 from dpcov.published.statistics import NoisyStatistics
@@ -40,6 +41,17 @@ class Frame:
     def on(self, places: Places) -> Self:
         """That of the encoded columns at ``places`` alone, which no others are mixed with."""
         return replace(self, back=self.back[np.ix_(places, places)])
+
+    def of_few(self, places: Places) -> tuple[Self, Array]:
+        """That of the features at ``places``, (q,), alone, and the directions that they lie in.
+
+        The directions are an orthonormal basis, (d, q + 1), the intercept first; the frame leads
+        from these coordinates to the features.
+        """
+        rows, back = self.back[1 + places], np.eye(1 + len(places))
+        directions, upper = np.linalg.qr(rows[:, 1:].T)
+        back[1:, 0], back[1:, 1:] = rows[:, 0], upper.T
+        return replace(self, back=back, is_mapped=True), block_diag(1.0, directions)
 
     def moment(self, matrix: Array, intercept: float | None) -> Array:
         """A second moment, (d, d), of encoded rows; ``intercept`` is its public first entry."""

@@ -40,6 +40,12 @@ def sources_of(columns: Sequence[EncodedColumn]) -> list[Places]:
     return [np.array(list(places), dtype=np.intp) for _, places in groups]
 
 
+def few_leveled(columns: Sequence[EncodedColumn]) -> Places:
+    """Places of the features of columns that have one or two: numbers, and yes-or-no columns."""
+    few = (places for places in sources_of(columns) if len(places) < _FEW)
+    return np.array([place for places in few for place in places], dtype=np.intp)
+
+
 def between(columns: Sequence[EncodedColumn]) -> NDArray[np.bool_]:
     """Pairs of features in blocks that have levels enough to tell their noise from, (p, p)."""
     return _in_blocks(sources_of(columns))[0]

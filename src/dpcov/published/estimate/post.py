@@ -168,6 +168,20 @@ def restricted(unit: UnitEstimate, places: Places, others: Places) -> UnitEstima
     )
 
 
+def along(unit: UnitEstimate, basis: Array) -> UnitEstimate:
+    """The same for the directions of an orthonormal ``basis``, (d, q), of rows alone."""
+    # Noise is alike in all directions, so it stays what it is.
+    whole = np.linalg.qr(basis, mode="complete")[0]
+    whole[:, : basis.shape[1]] = basis
+    parts = (replace(part, matrix=whole.T @ part.matrix @ whole) for part in unit.parts)
+    sources = (each._replace(back=whole.T @ each.back) for each in unit.sources)
+    turned = replace(
+        unit, matrix=whole.T @ unit.matrix @ whole, parts=tuple(parts), sources=tuple(sources)
+    )
+    kept, others = np.split(np.arange(len(whole)), [basis.shape[1]])
+    return restricted(turned, kept, others)
+
+
 def _rescaled(part: Part, d: int) -> Part:
     """A part of a matrix that was (d, d), with a nuclear scale that gives entries their noise."""
     n, scale = len(part.matrix), part.nuclear_scale
