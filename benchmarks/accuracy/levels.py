@@ -24,7 +24,6 @@ from benchmarks.analyst.measure import Array, Correlations
 from benchmarks.analyst.tables import Table, adult_full, budget_of
 from benchmarks.data import data_directory
 from benchmarks.measured import table as markdown
-from dpcov.mechanisms import whitening
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.published.estimate import levels
 
@@ -62,7 +61,6 @@ _replaced = mock.patch.object
 WAYS: dict[str, AbstractContextManager[object]] = {
     "as released": nullcontext(),
     "blocks not shrunk": _replaced(levels, "relations", lambda *facts: facts[4]),
-    "levels in the map": _replaced(whitening, "_BETTER", np.inf),
     "not added up": _replaced(levels, "_adds_up", lambda *facts: False),
     "no limits of counts": _replaced(levels, "within_counts", lambda found, *facts: found),
 }
