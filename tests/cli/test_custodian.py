@@ -44,7 +44,8 @@ def test_from_a_table_to_a_covariance(desk):
     assert "(1, 1e-7)-DP" in shown
     assert "301" in shown
     record = json.loads(desk.done("show --json", desk.output))
-    assert record["spent"] == {"dataset": "p", "entry": 1}
+    spent = record["spent"]
+    assert (spent["dataset"], spent["entry"], spent["opened"][:2]) == ("p", 1, "20")
 
     exported = desk.folder / "covariance.csv"
     desk.done("export", desk.output, "-o", exported)

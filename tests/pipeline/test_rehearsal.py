@@ -28,17 +28,16 @@ def rehearsal(name="hospital", n_rows=20_000, **changes):
 @pytest.mark.parametrize("name", TABLES)
 def test_a_plan_is_what_a_release_then_says(name, n_rows):
     planned = rehearsal(name, n_rows).at(BUDGET).diagnosis
-    real = released(name, 3, n_rows=n_rows).diagnose()
-    assert [column.name for column in planned.columns] == [column.name for column in real.columns]
-    assert 0.5 < planned.typical / real.typical < 2
-    usable = [sum(column.usable for column in each.columns) for each in (planned, real)]
+    # What maps and scaling rows down take differs from release to release.
+    real = [released(name, seed, n_rows=n_rows).diagnose() for seed in (3, 4, 5, 6)]
+    assert [each.name for each in planned.columns] == [each.name for each in real[0].columns]
+    assert 0.5 < planned.typical / np.mean([each.typical for each in real]) < 2
+    usable = [sum(column.usable for column in each.columns) for each in (planned, real[0])]
     assert abs(usable[0] - usable[1]) <= 1
-    # The noise of means depends on the spread, and on what scaling rows down takes: that differs
-    # from release to release.
-    others = [released(name, seed, n_rows=n_rows).diagnose() for seed in (4, 5)]
+    # The noise of means depends on the spread.
     ratios = [
         (a.mean_noise / a.spread) / (b.mean_noise / b.spread)
-        for each in (real, *others)
+        for each in real
         for a, b in zip(planned.columns, each.columns, strict=True)
     ]
     assert 0.45 < np.median(ratios) < 2.2
