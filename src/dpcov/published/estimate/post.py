@@ -146,40 +146,56 @@ def restricted(unit: UnitEstimate, places: Places, others: Places) -> UnitEstima
 
     Traces lose what the others have.
     """
-    block, parts, joint = np.ix_(places, places), [], unit.joint_trace
-    for part in unit.parts:
-        trace, variance, own = part.trace, part.trace_variance, part.diagonal_variance
-        if trace is not None and variance and len(others):
-            if joint is not None and own and len(unit.parts) == 1:
-                # Two noisy traces of one matrix.
-                share = variance / (variance + own)
-                trace += share * (joint * sqrt(own) - trace)
-                variance *= 1 - share
-            trace -= float(np.diagonal(part.matrix)[others].sum())
-            variance += len(others) * own
-        kept = replace(part, matrix=part.matrix[block], trace=trace, trace_variance=variance)
-        parts.append(_rescaled(kept, len(part.matrix)))
-    return replace(
+    block = np.ix_(places, places)
+    return _kept(
         unit,
-        matrix=unit.matrix[block],
-        parts=tuple(parts),
-        joint_trace=None if len(others) else joint,
-        sources=tuple(each._replace(back=each.back[places]) for each in unit.sources),
+        lambda matrix: matrix[block],
+        lambda back: back[places],
+        lambda matrix: float(np.diagonal(matrix)[others].sum()),
+        len(others),
     )
 
 
 def along(unit: UnitEstimate, basis: Array) -> UnitEstimate:
     """The same for the directions of an orthonormal ``basis``, (d, q), of rows alone."""
     # Noise is alike in all directions, so it stays what it is.
-    whole = np.linalg.qr(basis, mode="complete")[0]
-    whole[:, : basis.shape[1]] = basis
-    parts = (replace(part, matrix=whole.T @ part.matrix @ whole) for part in unit.parts)
-    sources = (each._replace(back=whole.T @ each.back) for each in unit.sources)
-    turned = replace(
-        unit, matrix=whole.T @ unit.matrix @ whole, parts=tuple(parts), sources=tuple(sources)
+    return _kept(
+        unit,
+        lambda matrix: basis.T @ matrix @ basis,
+        lambda back: basis.T @ back,
+        lambda matrix: float(np.trace(matrix) - np.sum(basis * (matrix @ basis))),
+        len(basis) - basis.shape[1],
     )
-    kept, others = np.split(np.arange(len(whole)), [basis.shape[1]])
-    return restricted(turned, kept, others)
+
+
+def _kept(
+    unit: UnitEstimate,
+    compress: Callable[[Array], Array],
+    rows: Callable[[Array], Array],
+    outside: Callable[[Array], float],
+    n_outside: int,
+) -> UnitEstimate:
+    # ``outside`` is the trace of a matrix in the other directions, ``n_outside``.
+    parts, joint = [], unit.joint_trace
+    for part in unit.parts:
+        trace, variance, own = part.trace, part.trace_variance, part.diagonal_variance
+        if trace is not None and variance and n_outside:
+            if joint is not None and own and len(unit.parts) == 1:
+                # Two noisy traces of one matrix.
+                share = variance / (variance + own)
+                trace += share * (joint * sqrt(own) - trace)
+                variance *= 1 - share
+            trace -= outside(part.matrix)
+            variance += n_outside * own
+        kept = replace(part, matrix=compress(part.matrix), trace=trace, trace_variance=variance)
+        parts.append(_rescaled(kept, len(part.matrix)))
+    return replace(
+        unit,
+        matrix=compress(unit.matrix),
+        parts=tuple(parts),
+        joint_trace=None if n_outside else joint,
+        sources=tuple(each._replace(back=rows(each.back)) for each in unit.sources),
+    )
 
 
 def _rescaled(part: Part, d: int) -> Part:
