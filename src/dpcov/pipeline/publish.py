@@ -145,8 +145,9 @@ def publish(
             spent = None
             if reservation is not None:
                 reservation.mark_drawn()
-                name, entry, opened = reservation.dataset, reservation.id, reservation.opened
-                spent = SpentRecord(dataset=name, entry=entry, opened=opened)
+                spent = SpentRecord(
+                    dataset=reservation.dataset, entry=reservation.id, opened=reservation.opened
+                )
             with one_thread(problem.n_features):
                 value = terms.mechanism.draw(ask, calibration, problem, randomness)
             made = maker.make(
