@@ -14,6 +14,7 @@ from dpcov.analysis import NoiseWarning, PrivateLinearRegression, PrivateRidge
 from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.fit_rows import columns_of, table_of
 from dpcov.errors import DpcovError
+from dpcov.published.columns import half_ranges_of
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.project import project_psd
@@ -86,6 +87,22 @@ def test_values_that_no_row_can_have_are_moved_to_twice_the_length_of_the_longes
     assert found[0] == found[1] < found[2] < found[3] == found[4]
     lower, upper = column.bounds
     assert lower > ages[1] and upper < ages[3], "no value within the bounds is moved here"
+
+
+@pytest.mark.parametrize("missing", ["never", "indicator"])
+def test_a_regression_reads_the_covariance_that_the_release_shows(missing):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.uniform(-1, 1, 3000), "kind": rng.integers(0, 30, 3000)})
+    frame = frame.assign(y=frame.x + 0.1 * frame.kind, kind=frame.kind.astype(str))
+    made = released_within(frame, -5, 5, missing=missing)
+    first, *rest = made.present_moment()
+    mean, second = first[1:] / first[0], np.array(rest)[:, 1:] / first[0]
+    units = half_ranges_of(made.restored_features)
+    np.testing.assert_allclose(
+        (second - np.outer(mean, mean)) * np.outer(units, units),
+        made.covariance_matrix(indicators=True),
+        atol=1e-12 * units.max() ** 2,
+    )
 
 
 def test_any_target_any_features_and_several_targets(made):

@@ -57,25 +57,33 @@ class BaseRelease(EncodedRelease):
     def present_moment(self, post: Post | None = None, missing: MissingAs = "pairwise") -> Array:
         """The second moment that rows with all values present have, (d, d), in encoded units.
 
-        That of pairwise means and covariances; where no column has an indicator of missing values
-        it is :meth:`second_moment`.
+        That of means and covariances, times the intercept's own; where there are none it is
+        :meth:`second_moment`.
         """
         return self._present_moment_of(self.unit, post or self.statistics.post, missing)
 
     def _present_moment_of(self, unit: UnitEstimate, post: Post, missing: MissingAs) -> Array:
-        places = self._values
-        moment = self._second_moment_of(unit, post if places is None else "none")
-        if self.presence is None or not moment[0, 0] > 0:
-            return moment
-        if places is not None:
-            own, frame = restricted(unit, places, 1 + self.presence.used), self.frame.on(places)
-            moment[np.ix_(places, places)] = self._second_moment_of(own, post, frame)
-            if not moment[0, 0] > 0:
-                return moment
-        found = self.filled(self.presence.moments(moment / moment[0, 0]), missing)
-        if not find_post(post).may_be_indefinite:
-            found = found._replace(covariance=self._positive(found.covariance))
-        return np.asarray(found.moment() * moment[0, 0])
+        if self.presence is None and not self._knows_means_of(unit):
+            return self._second_moment_of(unit, post)
+        mean, covariance = self._moments_of(unit, post, missing, self._processed_mean(unit, post))
+        if find_post(post).drops_empty and self.row_factors is not None:
+            mean = self.row_factors.means(mean)
+        intercept = self._centered_of(unit)[0] * self.manifest.norm_bound**2
+        return moment_of(mean, covariance) * intercept
+
+    def _processed_mean(self, unit: UnitEstimate, post: Post) -> Array:
+        """Means of all rows, (p,), in encoded units, that post-processing draws to the centers."""
+        mean, places, frame = self.frame.mean(self._centered_of(unit)[1]), self._values, self.frame
+        if self.presence is None:
+            places = np.arange(1 + len(mean))
+        elif places is None:
+            return mean
+        else:
+            unit, frame = restricted(unit, places, 1 + self.presence.used), frame.on(places)
+        moment = self._second_moment_of(unit, post, frame)
+        if moment[0, 0] > 0:
+            mean[places[1:] - 1] = moment[0, 1:] / moment[0, 0]
+        return mean
 
     def noise_probes(
         self, post: Post | None = None, missing: MissingAs = "pairwise"
@@ -99,12 +107,11 @@ class BaseRelease(EncodedRelease):
 
     def read_mean(self, missing: MissingAs) -> Array:
         """The same of all encoded features, without a warning."""
-        columns, present = self.restored_features, self.pairwise
-        if present is not None and self.presence is not None and missing != "pairwise":
-            found = self._covariance_of_rows(find_post(self.statistics.post))
-            moment = moment_of(self.means_of_rows, found)
-            present = self.filled(self.presence.moments(moment), missing)
-        encoded = self.means_of_rows if present is None else present.mean
+        columns, encoded = self.restored_features, self.means_of_rows
+        if self.pairwise is not None:
+            encoded = self.pairwise.mean
+            if missing != "pairwise":
+                encoded, _ = self._moments_of(self.unit, None, missing)
         if self.row_factors is not None:
             encoded = self.row_factors.means(encoded)
         original = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
@@ -122,7 +129,7 @@ class BaseRelease(EncodedRelease):
     def read_covariance(self, post: Post | None, missing: MissingAs) -> Array:
         """The same of all encoded features, without a warning."""
         # Post-processing happens in encoded units, where bounded columns have comparable scale.
-        encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
+        encoded = self._moments_of(self.unit, post, missing)[1]
         units = half_ranges_of(self.restored_features)
         return np.asarray(encoded * np.outer(units, units))
 
@@ -131,7 +138,7 @@ class BaseRelease(EncodedRelease):
     ) -> Array:
         """Estimated correlations, (p, p); NaN where a variance is zero and its noise unknown."""
         self.warn_of(missing)
-        encoded = self._encoded_covariance(find_post(post or self.statistics.post), missing)
+        encoded = self._moments_of(self.unit, post, missing)[1]
         noise = noise_of(self, post or self.statistics.post, indicators=True)
         columns = self.restored_features
         apart = self.mean_vector(indicators=True) - centers_of(columns)

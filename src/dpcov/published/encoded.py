@@ -175,7 +175,9 @@ class EncodedRelease(ReleaseRecord):
         reach = self.frame.reach(self.manifest.norm_bound)
         # Where noise alone ends, in units of the columns' own spreads.
         edge = bulk_edge(law, np.where(variances > hidden, variances, np.inf) ** -0.5)
-        shrunk = correlation_of(self._covariance_of_rows(find_post(self.statistics.post)))
+        shrunk = correlation_of(
+            self._covariance_of_rows(find_post(self.statistics.post), self.unit)
+        )
         np.fill_diagonal(shrunk, 1.0)
         n_groups = self.statistics.n_groups
         sums = self.statistics.arrays["losses"].reshape(n_groups, -1).sum(axis=0)
@@ -299,19 +301,29 @@ class EncodedRelease(ReleaseRecord):
         levels = levels_of(self.encoded_features, self.two_valued)
         return at_random(found, self.presence, predicts, doubt, levels, pairs=pairs)
 
-    def _encoded_covariance(self, post: PostProcessing, missing: MissingAs) -> Array:
-        """Over the values that are present, in encoded units, indicators included."""
-        found = self._covariance_of_rows(post)
+    def _moments_of(
+        self, unit: UnitEstimate, post: Post | None, missing: MissingAs, mean: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Means, (p,), and covariance, (p, p), over the values that are present, in encoded units.
+
+        Indicators included.  ``mean``, (p,), is that of all rows, by default without noise taken
+        out.
+        """
+        processing = find_post(post or self.statistics.post)
+        if mean is None:
+            mean = self.frame.mean(self._centered_of(unit)[1])
+        covariance = self._covariance_of_rows(processing, unit)
         if self.presence is None:
-            return found
-        present = self.presence.moments(moment_of(self.means_of_rows, found))
-        found = self.filled(present, missing).covariance
-        if post.may_be_indefinite:
-            return found
+            return mean, covariance
+        present = self.presence.moments(moment_of(mean, covariance))
+        found = self.filled(present, missing)
+        if processing.may_be_indefinite:
+            return found.mean, found.covariance
         law, rarely = self._noise_of_all, self.presence.indicators >= 0
+        covariance = found.covariance
         if law is not None:
-            found = without_hidden(found, present.mean, law, rarely)
-        return self._positive(found)
+            covariance = without_hidden(covariance, present.mean, law, rarely)
+        return found.mean, self._positive(covariance)
 
     def _positive(self, covariance: Array) -> Array:
         # Of values alone: noise on a rare indicator is many times its spread.
@@ -342,18 +354,20 @@ class EncodedRelease(ReleaseRecord):
     @cached_property
     def _shrunk_of_rows(self) -> Array:
         # Read again and again, and shrinking levels takes its time.
-        return self._new_covariance_of_rows(find_post("shrink"))
+        return self._new_covariance_of_rows(find_post("shrink"), self.unit)
 
-    def _covariance_of_rows(self, post: PostProcessing) -> Array:
+    def _covariance_of_rows(self, post: PostProcessing, unit: UnitEstimate) -> Array:
         """Of all rows, where missing values are zeros; indicators as they are."""
-        return self._shrunk_of_rows if post.drops_empty else self._new_covariance_of_rows(post)
+        if post.drops_empty and unit is self.unit:
+            return self._shrunk_of_rows
+        return self._new_covariance_of_rows(post, unit)
 
-    def _new_covariance_of_rows(self, post: PostProcessing) -> Array:
+    def _new_covariance_of_rows(self, post: PostProcessing, whole: UnitEstimate) -> Array:
         places, features, factors = self._values, self.encoded_features, self.row_factors
         if places is None or self.presence is None:
-            return self._improved(post, self.unit, self.frame, features, factors)
-        found = self._raw_covariance.copy()
-        unit, frame = restricted(self.unit, places, 1 + self.presence.used), self.frame.on(places)
+            return self._improved(post, whole, self.frame, features, factors)
+        found = self.frame.covariance(self._centered_of(whole)[2]).copy()
+        unit, frame = restricted(whole, places, 1 + self.presence.used), self.frame.on(places)
         columns = [features[place - 1] for place in places[1:]]
         own = np.ix_(places[1:] - 1, places[1:] - 1)
         factors = factors and factors.on(places[1:] - 1)
