@@ -32,11 +32,6 @@ TOO_SMALL = {
     ZCDP: dpcov.Budget(rho="1e-200"),
     ApproxDP: dpcov.Budget(epsilon="1e-200", delta="1e-200"),
 }
-TOTALS = {
-    PureDP: dpcov.Budget(epsilon=50),
-    ZCDP: dpcov.Budget(rho=50),
-    ApproxDP: dpcov.Budget(epsilon=50, delta="1e-3"),
-}
 X = np.random.default_rng(0).normal(size=(500, 4)) / 4
 EVERY = [pytest.param(mechanism, id=mechanism.name) for mechanism in MECHANISMS]
 CASES = [
@@ -101,16 +96,6 @@ class EntropySpy:
     def words(self, count):
         self.seen.append([entry.state for entry in self.ledger.entries("people")])
         return self.source.words(count)
-
-
-@pytest.fixture
-def ledger_for(tmp_path):
-    def make(neighbors, kind):
-        ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
-        ledger.create("people", TOTALS[kind], neighbors)
-        return ledger
-
-    return make
 
 
 def refused_unread(error, ledger, mechanism, neighbors, **options):

@@ -18,7 +18,7 @@ from tests.privacy.spends import with_pragma
 
 X = np.random.default_rng(0).normal(size=(60, 3)) / 4
 SCHEMA = {name: dpcov.Numeric(lower=-1, upper=1) for name in ("x0", "x1", "x2")}
-TOTALS = {
+LARGEST = {
     PureDP: dpcov.Budget(epsilon=100),
     ZCDP: dpcov.Budget(rho=1000),
     ApproxDP: dpcov.Budget(epsilon=100, delta="0.9"),
@@ -83,17 +83,9 @@ def in_vain(values, release, ledger, tmp_path):
     return found
 
 
-@pytest.fixture
-def ledger_for(tmp_path, monkeypatch):
-    """A ledger that does not wait for the disk."""
+@pytest.fixture(autouse=True)
+def a_ledger_that_does_not_wait_for_the_disk(monkeypatch):
     with_pragma(monkeypatch, "synchronous = OFF")
-
-    def make(kind, neighbors):
-        ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
-        ledger.create("people", TOTALS[kind], neighbors)
-        return ledger
-
-    return make
 
 
 def option_cases():
@@ -114,7 +106,7 @@ def option_cases():
 def test_no_option_of_a_mechanism_is_charged_in_vain(
     mechanism, neighbors, kind, field, ledger_for, tmp_path
 ):
-    ledger = ledger_for(kind, neighbors)
+    ledger = ledger_for(neighbors, kind, LARGEST)
 
     def release(value):
         facts = {"norm_bound": 1.0, "budget": BUDGETS[kind], "neighbors": neighbors}
@@ -137,7 +129,7 @@ FACTS = {
 @pytest.mark.parametrize("name", FACTS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_else_that_is_typed_is_charged_in_vain(name, ledger_for, tmp_path):
-    ledger = ledger_for(ApproxDP, "replace-one")
+    ledger = ledger_for("replace-one", ApproxDP, LARGEST)
 
     def release(value):
         budget, facts, schema = {"epsilon": 1, "delta": 1e-6}, {}, {}

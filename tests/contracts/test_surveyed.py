@@ -36,12 +36,9 @@ from tests.contracts.test_mechanisms import (
     EntropySpy,
     UnreadSource,
     at_least_as_strong,
-    ledger_for,
     same_numbers,
 )
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
-
-__all__ = ["ledger_for"]
 
 NAMES = UnreadSource.columns
 # Bounds that are far too wide, so that the geometry is another than that of the schema.
