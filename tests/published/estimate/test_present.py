@@ -49,6 +49,14 @@ def seen(schema, rows):
     return found, places, units, centers
 
 
+def known(columns, rows):
+    """The encoded columns, and what is read at random from the rows: pairs, and who predicts."""
+    moment, encoded = moments(Schema(columns=columns), rows)
+    presence = Presence.of(encoded)
+    pairwise = presence.moments(moment)
+    return encoded, (pairwise, presence, presence.predicts(pairwise))
+
+
 def test_rows_times_a_matrix_are_read_from_it():
     found = Presence.of(moments(Schema(columns=COLUMNS), table())[1])
     matrix = np.random.default_rng(0).normal(size=(1 + len(found.units), 5))
@@ -106,11 +114,8 @@ def test_what_is_missing_at_random_is_made_up_for():
     whole = rows.copy()
     for name in ("b", "c"):
         rows.loc[rng.random(n) < 1 / (1 + np.exp(-1.5 * age)), name] = np.nan
-    schema = Schema(columns={name: COLUMNS[name] for name in "abc"})
-    moment, columns = moments(schema, rows)
-    presence = Presence.of(columns)
-    pairwise = presence.moments(moment)
-    filled = at_random(pairwise, presence, presence.predicts(pairwise), Doubt())
+    columns, read = known({name: COLUMNS[name] for name in "abc"}, rows)
+    filled = at_random(*read, Doubt())
     shown = [0, 2, 4]
     units = np.array([columns[place].half_range for place in shown])
     centers = np.array([columns[place].center for place in shown])
@@ -120,8 +125,8 @@ def test_what_is_missing_at_random_is_made_up_for():
         covariance = found.covariance[np.ix_(shown, shown)] * np.outer(units, units)
         return np.abs(mean).max(), np.abs(covariance - np.cov(whole.T)).max()
 
-    assert errors(filled)[0] < 0.03 < 0.25 < errors(pairwise)[0]
-    assert errors(filled)[1] < 0.09 < 0.18 < errors(pairwise)[1]
+    assert errors(filled)[0] < 0.03 < 0.25 < errors(read[0])[0]
+    assert errors(filled)[1] < 0.09 < 0.18 < errors(read[0])[1]
 
 
 def test_what_is_missing_says_nothing_beside_what_decides_it():
@@ -131,10 +136,8 @@ def test_what_is_missing_says_nothing_beside_what_decides_it():
     rows = pd.DataFrame({"a": a, "b": 0.8 * a + 0.6 * rng.normal(size=len(a))})
     whole, missing = rows["b"].copy(), rng.random(len(a)) < 1 / (1 + np.exp(-1.5 * a))
     rows.loc[missing, "b"] = np.nan
-    moment, columns = moments(Schema(columns={name: COLUMNS[name] for name in "ab"}), rows)
-    presence = Presence.of(columns)
-    pairwise = presence.moments(moment)
-    found = at_random(pairwise, presence, presence.predicts(pairwise), Doubt()).covariance
+    columns, read = known({name: COLUMNS[name] for name in "ab"}, rows)
+    found = at_random(*read, Doubt()).covariance
     b, mark = (next(i for i, c in enumerate(columns) if c.name == n) for n in ("b", "b (missing)"))
     correlation = found[b, mark] / np.sqrt(found[b, b] * found[mark, mark])
     assert correlation == pytest.approx(np.corrcoef(whole, missing)[0, 1], abs=0.01)
@@ -173,18 +176,12 @@ def test_what_is_missing_by_level_is_made_up_for(chance):
     whole = pd.concat([rows[["a", "b", "c"]], pd.get_dummies(rows["kind"]), rows["truth"]], axis=1)
     rows.loc[rng.random(n) < np.array([chance, 0.1, 0.3, 0.5])[level], "b"] = np.nan
     rows.loc[rng.random(n) < np.where(truth, 0.7, 0.2), "c"] = np.nan
-    schema = Schema(
-        columns={name: COLUMNS[name] for name in "abc"}
-        | {"kind": Categorical(categories=tuple("uvwx")), "truth": Boolean()}
-    )
-    moment, columns = moments(schema, rows)
-    presence = Presence.of(columns)
-    pairwise = presence.moments(moment)
+    kinds = {"kind": Categorical(categories=tuple("uvwx")), "truth": Boolean()}
+    columns, read = known({name: COLUMNS[name] for name in "abc"} | kinds, rows)
     shown = [place for place, column in enumerate(columns) if column.kind != "missing"]
 
     def error(exact):
-        predicts = presence.predicts(pairwise)
-        found = at_random(pairwise, presence, predicts, Doubt(), exact)
+        found = at_random(*read, Doubt(), exact)
         deviations = np.sqrt(np.diagonal(found.covariance)[shown])
         correlations = found.covariance[np.ix_(shown, shown)] / np.outer(deviations, deviations)
         return np.abs(correlations - np.corrcoef(whole.T.astype(float)))[:3].max()
@@ -193,15 +190,13 @@ def test_what_is_missing_by_level_is_made_up_for(chance):
     assert 10 * error(levels_of(columns, two)) < 0.2 < error(())
 
 
-def filled(rows, columns, doubt=None, *, missing="indicator"):
+def filled(rows, columns, doubt=None):
     """The mean of every column of numbers and all correlations, at random and pairwise."""
-    moment, encoded = moments(Schema(columns=columns, missing=missing), rows)
-    presence = Presence.of(encoded)
-    pairwise = presence.moments(moment)
-    predicts = presence.predicts(pairwise)
+    encoded, read = known(columns, rows)
+    pairwise, _, predicts = read
     two = np.array([column.kind != "numeric" for column in encoded])
     doubt = doubt or Doubt.of(pairwise, predicts, None, len(rows))
-    found = at_random(pairwise, presence, predicts, doubt, levels_of(encoded, two))
+    found = at_random(*read, doubt, levels_of(encoded, two))
     shown = [place for place, column in enumerate(encoded) if column.kind != "missing"]
     units = np.array([encoded[place].half_range for place in shown])
     centers = np.array([encoded[place].center for place in shown])
@@ -250,11 +245,7 @@ def test_features_that_are_missing_in_the_same_rows_do_not_predict_each_other():
     rows = pd.DataFrame({"a": a, "b": b, "c": b + 0.1 * c})
     truth = rows.mean()
     rows.loc[rng.random(n) < 0.3 / (1 + np.exp(-3 * a)), ["b", "c"]] = np.nan
-    schema = Schema(columns={name: COLUMNS[name] for name in "abc"})
-    moment, columns = moments(schema, rows)
-    presence = Presence.of(columns)
-    pairwise = presence.moments(moment)
-    predicts = presence.predicts(pairwise)
+    columns, (pairwise, presence, predicts) = known({name: COLUMNS[name] for name in "abc"}, rows)
     places = {column.name: place for place, column in enumerate(columns)}
     assert [[predicts[places[i], places[j]] for j in "abc"] for i in "abc"] == [
         [False, True, True],
@@ -324,13 +315,8 @@ def test_pairs_over_different_rows_make_nothing_of_sums_of_predictors():
 def test_without_pairs_single_features_are_read_as_with_them():
     rows = table()
     rows.loc[rows["kind"].eq("u") & (rows.index % 4 > 0), "c"] = np.nan
-    moment, columns = moments(Schema(columns=COLUMNS), rows)
-    presence = Presence.of(columns)
-    pairwise = presence.moments(moment)
-    predicts = presence.predicts(pairwise)
-    one, other = (
-        at_random(pairwise, presence, predicts, Doubt(0.01), pairs=pairs) for pairs in (True, False)
-    )
+    columns, read = known(COLUMNS, rows)
+    one, other = (at_random(*read, Doubt(0.01), pairs=pairs) for pairs in (True, False))
     np.testing.assert_allclose(one.mean, other.mean)
     np.testing.assert_allclose(np.diagonal(one.covariance), np.diagonal(other.covariance))
     b, c = (next(i for i, each in enumerate(columns) if each.name == name) for name in "bc")
