@@ -25,15 +25,6 @@ def keys_of_the_system(monkeypatch):
     monkeypatch.setattr(entropy, "_new_key", lambda: os.urandom(32))
 
 
-@pytest.mark.parametrize("make", SOURCES)
-def test_every_bit_is_fair_and_words_are_uniform(make):
-    words = make().words(200_000)
-    ones = np.array([np.count_nonzero(words >> np.uint64(bit) & np.uint64(1)) for bit in range(64)])
-    # Seven standard deviations: 64 bits give a false alarm with probability 2e-10.
-    assert np.all(np.abs(ones - 100_000) < 7 * np.sqrt(50_000))
-    assert_continuous_law(words * 2.0**-64, lambda x: x)
-
-
 def words_of_a_fork(source):
     reader, writer = os.pipe()
     if os.fork() == 0:

@@ -134,14 +134,6 @@ class TestOnThreads:
         cured = dd.read_parquet(tmp_path, dtype_backend="pyarrow")
         assert table_moments(cured, schema, SPEC) == table_moments(whole, schema, SPEC)
 
-    def test_delayed_partitions_have_the_types_of_the_first_or_are_refused(self):
-        schema = dpcov.Schema(columns={"n": dpcov.Numeric(lower=0, upper=9)})
-        first, other = pd.DataFrame({"n": [1, 2]}), pd.DataFrame({"n": [1.5, 2]})
-        parts = [dask.delayed(first), dask.delayed(first)]
-        assert table_moments(dd.from_delayed(parts), schema, SPEC).n_rows == 4
-        with pytest.raises(DataError, match="'n' has another type in a partition"):
-            table_moments(dd.from_delayed([*parts, dask.delayed(other)]), schema, SPEC)
-
     def test_a_chunk_has_the_type_that_the_array_declares(self):
         """A missing code is rounded as the type of the cells is."""
         coded = dpcov.Numeric(lower=0, upper=1000, missing_codes=[99.9])
