@@ -26,6 +26,7 @@ TYPED = {
 }
 WHO = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "", "title": "", "by": ""}
 ACCOUNT = {"ledger": "ledger.sqlite", "dataset": "people"}
+OPENED = ACCOUNT | {"total_epsilon": "4", "total_delta": "1e-5"}
 
 
 @dataclass
@@ -143,5 +144,5 @@ def ready(desk):
     assert send(desk, work, "columns", **TYPED)[0] == 303
     assert send(desk, work, "people", **WHO | {"title": "patients"})[0] == 303
     assert send(desk, work, "budget", chosen="1", delta="1e-6")[0] == 303
-    assert send(desk, work, "account", total_epsilon="4", total_delta="1e-5", **ACCOUNT)[0] == 303
+    assert send(desk, work, "account", **OPENED)[0] == 303
     return work

@@ -5,7 +5,7 @@ import pytest
 import dpcov
 from dpcov import Ledger, Numeric, Schema
 from dpcov.errors import DpcovError
-from tests.desk.conftest import ledger_of, released, send, until_done, version_of
+from tests.desk.conftest import OPENED, ledger_of, released, send, until_done, version_of
 
 Work = pytest.importorskip("dpcov.desk.work").Work
 
@@ -72,8 +72,7 @@ def test_an_account_of_another_promise_is_said_before_the_release(desk, ready):
 
 def test_an_account_in_other_capitals_is_said_before_the_release(desk, ready):
     released(desk, ready)
-    account = {"ledger": "ledger.sqlite", "total_epsilon": "4", "total_delta": "1e-5"}
-    status, _, page = send(desk, ready, "account", dataset="People", **account)
+    status, _, page = send(desk, ready, "account", **OPENED | {"dataset": "People"})
     assert status == 422
     assert "an account &#39;people&#39;, whose name looks the same" in page
 
@@ -100,23 +99,20 @@ def test_what_an_attempt_said_is_gone_with_another_account(desk, ready):
     assert send(desk, ready, "account", total_epsilon="9", total_delta="", **spent)[0] == 303
     assert "ledger create" not in desk.ask(f"{ready}/account")[2]
     assert "It was not released" in released(desk, ready)
-    other = {"ledger": "other.sqlite", "dataset": "people"}
-    assert send(desk, ready, "account", total_epsilon="4", total_delta="1e-5", **other)[0] == 303
+    assert send(desk, ready, "account", **OPENED | {"ledger": "other.sqlite"})[0] == 303
     assert "It was not released" not in desk.ask(f"{ready}/release")[2]
 
 
 def test_what_is_no_ledger_is_refused_and_the_page_stays(desk, ready):
     (desk.folder / "notes.txt").write_text("no ledger")
-    account = {"dataset": "people", "total_epsilon": "4", "total_delta": "1e-5"}
     for ledger in ("notes.txt", "postgresql://nobody@127.0.0.1:1/none"):
-        assert send(desk, ready, "account", ledger=ledger, **account)[0] == 422
+        assert send(desk, ready, "account", **OPENED | {"ledger": ledger})[0] == 422
         assert desk.ask(f"{ready}/account")[0] == 200
 
 
 def test_a_ledger_that_the_release_would_replace_or_cannot_write_is_refused(desk, ready):
-    account = {"dataset": "people", "total_epsilon": "4", "total_delta": "1e-5"}
     for ledger in ("patients.toml", "./patients.html", "none/ledger.sqlite", "/proc/l.sqlite"):
-        assert send(desk, ready, "account", ledger=ledger, **account)[0] == 422
+        assert send(desk, ready, "account", **OPENED | {"ledger": ledger})[0] == 422
     assert sorted(path.name for path in desk.folder.iterdir()) == ["patients.csv"]
 
 

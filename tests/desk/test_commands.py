@@ -11,7 +11,7 @@ import pytest
 from dpcov import Categorical, Numeric
 from dpcov.errors import PrivacyWarning, UsageError
 from dpcov.markup import visible
-from tests.desk.conftest import TYPED, opened, send
+from tests.desk.conftest import TYPED, WHO, opened, send
 
 serve = pytest.importorskip("dpcov.desk.serve")
 SCHEMA = '[columns.age]\ntype = "ignored"\n[columns."*"]\ntype = "ignored"\n'
@@ -50,8 +50,7 @@ def test_a_name_that_begins_with_a_dash_is_no_option(desk):
 
 
 def test_a_rehearsal_of_groups_is_a_dry_run(desk, ready):
-    who = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "2000", "title": ""}
-    assert send(desk, ready, "people", by="ward", **who)[0] == 303
+    assert send(desk, ready, "people", **WHO | {"rows": "2000", "by": "ward"})[0] == 303
     said = "dpcov release --dry-run --schema patients.toml --rows 2000"
     assert commands(desk, f"{ready}/budget") == f"{said} --epsilon 1 --delta 1e-6 --by ward"
 

@@ -14,7 +14,7 @@ from dpcov.errors import DataError, LedgerError, ReleaseError
 from dpcov.pipeline import publish
 from dpcov.privacy.ledger.ledger import Reservation
 from tests.desk.conftest import (
-    ACCOUNT,
+    OPENED,
     TYPED,
     WHO,
     ledger_of,
@@ -44,14 +44,19 @@ def held(monkeypatch, name):
 
 
 @pytest.mark.parametrize("deed", ["check", "rehearse", "begin"])
-def test_nothing_takes_the_place_of_a_release_that_runs(desk, ready, monkeypatch, deed):
+def test_nothing_takes_the_place_of_a_release_that_runs_and_stopping_it_spends_nothing(
+    desk, ready, monkeypatch, deed
+):
     monkeypatch.setattr(module, "release", slow_release)
     assert send(desk, ready, "begin", "release")[0] == 303
     status, _, text = send(desk, ready, deed, "columns", **REHEARSED, overwrite="yes")
     assert status == 422 and "It is being released" in text
-    assert "<progress" in desk.ask(f"{ready}/release")[2]
+    page = desk.ask(f"{ready}/release")[2]
+    assert "<progress" in page and "You may close this page" in page
     assert desk.post(f"{ready}/stop")[0] == 303
-    assert "Stopped." in desk.ask(f"{ready}/release")[2]
+    page = desk.ask(f"{ready}/release")[2]
+    assert "Stopped." in page and "It was not released" in page
+    assert not (desk.folder / "patients.dpcov").exists()
     assert list(ledger_of(desk).entries("people")) == []
 
 
@@ -331,7 +336,7 @@ def test_an_account_without_a_total_is_still_to_be_filled_in(desk):
     assert send(desk, work, "columns", **TYPED)[0] == 303
     page = desk.ask(f"{work}/release")[2]
     assert "Account (1 to do)" in page and ">Release</button>" not in page
-    assert send(desk, work, "account", total_epsilon="4", total_delta="1e-5", **ACCOUNT)[0] == 303
+    assert send(desk, work, "account", **OPENED)[0] == 303
     page = desk.ask(f"{work}/release")[2]
     assert "to do)" not in page and ">Release</button>" in page
 

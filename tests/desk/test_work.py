@@ -19,13 +19,13 @@ from dpcov.markup import lines_visible
 from dpcov.noise.entropy import SystemEntropy
 from tests.desk.conftest import (
     NAMES,
+    OPENED,
     TYPED,
     WHO,
     ledger_of,
     opened,
     released,
     send,
-    slow_release,
     until_done,
     version_of,
 )
@@ -74,20 +74,6 @@ def test_weights_of_rows_are_chosen_and_taken_back(desk, ready):
     assert "weight" in str(made.summary())
     assert send(desk, ready, "people", **WHO)[0] == 303
     assert "[weights]" not in desk.ask(f"{ready}/columns")[2]
-
-
-def test_a_release_that_is_stopped_before_it_is_charged_spends_nothing(desk, ready, monkeypatch):
-    import dpcov.desk.work as module
-
-    monkeypatch.setattr(module, "release", slow_release)
-    assert send(desk, ready, "begin", "release")[0] == 303
-    page = desk.ask(f"{ready}/release")[2]
-    assert "<progress" in page and "You may close this page" in page
-    assert desk.post(f"{ready}/stop")[0] == 303
-    page = desk.ask(f"{ready}/release")[2]
-    assert "Stopped." in page and "It was not released" in page
-    assert not (desk.folder / "patients.dpcov").exists()
-    assert list(ledger_of(desk).entries("people")) == []
 
 
 def test_a_desk_that_ends_during_a_release_says_what_is_spent_and_leaves_no_part(
@@ -199,10 +185,9 @@ def test_a_release_whose_name_another_program_took_meanwhile_is_shown(desk, read
 
 
 def test_what_a_refused_attempt_wrote_is_not_in_the_way_of_the_next(desk, ready):
-    who = {"neighbors": "replace-one", "rows_per_person": "1", "title": "", "by": ""}
-    assert send(desk, ready, "people", rows="7", **who)[0] == 303
+    assert send(desk, ready, "people", **WHO | {"rows": "7"})[0] == 303
     assert "It was not released" in released(desk, ready)
-    assert send(desk, ready, "people", rows="2000", **who)[0] == 303
+    assert send(desk, ready, "people", **WHO | {"rows": "2000"})[0] == 303
     written = (desk.folder / "patients.toml").read_text()
     (desk.folder / "patients.toml").write_text("mine")
     status, _, text = send(desk, ready, "begin", "release")
@@ -247,9 +232,8 @@ def test_what_the_page_does_not_ask_for_stays(tmp_path):
 
 
 def test_groups_and_public_rows_are_those_of_the_commands(desk, ready):
-    who = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "2000", "title": ""}
-    assert send(desk, ready, "people", by="age", **who)[0] == 422
-    assert send(desk, ready, "people", by="ward", **who)[0] == 303
+    assert send(desk, ready, "people", **WHO | {"by": "age"})[0] == 422
+    assert send(desk, ready, "people", **WHO | {"rows": "2000", "by": "ward"})[0] == 303
     terms = {"expected_rows": "2000", "chosen": "1", "delta": "1e-6", "public": "patients.csv"}
     assert send(desk, ready, "rehearse", "budget", **terms)[0] == 303
     text = desk.ask(f"{ready}/budget")[2]
@@ -261,8 +245,7 @@ def test_groups_and_public_rows_are_those_of_the_commands(desk, ready):
 
 
 def test_truth_values_may_be_groups(desk, ready):
-    who = {"neighbors": "replace-one", "rows_per_person": "1", "rows": "2000", "title": ""}
-    assert send(desk, ready, "people", by="smoker", **who)[0] == 303
+    assert send(desk, ready, "people", **WHO | {"rows": "2000", "by": "smoker"})[0] == 303
     assert '"smoker" selected' in desk.ask(f"{ready}/people")[2]
     assert "of all groups together" in released(desk, ready)
     made = dpcov.Release.load(desk.folder / "patients.dpcov")
@@ -389,8 +372,7 @@ def test_a_zero_character_in_any_name_is_refused(desk, ready):
     assert [desk.post("/open", **each)[0] for each in asked] == [422, 422]
     for db in ("sqlite:///a\0", "duckdb:///a\0", "duckdb://a\0", "\0"):
         assert desk.post("/query", db=db, sql="SELECT 1 AS a")[0] == 422
-    account = {"dataset": "people", "total_epsilon": "4", "total_delta": "1e-5"}
-    assert send(desk, ready, "account", ledger="a\0", **account)[0] == 422
+    assert send(desk, ready, "account", **OPENED | {"ledger": "a\0"})[0] == 422
     budget = {"expected_rows": "2000", "chosen": "1", "delta": "1e-6", "public": "a\0"}
     assert send(desk, ready, "rehearse", "budget", **budget)[0] == 422
 
@@ -417,5 +399,4 @@ def test_a_script_has_the_name_of_its_table_in_any_letters(desk, ready):
 
 
 def test_numbers_of_thousands_of_digits_are_refused(desk, ready):
-    who = {"neighbors": "replace-one", "rows_per_person": "9" * 5000, "title": "", "by": ""}
-    assert send(desk, ready, "people", rows="", **who)[0] == 422
+    assert send(desk, ready, "people", **WHO | {"rows_per_person": "9" * 5000})[0] == 422
