@@ -8,8 +8,20 @@ import dpcov
 BUDGET = dpcov.Budget(epsilon=1, delta="1e-6")
 
 
-def schema_of(frame, lower, upper, missing="never"):
-    """Numbers within the same bounds, yes or no, and texts with the levels that are there."""
+def released_of(columns, rows, seed=0, *, budget=BUDGET, rho=None, **terms):
+    """Of columns that the test declares; terms are fields of a schema, or a release's."""
+    facts = {name: terms.pop(name) for name in dpcov.Schema.__struct_fields__ if name in terms}
+    schema, entropy = dpcov.Schema(columns=columns, **facts), dpcov.SeededEntropy(seed)
+    budget = budget if rho is None else dpcov.Budget(rho=rho)
+    return dpcov.release(rows, schema=schema, budget=budget, entropy=entropy, **terms)
+
+
+def released(rows, lower, upper, seed=0, *, missing="never", **terms):
+    """Of a frame, or of an array whose columns are called x0, x1 and so on.
+
+    Numbers are within the same bounds, texts have the levels that are there.
+    """
+    frame = pd.DataFrame(rows).add_prefix("x") if isinstance(rows, np.ndarray) else rows
     columns = {}
     for name, cells in frame.items():
         if cells.dtype == bool:
@@ -18,11 +30,4 @@ def schema_of(frame, lower, upper, missing="never"):
             columns[name] = dpcov.Numeric(lower=lower, upper=upper)
         else:
             columns[name] = dpcov.Categorical(categories=tuple(sorted(cells.unique())))
-    return dpcov.Schema(columns=columns, missing=missing)
-
-
-def released(rows, lower, upper, seed=0, *, budget=BUDGET, missing="never", **terms):
-    """Of a frame, or of an array whose columns are called x0, x1 and so on."""
-    frame = pd.DataFrame(rows).add_prefix("x") if isinstance(rows, np.ndarray) else rows
-    schema, entropy = schema_of(frame, lower, upper, missing), dpcov.SeededEntropy(seed)
-    return dpcov.release(frame, schema=schema, budget=budget, entropy=entropy, **terms)
+    return released_of(columns, frame, seed, missing=missing, **terms)

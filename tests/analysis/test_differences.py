@@ -13,6 +13,7 @@ from dpcov.analysis import (
 )
 from dpcov.analysis.problems import InputError
 from dpcov.data.geometry import Geometry, Scale
+from tests.releases import released_of
 
 SCHEMA = dpcov.Schema(
     columns={name: dpcov.Numeric(lower=-10, upper=10) for name in ("a", "b")}, title="years"
@@ -112,15 +113,13 @@ def test_wrong_questions_are_refused():
 def test_weights_are_no_feature_and_their_notes_are_kept():
     columns = {name: dpcov.Numeric(lower=-5, upper=5) for name in ("a", "b")}
     columns["w"] = dpcov.Numeric(lower=0, upper=4)
-    schema = dpcov.Schema(columns=columns, weights=dpcov.Weights(column="w", upper=4))
     made = []
     for seed in (0, 1):
         rng = np.random.default_rng(seed)
         rows = pd.DataFrame(rng.normal(size=(2_000, 2)), columns=["a", "b"])
         rows["w"] = rng.uniform(0.5, 4, size=len(rows))
-        entropy = dpcov.SeededEntropy(seed)
         made.append(
-            dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho="0.5"), entropy=entropy)
+            released_of(columns, rows, seed, rho="0.5", weights=dpcov.Weights(column="w", upper=4))
         )
     table = difference_intervals(*made, what="means")
     assert table.names == ("a", "b")
@@ -132,12 +131,7 @@ def test_weights_are_no_feature_and_their_notes_are_kept():
 
 
 def survey_year(seed, columns, table):
-    return dpcov.release(
-        table,
-        schema=dpcov.Schema(columns=columns),
-        budget=dpcov.Budget(rho=1),
-        entropy=dpcov.SeededEntropy(seed),
-    )
+    return released_of(columns, table, seed, rho=1)
 
 
 def aged(seed, factor=1, unit="", **more):

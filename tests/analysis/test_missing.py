@@ -24,6 +24,7 @@ from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.errors import ReleaseError, ReleaseWarning
 from dpcov.published.estimate.entry_noise import share_noise
 from tests.releases import released as released_within
+from tests.releases import released_of
 
 R = np.array([[1.0, 0.6, 0.3], [0.6, 1.0, 0.5], [0.3, 0.5, 1.0]])
 NAMES, MEANS = ["x0", "x1", "x2"], np.array([0.0, 1.0, 7.0])
@@ -42,11 +43,7 @@ def rows(share, seed, n=4_000):
 
 
 def released(share, seed, missing="indicator", rho="0.5", **options):
-    schema = dpcov.Schema(columns=COLUMNS, missing=missing)
-    budget, entropy = dpcov.Budget(rho=rho), dpcov.SeededEntropy(seed)
-    return dpcov.release(
-        rows(share, seed), schema=schema, budget=budget, entropy=entropy, **options
-    )
+    return released_of(COLUMNS, rows(share, seed), seed, rho=rho, missing=missing, **options)
 
 
 @pytest.mark.parametrize("geometry", ["schema", "private"])
@@ -107,9 +104,7 @@ def by_first(seed, n=4_000, cut=1.5):
 
 
 def released_by_first(seed, noise_seed, rho, **options):
-    schema = dpcov.Schema(columns=COLUMNS)
-    budget, entropy = dpcov.Budget(rho=rho), dpcov.SeededEntropy(noise_seed)
-    return dpcov.release(by_first(seed), schema=schema, budget=budget, entropy=entropy, **options)
+    return released_of(COLUMNS, by_first(seed), noise_seed, rho=rho, **options)
 
 
 @pytest.mark.parametrize("rho", [pytest.param("0.2", marks=pytest.mark.slow), "5"])
@@ -213,12 +208,7 @@ def test_levels_at_random_have_intervals_around_what_is_estimated():
     number = dpcov.Numeric(lower=-5, upper=5, missing="never")
     columns = {"z": number, "y": number, "g": dpcov.Categorical(categories=tuple("abcd"))}
     for seed in range(3):
-        found = dpcov.release(
-            frame,
-            schema=dpcov.Schema(columns=columns),
-            budget=dpcov.Budget(rho=0.5),
-            entropy=dpcov.SeededEntropy(seed),
-        )
+        found = released_of(columns, frame, seed, rho=0.5)
         table = correlation_intervals(found, ["g"], missing="at-random")
         assert (table.sampling_std > 0.002).all()
         assert ((table.lower < table.estimate) & (table.estimate < table.upper)).all()
@@ -234,8 +224,7 @@ def test_intervals_at_random_hold_the_truth_where_a_category_decides():
     frame.loc[rng.random(len(y)) < np.array([0.9, 0.1, 0.5])[level], "y"] = None
     columns = {"y": dpcov.Numeric(lower=-6, upper=8), "z": dpcov.Numeric(lower=-6, upper=6)}
     columns["g"] = dpcov.Categorical(categories=tuple("abc"), missing="never")
-    schema, budget = dpcov.Schema(columns=columns), dpcov.Budget(rho=2)
-    made = dpcov.release(frame, schema=schema, budget=budget, entropy=dpcov.SeededEntropy(0))
+    made = released_of(columns, frame, rho=2)
     for missing, holds in (("at-random", True), ("pairwise", False)):
         table = correlation_intervals(made, ["y", "z", "g"], missing=missing)
         for name, value in zip(("y, z", "y, g=a"), truth[1:], strict=True):
@@ -274,13 +263,12 @@ def test_nothing_predicts_features_that_are_missing_together():
 
 def test_intervals_at_random_hold_the_truth_where_all_columns_lack_values():
     held = {"at-random": [], "pairwise": []}
-    schema, truth = dpcov.Schema(columns=COLUMNS), [*MEANS, *R[np.triu_indices(3, 1)]]
+    truth = [*MEANS, *R[np.triu_indices(3, 1)]]
     for seed in range(4):
         found = by_first(seed)
         rng = np.random.default_rng(seed)
         found["x0"] = found["x0"].mask(rng.random(len(found)) < 0.15)
-        budget, entropy = dpcov.Budget(rho=5), dpcov.SeededEntropy(seed)
-        made = dpcov.release(found, schema=schema, budget=budget, entropy=entropy)
+        made = released_of(COLUMNS, found, seed, rho=5)
         for missing, kinds in held.items():
             tables = [
                 each(made, missing=missing) for each in (mean_intervals, correlation_intervals)
@@ -334,9 +322,7 @@ def test_partial_correlations_of_columns_that_nearly_agree_are_over_different_ro
         frame.loc[rng.random(len(frame)) < 0.2, "a"] = np.nan
         precision = np.linalg.inv(frame.cov())
         found.append(-precision[0, 1] / np.sqrt(precision[0, 0] * precision[1, 1]))
-    schema = dpcov.Schema(columns=dict.fromkeys(frame, numbers), missing="indicator")
-    budget, entropy = dpcov.Budget(rho=1000), dpcov.SeededEntropy(0)
-    made = dpcov.release(frame, schema=schema, budget=budget, entropy=entropy)
+    made = released_of(dict.fromkeys(frame, numbers), frame, rho=1000, missing="indicator")
     stated = correlation_intervals(made, partial=True).sampling_std[0]
     assert 0.8 < stated / np.std(found) < 1.8
 
@@ -382,12 +368,7 @@ def test_levels_that_noise_hides_do_not_stop_reading_at_random():
     }
     errors = []
     for seed in range(8):
-        made = dpcov.release(
-            frame,
-            schema=dpcov.Schema(columns=columns),
-            budget=dpcov.Budget(epsilon=2, delta="1e-6"),
-            entropy=dpcov.SeededEntropy(seed),
-        )
+        made = released_of(columns, frame, seed, budget=dpcov.Budget(epsilon=2, delta="1e-6"))
         line = mean_intervals(made, ["y"], missing="at-random", sampling=False)["y"]
         errors.append((line.estimate - truth) / deviation)
         assert line.lower < truth < line.upper
@@ -401,9 +382,7 @@ def released_in_parts(both, seed, rho):
     found.loc[drawn > 0.5, "x1"] = np.nan
     found.loc[drawn < 0.5 - both, "x2"] = np.nan
     found.loc[drawn > 1.0 - both, "x2"] = np.nan
-    schema = dpcov.Schema(columns=COLUMNS)
-    budget, entropy = dpcov.Budget(rho=rho), dpcov.SeededEntropy(seed)
-    return dpcov.release(found, schema=schema, budget=budget, entropy=entropy)
+    return released_of(COLUMNS, found, seed, rho=rho)
 
 
 @pytest.mark.parametrize(

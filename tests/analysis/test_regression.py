@@ -9,7 +9,6 @@ import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 
 import dpcov
-from dpcov import SeededEntropy
 from dpcov.analysis import NoiseWarning, PrivateLinearRegression, PrivateRidge
 from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.fit_rows import columns_of, table_of
@@ -20,6 +19,7 @@ from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.project import project_psd
 from tests.analysis.conftest import SCHEMA, released
 from tests.releases import released as released_within
+from tests.releases import released_of
 
 # Of age, the three sectors, the constant, and member; the first sector is the reference.
 HALF_RANGES, CARE = np.array([25.0, 1.0, 1.0, 1.0, 5.0, 0.5]), 1
@@ -449,10 +449,7 @@ def test_missing_truth_values_of_pandas_own_type_are_predicted_with():
     frame["y"] = frame["ill"] + 0.5 * (frame["sex"] == "F") + rng.normal(size=3000) / 5
     frame["ill"] = frame["ill"].astype("boolean").where(rng.random(3000) > 0.1)
     columns = {"ill": dpcov.Boolean(), "sex": dpcov.Categorical(categories=("F", "M"))}
-    schema = dpcov.Schema(columns={**columns, "y": dpcov.Numeric(lower=-2, upper=3)})
-    release = dpcov.release(
-        frame, schema=schema, budget=dpcov.Budget(rho=10), entropy=SeededEntropy(0)
-    )
+    release = released_of({**columns, "y": dpcov.Numeric(lower=-2, upper=3)}, frame, rho=10)
     model = PrivateRidge.from_release(release, target="y", features=["ill", "sex"])
     ill = frame["ill"].astype(object).where(frame["ill"].notna(), None)
     objects = frame[["sex"]].assign(ill=ill)

@@ -6,6 +6,7 @@ import pytest
 import dpcov
 from dpcov.errors import UsageError
 from dpcov.noise.entropy import SeededEntropy
+from tests.releases import released_of
 
 N_ROWS = 2000
 
@@ -70,14 +71,7 @@ def test_the_estimated_threshold_beats_no_threshold_and_the_papers():
 def test_a_covariance_is_thresholded_in_its_own_units():
     columns = {f"x{index}": dpcov.Numeric(lower=-2, upper=2) for index in range(4)}
     rows = np.clip(np.random.default_rng(0).normal(size=(5000, 4)) / 2, -2, 2)
-    made = dpcov.release(
-        rows,
-        schema=dpcov.Schema(columns=columns),
-        budget=dpcov.Budget(rho=1),
-        mechanism="thresholding",
-        geometry="schema",
-        entropy=SeededEntropy(1),
-    )
+    made = released_of(columns, rows, 1, rho=1, mechanism="thresholding", geometry="schema")
     covariance = made.covariance_matrix()
     assert np.linalg.norm(covariance - np.diag(np.diagonal(covariance))) < np.linalg.norm(
         made.covariance_matrix("none") - np.diag(np.diagonal(made.covariance_matrix("none")))

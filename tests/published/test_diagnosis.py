@@ -15,6 +15,7 @@ from dpcov.published.summary import told_by_doctor
 from dpcov.published.verdicts import ColumnVerdict, Diagnosis
 from tests.published.mistakes import MISTAKES, TABLES, Mistake, released
 from tests.releases import released as released_within
+from tests.releases import released_of
 from tests.report.examples import grouped, make, plain
 
 IDS = [f"{mistake.table}-{mistake.column}" for mistake in MISTAKES]
@@ -43,12 +44,8 @@ def test_a_bound_is_named_as_it_was_declared():
     rows = pd.DataFrame({"year": np.full(5000, 2026.5), "share": np.full(5000, 99.6)})
     kinds = {name: dpcov.Numeric(lower=low, upper=high) for name, (low, high) in bounds.items()}
     kinds["x"] = dpcov.Numeric(lower=0, upper=1)
-    made = dpcov.release(
-        rows.assign(x=rng.uniform(size=5000)),
-        schema=dpcov.Schema(columns=kinds, missing="never"),
-        budget=dpcov.Budget(rho=1),
-        entropy=dpcov.SeededEntropy(0),
-        geometry="schema",
+    made = released_of(
+        kinds, rows.assign(x=rng.uniform(size=5000)), rho=1, missing="never", geometry="schema"
     )
     year, share, _ = (column.cause for column in made.diagnose().columns)
     assert "upper bound, 2026.5," in year and "lower bound, 99.6," in share
@@ -72,9 +69,9 @@ def test_the_logarithm_is_advised_where_it_helps_and_a_schema_may_have_it(lower,
     end = -1 if upper == 0 else 1
     rows = pd.DataFrame({name: end * rng.exponential(0.01, 5000) for name in ("a", "b")})
     rows += lower if lower == -1 else 0
-    schema = dpcov.Schema(columns=dict.fromkeys(rows, bounds), missing="never")
-    budget, entropy = dpcov.Budget(rho=1), dpcov.SeededEntropy(0)
-    found = dpcov.release(rows, schema=schema, budget=budget, entropy=entropy).diagnose().columns
+    found = (
+        released_of(dict.fromkeys(rows, bounds), rows, rho=1, missing="never").diagnose().columns
+    )
     assert all("of the bounds, at the" in column.cause for column in found)
     assert {"log1p" in column.advice for column in found} == {lower == 0}
 
@@ -223,11 +220,11 @@ def test_what_scaling_took_of_a_column_with_a_long_tail_is_said_and_no_logarithm
     kinds = dict.fromkeys("abcde", dpcov.Numeric(lower=0, upper=100))
     for transform in (None, "log1p"):
         income = dpcov.Numeric(lower=0, upper=10**6, transform=transform)
-        made = dpcov.release(
+        made = released_of(
+            {**kinds, "income": income},
             rows,
-            schema=dpcov.Schema(columns={**kinds, "income": income}, missing="never"),
             budget=dpcov.Budget(epsilon=2, delta="1e-6"),
-            entropy=dpcov.SeededEntropy(0),
+            missing="never",
         )
         *others, last = made.diagnose().columns
         assert all(not column.cause for column in others)
@@ -251,12 +248,7 @@ def test_rare_levels_and_columns_that_are_mostly_missing_are_told_of_together():
         table[name] = np.where(rng.random(n) < share, np.nan, rng.normal(50, 10, n))
     columns = {"kind": dpcov.Categorical(categories=levels)}
     columns |= {name: dpcov.Numeric(lower=0, upper=100) for name in "pqr"}
-    made = dpcov.release(
-        table,
-        schema=dpcov.Schema(columns=columns),
-        budget=dpcov.Budget(rho="0.002"),
-        entropy=dpcov.SeededEntropy(0),
-    )
+    made = released_of(columns, table, rho="0.002")
     causes = {column.name: column.cause for column in made.diagnose().columns}
     assert {causes[name] for name in "pqr"} == {"More than half of its values are missing."}
     rare = [cause for cause in causes.values() if "rows have this level" in cause]

@@ -13,6 +13,7 @@ from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate
 from dpcov.published.pooled import _moments
 from dpcov.published.release import Release
 from tests.releases import released as released_within
+from tests.releases import released_of
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -225,13 +226,7 @@ def test_correlations_of_groups_do_not_depend_on_units():
         "rate": dpcov.Numeric(lower=0, upper=0.1),
         "region": dpcov.Categorical(categories=("north", "south")),
     }
-    release = dpcov.release(
-        frame,
-        schema=dpcov.Schema(columns=columns),
-        by="region",
-        budget=dpcov.Budget(epsilon=1, delta="1e-6"),
-        entropy=dpcov.SeededEntropy(0),
-    )
+    release = released_of(columns, frame, by="region")
     for place, name in enumerate(("north", "south")):
         alone = release.group(name).correlation_matrix()
         assert release.pooled.correlations[place] == pytest.approx(alone, abs=0.1)
@@ -262,13 +257,8 @@ def test_a_column_that_alone_differs_between_groups_is_not_too_sure():
         for group, size, middle in zip("abcd", sizes, middles, strict=True):
             rows = rng.normal(size=(size, 3)) * (12, 40, 30) + (middle, 20, 100)
             parts.append(pd.DataFrame(rows, columns=list("xyz")).assign(g=group))
-        release = dpcov.release(
-            pd.concat(parts, ignore_index=True),
-            schema=dpcov.Schema(columns=columns),
-            by="g",
-            geometry="schema",
-            budget=dpcov.Budget(epsilon=1, delta="1e-6"),
-            entropy=dpcov.SeededEntropy(seed),
+        release = released_of(
+            columns, pd.concat(parts, ignore_index=True), seed, by="g", geometry="schema"
         )
         pooled = release.pooled
         places = [pooled.names.index(group) for group in "abcd"]
@@ -342,10 +332,8 @@ def people_by_group(seed, terms):
     columns["g"] = dpcov.Categorical(categories=tuple("uvwxyz"))
     columns["k"] = dpcov.Numeric(lower=0, upper=1) if "weights" in terms else dpcov.Ignored()
     frame = frame.loc[frame.index.repeat(terms.get("rows_per_person", 1))]
-    schema = dpcov.Schema(columns=columns, missing="never", **terms)
     options = {"budget": dpcov.Budget(rho=1000), "mechanism": "stratified", "geometry": "schema"}
-    entropy = dpcov.SeededEntropy(seed)
-    return dpcov.release(frame, schema=schema, by="g", entropy=entropy, **options)
+    return released_of(columns, frame, seed, missing="never", **terms, by="g", **options)
 
 
 @pytest.mark.filterwarnings("ignore::dpcov.errors.PrivacyWarning")

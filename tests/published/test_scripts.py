@@ -22,6 +22,7 @@ from dpcov.cli.main import app
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.scripts import Program, write_script
 from tests.docs.test_blocks import SCHEMA, patients
+from tests.releases import released_of
 from tests.report.examples import UNHELPFUL_NAMES, plain, unhelpful
 
 ENDINGS = {"r": "R", "julia": "jl", "stata": "do"}
@@ -324,15 +325,11 @@ def test_the_regression_leaves_out_and_names_what_the_noise_hides(program, tmp_p
         {"a": random.uniform(0, 1, 3000), "lost": np.zeros(3000), "y": np.arange(3000)}
     )
     limits = {"a": 1, "lost": 1, "y": 3000}
-    schema = dpcov.Schema(
-        columns={name: dpcov.Numeric(lower=0, upper=most) for name, most in limits.items()}
-    )
-    made = dpcov.release(
+    made = released_of(
+        {name: dpcov.Numeric(lower=0, upper=most) for name, most in limits.items()},
         table,
-        schema=schema,
-        budget=dpcov.Budget(rho="0.1"),
+        rho="0.1",
         geometry="schema",
-        entropy=dpcov.SeededEntropy(0),
     )
     assert [column.hidden for column in made.diagnose().columns] == [False, True, False]
     text = written(made, program, tmp_path).read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ import dpcov
 from dpcov.published.pooled import most_distinct
 from dpcov.report.groups import MAPS_SHOWN, side_by_side
 from dpcov.report.release_page import numbers_by_group
+from tests.releases import released_of
 from tests.report.examples import demo, grouped
 
 
@@ -22,9 +23,7 @@ def many(count=30, rows=400):
     table = pa.table({"group": names, **{f"x{k}": values[:, k] for k in range(3)}})
     columns = dict.fromkeys(("x0", "x1", "x2"), dpcov.Numeric(lower=-1, upper=1))
     columns["group"] = dpcov.Categorical(categories=tuple(labels))
-    schema = dpcov.Schema(columns=columns, missing="never")
-    budget, entropy = dpcov.Budget(rho=1), dpcov.SeededEntropy(0)
-    return dpcov.release(table, schema=schema, by="group", budget=budget, entropy=entropy)
+    return released_of(columns, table, rho=1, missing="never", by="group")
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +91,7 @@ def test_levels_of_one_column_are_no_pair_that_differs():
         for name in ("site", "sex")
     }
     columns["x"] = dpcov.Numeric(lower=-1, upper=1)
-    schema, entropy = dpcov.Schema(columns=columns, missing="never"), dpcov.SeededEntropy(0)
-    made = dpcov.release(
-        table, schema=schema, by="site", budget=dpcov.Budget(rho=1), entropy=entropy
-    )
+    made = released_of(columns, table, rho=1, missing="never", by="site")
     text = str(side_by_side(made, next(numbers_by_group(made)))).replace("<wbr/>", "")
     assert "sex=f</bdi> × <bdi>x" in text and "sex=f</bdi> × <bdi>sex=m" not in text
 
