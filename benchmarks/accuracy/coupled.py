@@ -10,7 +10,6 @@ budgets are those of the ``robustness`` part; ``--loose`` multiplies the norm bo
 also compared with that at the first of several bounds.
 """
 
-import argparse
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ import numpy as np
 import dpcov
 from benchmarks.accuracy.report import geometric_mean, ratio_error
 from benchmarks.accuracy.rows import SHAPES, shaped_rows
+from benchmarks.options import asked
 from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
 from dpcov.mechanisms import gaussian, stratified
@@ -122,12 +122,14 @@ def errors(rows: np.ndarray, rho: float, repetitions: int) -> tuple[np.ndarray, 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print a line for every cell, and what they come to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--columns", type=int, nargs="+", default=[1, 2, 3, 5])
-    parser.add_argument("--rows", type=int, nargs="+", default=[100, 1_000, 10_000])
-    parser.add_argument("--loose", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--repetitions", type=int, default=400)
-    chosen = parser.parse_args(arguments)
+    chosen = asked(
+        __doc__,
+        arguments,
+        columns=[1, 2, 3, 5],
+        rows=[100, 1_000, 10_000],
+        loose=[1.0],
+        repetitions=400,
+    )
     ratios = []
     for d in chosen.columns:
         for n in chosen.rows:

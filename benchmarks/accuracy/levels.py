@@ -9,11 +9,11 @@ chosen by them but the kind of rule.  ``second look``: half of the budget for al
 those in which something shows, on exact counts of levels alone and with noise of the same law.
 """
 
-import argparse
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from itertools import combinations
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -24,6 +24,7 @@ from benchmarks.analyst.measure import Array, Correlations
 from benchmarks.analyst.tables import Table, adult_full, budget_of
 from benchmarks.data import data_directory
 from benchmarks.measured import table as markdown
+from benchmarks.options import asked
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.published.estimate import levels
 
@@ -190,11 +191,7 @@ def _lines(
 
 def main() -> None:
     """Print two tables; several generated tables are one line, of geometric means."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--data")
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--seeds", type=int, default=4)
-    options = parser.parse_args()
+    options = asked(__doc__, data=Path, repetitions=3, seeds=4)
     warnings.simplefilter("ignore")
     families = [[made(kind, seed) for seed in range(options.seeds)] for kind in KINDS]
     families.insert(0, [adult_full(data_directory(options.data))])

@@ -7,7 +7,6 @@ The best penalty is that with the largest R² on the fifth of the rows that nobo
 -1, and predictions are those of `PrivateRidge.predict`.
 """
 
-import argparse
 import itertools
 import warnings
 from pathlib import Path
@@ -20,6 +19,7 @@ from benchmarks.analyst.contest import Case
 from benchmarks.analyst.measure import Array, r2
 from benchmarks.data import data_directory
 from benchmarks.measured import table as markdown
+from benchmarks.options import asked
 from dpcov.analysis import PrivateRidge
 from dpcov.published.estimate.entry_noise import DEVIATIONS
 
@@ -48,10 +48,7 @@ def along_the_path(case: Case, release: dpcov.Release) -> tuple[Array, dict[str,
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--repetitions", type=int, default=3)
-    options = parser.parse_args(arguments)
+    options = asked(__doc__, arguments, data=Path, repetitions=3)
     warnings.simplefilter("ignore")
     lost: dict[str, list[float]] = {rule: [] for rule in RULES}
     cases = [Case.of(table) for table in tables(data_directory(options.data), TABLES)]

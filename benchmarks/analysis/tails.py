@@ -8,7 +8,6 @@ variance that outliers may make up. With many rows and no noise the interval is 
 assumed standard errors, so its coverage follows.
 """
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import NormalDist
@@ -20,6 +19,7 @@ import pandas as pd
 from benchmarks.analysis.populations import Population, adult, measurements, populations
 from benchmarks.data import MissingTable, data_directory
 from benchmarks.measured import table
+from benchmarks.options import asked
 from dpcov import Numeric
 from dpcov.analysis.intervals import shapes
 from dpcov.published.columns import EncodedColumn
@@ -73,9 +73,7 @@ def coverages(population: Population, share: float) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, help="directory of the public tables")
-    chosen = list(tables(data_directory(parser.parse_args().data)))
+    chosen = list(tables(data_directory(asked(__doc__, data=Path).data)))
     normal = next(iter(populations(Path())))()
     head = ["share w", "columns", "covered below 90 %", "below 80 %", "median"]
     lines = [[*head, "normal columns within 6 σ"]]

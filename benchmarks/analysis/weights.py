@@ -7,7 +7,6 @@ Three normal columns with bounds of four standard deviations: a mean, a correlat
 Where weights are related to the values, the truth is that of a large weighted table.
 """
 
-import argparse
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ import dpcov
 from benchmarks.analyst.tables import ADULT
 from benchmarks.data import data_directory, file_of
 from benchmarks.measured import store
+from benchmarks.options import asked
 from dpcov.analysis import coefficient_intervals, correlation_intervals, mean_intervals
 from dpcov.published.design import design_of
 
@@ -242,16 +242,12 @@ def costs(directory: Path, samples: int) -> Iterator[list[str]]:
 
 def main() -> None:
     """Measure, and write the file of the page."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--samples", type=int)
-    parser.add_argument("--cost", action="store_true")
-    parser.add_argument("--data")
-    asked = parser.parse_args()
+    options = asked(__doc__, samples=int, cost=False, data=Path)
     warnings.simplefilter("ignore")
-    if asked.cost:
-        store("weights-cost.csv", list(costs(data_directory(asked.data), asked.samples or 50)))
+    if options.cost:
+        store("weights-cost.csv", list(costs(data_directory(options.data), options.samples or 50)))
     else:
-        store("weights.csv", list(lines(asked.samples or 200)))
+        store("weights.csv", list(lines(options.samples or 200)))
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ the whole budget and without shortening rows. ``--quick`` is a short form for te
 has are replaced where they are measured again, and kept otherwise.
 """
 
-import argparse
 import sys
 import warnings
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -24,6 +24,7 @@ from benchmarks.analyst.measure import Score, Truth, average
 from benchmarks.analyst.tables import PUBLIC, Table, made
 from benchmarks.data import MissingTable, data_directory
 from benchmarks.measured import heading, row
+from benchmarks.options import asked
 from dpcov.data.geometry import Geometry, Scale
 
 GEOMETRIES = ("schema", "private", "floor")
@@ -79,7 +80,7 @@ def tables(directory: Path, only: list[str] | None) -> Iterator[Table]:
             yield made(seed)
 
 
-def run(options: argparse.Namespace) -> Iterator[Line]:
+def run(options: Namespace) -> Iterator[Line]:
     """Every table, epsilon, width and geometry."""
     chosen = tables(data_directory(options.data), options.only)
     for table in [made(1, n_rows=4_000, n_columns=6)] if options.quick else chosen:
@@ -93,16 +94,17 @@ def run(options: argparse.Namespace) -> Iterator[Line]:
 
 def main() -> None:
     """Print a table, and write it as CSV where a file is named."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--data")
-    parser.add_argument("--repetitions", type=int, default=20)
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0, -1.0, -4.0])
-    parser.add_argument("--wide", type=float, nargs="+", default=[1.0, 10.0, 100.0, 1000.0])
-    parser.add_argument("--only", nargs="+")
-    parser.add_argument("--geometry", nargs="+", choices=GEOMETRIES, default=GEOMETRIES)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = asked(
+        __doc__,
+        quick=False,
+        data=Path,
+        repetitions=20,
+        epsilon=[0.5, 1.0, 4.0, -1.0, -4.0],
+        wide=[1.0, 10.0, 100.0, 1000.0],
+        only=[str],
+        geometry=GEOMETRIES,
+        out=Path,
+    )
     warnings.simplefilter("ignore")
     names = [*_KEYS, *(field.name for field in fields(Score))]
     print(heading(names))

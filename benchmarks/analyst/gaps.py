@@ -12,7 +12,6 @@ that have one.  *By pandas* takes the deviations over the rows that have both, t
 square difference of the two.
 """
 
-import argparse
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from benchmarks.analyst.measure import held
 from benchmarks.analyst.r_tables import MOST_ROWS, is_identifier, packages, typed
 from benchmarks.analyst.tables import budget_of, in_words
 from benchmarks.measured import heading, row
+from benchmarks.options import asked
 from dpcov.analysis import correlation_intervals, mean_intervals, variance_intervals
 
 EPSILONS, LEAST_THERE, LEAST_MISSING = (1.0, 4.0, -4.0), 0.3, 0.02
@@ -109,9 +109,7 @@ def measure(table: Gaps, epsilon: float) -> list[float]:
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--epsilon", type=float, nargs="+", default=EPSILONS)
-    options = parser.parse_args()
+    options = asked(__doc__, epsilon=list(EPSILONS))
     warnings.simplefilter("ignore")
     chosen = list(tables())
     print(heading(HEAD))

@@ -3,9 +3,6 @@
 Run: python -m benchmarks.analyst.geometry_page [--lines FILE]
 """
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from scipy.stats import gmean
@@ -13,6 +10,7 @@ from scipy.stats import gmean
 from benchmarks.analyst.page import DOCS, WORST_R2
 from benchmarks.analyst.tables import in_words
 from benchmarks.measured import filled, table
+from benchmarks.options import asked
 
 LINES, PAGE = DOCS / "measured" / "geometry.csv", DOCS / "measured" / "geometry.md"
 ENOUGH_ROWS = ("nhanes", "credit", "adult", "made-1", "made-2", "made-3")
@@ -98,9 +96,7 @@ def _r2(value: float) -> str:
 
 def main() -> None:
     """Write the tables of the page anew."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--lines", type=Path, default=LINES)
-    options = parser.parse_args()
+    options = asked(__doc__, lines=LINES)
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(filled(page, blocks(pd.read_csv(options.lines))), encoding="utf-8")
 

@@ -13,10 +13,10 @@ number of these, and cut numbers off at 3 deviations at no cost; one matrix know
 and loses what scaling rows down to it takes.
 """
 
-import argparse
 import itertools
 import warnings
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from benchmarks.analyst.r_tables import tables
 from benchmarks.analyst.tables import Table, adult_full, budget_of
 from benchmarks.data import data_directory
 from benchmarks.measured import table as markdown
+from benchmarks.options import asked
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 
 # Units of a level: its share, at least a floor, to a power.
@@ -129,10 +130,7 @@ def lines(found: Iterable[Table], epsilons: list[float]) -> pd.DataFrame:
 
 def main() -> None:
     """Print Adult's line, and means over R's tables with levels."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0])
-    parser.add_argument("--data")
-    options = parser.parse_args()
+    options = asked(__doc__, epsilon=[0.5, 1.0, 4.0], data=Path)
     warnings.simplefilter("ignore")
     rows = [HEAD]
     adult = [adult_full(data_directory(options.data))]

@@ -10,7 +10,6 @@ marital status.
 Writes the lines, and the table of docs/measured/missing.md from them.
 """
 
-import argparse
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -27,6 +26,7 @@ from benchmarks.analyst.tables import Table, adult_full, budget_of, made, nhanes
 from benchmarks.data import data_directory
 from benchmarks.measured import filled
 from benchmarks.measured import table as markdown
+from benchmarks.options import asked
 from dpcov import SeededEntropy
 from dpcov.analysis import coefficient_intervals, correlation_intervals, mean_intervals
 from dpcov.published.estimate.present import MissingAs
@@ -174,13 +174,7 @@ def block(found: pd.DataFrame) -> str:
 
 def main() -> None:
     """Measure, write the lines, and the table of the page anew."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--data")
-    parser.add_argument("--repetitions", type=int, default=20)
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--lines", type=Path)
-    options = parser.parse_args()
+    options = asked(__doc__, quick=False, data=Path, repetitions=20, epsilon=1.0, lines=Path)
     warnings.simplefilter("ignore")
     quick = options.quick
     directory = None if quick else data_directory(options.data)

@@ -6,7 +6,6 @@ Tables stand in the page between ``<!-- NAME -->`` and ``<!-- end -->`` and are 
 Numbers are medians over repetitions. Nothing on the page but these blocks holds a number.
 """
 
-import argparse
 from pathlib import Path
 
 import matplotlib
@@ -19,6 +18,7 @@ from scipy.stats import gmean
 from benchmarks.analyst.contest import ONCE
 from benchmarks.gallery import EXACT, FIGURES, MUTED, PRIVATE, STYLE, saved
 from benchmarks.measured import filled, table
+from benchmarks.options import asked
 
 DOCS = FIGURES.parent
 LINES = DOCS / "measured" / "rivals.csv"
@@ -240,11 +240,7 @@ def _panels(found: pd.DataFrame, names: list[str], label: str) -> Figure:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--lines", type=Path, default=LINES)
-    parser.add_argument("--page", type=Path, default=PAGE)
-    parser.add_argument("--figures", type=Path, default=FIGURES)
-    options = parser.parse_args()
+    options = asked(__doc__, lines=LINES, page=PAGE, figures=FIGURES)
     lines = measured(options.lines)
     page = options.page.read_text(encoding="utf-8")
     options.page.write_text(filled(page, blocks(lines)), encoding="utf-8")

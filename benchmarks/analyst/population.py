@@ -7,7 +7,6 @@ released in a private geometry.  *Hold* is the part of the default 95 % interval
 whole table's value; *width* is the median of correlations' intervals, over the same seeds.
 """
 
-import argparse
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from benchmarks.analyst.measure import Correlations, held
 from benchmarks.analyst.tables import Table
 from benchmarks.data import data_directory
 from benchmarks.measured import heading, row
+from benchmarks.options import asked
 from dpcov import Release
 from dpcov.analysis import (
     coefficient_intervals,
@@ -78,10 +78,7 @@ def lines(directory: Path, repetitions: int) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--data")
-    parser.add_argument("--repetitions", type=int, default=12)
-    options = parser.parse_args()
+    options = asked(__doc__, data=Path, repetitions=12)
     warnings.simplefilter("ignore")
     for line in lines(data_directory(options.data), options.repetitions):
         print(line, flush=True)

@@ -12,7 +12,6 @@ parts that both columns lost. The second table is of generated tables by their n
 l^(3/4), l the lost part of all.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import numpy as np
 from benchmarks.analyst.tables import PUBLIC, Table, made
 from benchmarks.data import MissingTable, data_directory
 from benchmarks.measured import heading, row
+from benchmarks.options import asked
 from dpcov.published.estimate.scaled_down import SAFE, USUAL, correlation_error, error_at
 
 LOST = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
@@ -91,9 +91,7 @@ def generated(seed: int) -> Table:
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--data", type=Path)
-    directory = data_directory(parser.parse_args().data)
+    directory = data_directory(asked(__doc__, data=Path).data)
     found = {
         f"made-{seed}": [errors(generated(seed), lost) for lost in WITH_NEARLY_ALL]
         for seed in SEEDS

@@ -14,10 +14,10 @@ has what the correlations of all rows, without noise, would be as estimates of e
 intervals: the share that is promised, and the share of them that held the truth.
 """
 
-import argparse
 import sys
 import tempfile
 import warnings
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields, replace
 from itertools import product
@@ -34,6 +34,7 @@ from benchmarks.analyst.tables import ADULT, NHANES, PUBLIC, Table, made
 from benchmarks.data import MissingTable, data_directory
 from benchmarks.measured import filled
 from benchmarks.measured import table as markdown
+from benchmarks.options import asked
 from dpcov import Budget, Categorical, Numeric, Schema, SeededEntropy
 from dpcov.errors import ReleaseError
 
@@ -285,7 +286,7 @@ def _squares(
     return tuple(float(each[known].mean()) for each in errors)
 
 
-def run(options: argparse.Namespace) -> Iterator[Line]:
+def run(options: Namespace) -> Iterator[Line]:
     """Everything, or two small cases."""
     seeds = range(options.repetitions)
     if options.quick:
@@ -388,14 +389,9 @@ def _held(lines: pd.DataFrame) -> str:
 
 def main() -> None:
     """Print lines, and write them as CSV where a file is named; or write the page anew."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--page", action="store_true")
-    parser.add_argument("--data")
-    parser.add_argument("--repetitions", type=int, default=10)
-    parser.add_argument("--only", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = asked(
+        __doc__, quick=False, page=False, data=Path, repetitions=10, only=KINDS, out=Path
+    )
     warnings.simplefilter("ignore")
     if options.page:
         text, lines = PAGE.read_text(encoding="utf-8"), pd.read_csv(LINES)

@@ -10,9 +10,10 @@ as geometric means. Errors are root mean squares over columns, relative to true 
 are those of intervals for deviations, over true ones, at the median.
 """
 
-import argparse
 import warnings
+from argparse import Namespace
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -24,6 +25,7 @@ from benchmarks.analyst.measure import Array
 from benchmarks.analyst.tables import Table, in_words
 from benchmarks.data import data_directory
 from benchmarks.measured import heading, row
+from benchmarks.options import asked
 from dpcov import Release
 from dpcov.analysis import variance_intervals
 
@@ -66,7 +68,7 @@ def measure(table: Table, epsilon: float, repetitions: int) -> Array | None:
     return np.mean(found, axis=0) if found else None
 
 
-def r_lines(options: argparse.Namespace) -> Iterator[tuple[str, float, Array]]:
+def r_lines(options: Namespace) -> Iterator[tuple[str, float, Array]]:
     """Tables of R's packages by size; errors and widths are geometric means."""
     found: dict[tuple[bool, float], list[Array]] = {}
     for table in r_tables.tables(None, levels=False):
@@ -83,7 +85,7 @@ def r_lines(options: argparse.Namespace) -> Iterator[tuple[str, float, Array]]:
         yield f"{len(lines)} of R's packages, {rows}", epsilon, means
 
 
-def lines(options: argparse.Namespace) -> Iterator[tuple[str, float, Array]]:
+def lines(options: Namespace) -> Iterator[tuple[str, float, Array]]:
     """Public tables, then R's."""
     for table in own_tables(data_directory(options.data), options.only):
         for epsilon in options.epsilon if table.name not in LEFT_OUT else ():
@@ -99,12 +101,9 @@ def lines(options: argparse.Namespace) -> Iterator[tuple[str, float, Array]]:
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--repetitions", type=int, default=10)
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0, -1.0, -4.0])
-    parser.add_argument("--only", nargs="+")
-    parser.add_argument("--data")
-    options = parser.parse_args()
+    options = asked(
+        __doc__, repetitions=10, epsilon=[0.5, 1.0, 4.0, -1.0, -4.0], only=[str], data=Path
+    )
     warnings.simplefilter("ignore")
     print(heading(HEAD))
     for name, epsilon, (before, now) in lines(options):

@@ -4,8 +4,8 @@ Run: python -m benchmarks.analyst.whitened [--repetitions N] [--epsilon E ...] [
      [--data DIR] | python -m benchmarks.measured --store whitened.csv
 """
 
-import argparse
 import warnings
+from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from benchmarks.analyst.measure import Array, Truth
 from benchmarks.analyst.tables import budget_of
 from benchmarks.data import data_directory
 from benchmarks.measured import heading, row
+from benchmarks.options import asked
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 
 LENGTHS = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0])
@@ -58,12 +59,7 @@ def _bias(rows: Array, squares: Array, length: float) -> float:
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--data")
-    parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 4.0])
-    parser.add_argument("--only", nargs="+")
-    options = parser.parse_args()
+    options = asked(__doc__, data=Path, repetitions=5, epsilon=[1.0, 4.0], only=[str])
     warnings.simplefilter("ignore")
     print(heading(HEAD))
     for table in tables(data_directory(options.data), options.only):

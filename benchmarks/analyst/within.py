@@ -6,7 +6,6 @@ Run: python -m benchmarks.analyst.within [--data DIR] | python -m benchmarks.mea
 Public tables and five generated ones, at epsilon 1 and 4 with delta, and pure epsilon 4.
 """
 
-import argparse
 import warnings
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from benchmarks.analyst.measure import Correlations
 from benchmarks.analyst.tables import Table, made
 from benchmarks.data import data_directory
 from benchmarks.measured import heading, row
+from benchmarks.options import asked
 from dpcov.published.numbers import group_numbers
 
 GEOMETRIES = {"private": "found by the release", "schema": "that of the bounds"}
@@ -42,10 +42,8 @@ def held(table: Table, geometry: str) -> float:
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--data", type=Path)
     warnings.simplefilter("ignore")
-    chosen = [*tables(data_directory(parser.parse_args().data), None), *map(made, MORE)]
+    chosen = [*tables(data_directory(asked(__doc__, data=Path).data), None), *map(made, MORE)]
     print(heading(("geometry", "errors within ±, of 100", "by table, least", "by table, most")))
     for geometry, words in GEOMETRIES.items():
         shares = [100 * held(table, geometry) for table in chosen]

@@ -8,7 +8,6 @@ of their difference, as the rounds' own scatter tells, and further than the refe
 itself.
 """
 
-import argparse
 import contextlib
 import os
 import tempfile
@@ -22,6 +21,7 @@ from rich.progress import track
 
 import dpcov
 from benchmarks.measured import table
+from benchmarks.options import asked
 from benchmarks.sidechannels.tables import REFERENCE, SCHEMA, variants, write
 
 # Imported before the forks, so that no run pays for them.
@@ -139,10 +139,7 @@ def _one_of(sizes: set[int]) -> str:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sidechannels", description=__doc__)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=9)
-    given = parser.parse_args()
+    given = asked(__doc__, rows=100_000, rounds=9)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         _warm()
         found = measure(given.rows, given.rounds)

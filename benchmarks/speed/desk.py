@@ -7,7 +7,6 @@ browser does it, the check of the rows included. Memory is what the system count
 that process and those that it starts. Needs as much room on the disk as the largest file.
 """
 
-import argparse
 import csv
 import http.client
 import io
@@ -23,6 +22,8 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
+
+from benchmarks.options import asked
 
 COLUMNS, BLOCK_ROWS = 12, 50_000
 BOUNDS = (-10, 10)
@@ -148,10 +149,7 @@ def peak_of(folder: Path, size: float, before: str = "") -> tuple[float, int]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--sizes", type=float, nargs="+", default=[0.04, 0.4, 2, 4])
-    parser.add_argument("--folder", type=Path)
-    given = parser.parse_args()
+    given = asked(__doc__, sizes=[0.04, 0.4, 2, 4], folder=Path)
     print("| CSV file | rows | peak memory of the desk |\n| --- | --- | --- |")
     for size in given.sizes:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:

@@ -9,7 +9,6 @@ added again and again, since the rows of the largest sizes would not fit.  ``--c
 command where there is no GPU.
 """
 
-import argparse
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ import torch
 
 import dpcov
 from benchmarks.measured import table
+from benchmarks.options import asked
 from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.engines.device import torch_library
@@ -93,11 +93,7 @@ def of_width(
 
 def main() -> None:
     """Print the table, or that there is no GPU."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[10**6, 10**7])
-    parser.add_argument("--features", type=int, nargs="+", default=[1000, 2000, 4000, 8000])
-    parser.add_argument("--cpu", action="store_true")
-    arguments = parser.parse_args()
+    arguments = asked(__doc__, rows=[10**6, 10**7], features=[1000, 2000, 4000, 8000], cpu=False)
     if not torch.cuda.is_available() and not arguments.cpu:
         print("No GPU is at hand: nothing was measured.  --cpu tries this command on the CPU.")
         return

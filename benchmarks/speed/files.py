@@ -14,7 +14,6 @@ contestants take turns; CPU seconds count all threads and do not suffer from oth
 machine.
 """
 
-import argparse
 import lzma
 import subprocess
 import sys
@@ -34,6 +33,7 @@ import pyarrow.parquet as pq
 import dpcov
 from benchmarks.measured import store
 from benchmarks.measured import table as markdown
+from benchmarks.options import asked
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering
@@ -213,12 +213,7 @@ def compare_formats(n_rows: int, n_features: int, rounds: int) -> list[list[str]
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--features", type=int, default=50)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--formats", action="store_true")
-    arguments = parser.parse_args()
+    arguments = asked(__doc__, rows=1_000_000, features=50, rounds=3, formats=False)
     if arguments.formats:
         shape = arguments.rows, arguments.features, arguments.rounds
         found = compare_formats(*shape)

@@ -8,7 +8,6 @@ needs two free cores, and by CPU seconds of the busiest thread, which says what 
 give up to uneven shares and doubled work.
 """
 
-import argparse
 import threading
 import time
 
@@ -16,6 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measured import table
+from benchmarks.options import asked
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.data.engines import local
 from dpcov.data.engines.base import BallEncoding, MomentsTask
@@ -99,9 +99,7 @@ def second_thread(rounds: int, shells: int = 1) -> tuple[float, float]:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    rounds = parser.parse_args().rounds
+    rounds = asked(__doc__, rounds=7).rounds
     rows, columns = by_rows(rounds), by_columns(rounds)
     lines = [[f"size (d = {ROW_FEATURES}, n = {COLUMN_ROWS:,} unless said)", "CPU s"]]
     for letter, sizes, taken in (("n", ROWS, rows), ("d", COLUMNS, columns)):

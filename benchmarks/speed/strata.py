@@ -8,13 +8,13 @@ post-processing. Rows of the papers' generator are spread evenly over the stated
 shells; "matrices" says how many were drawn. CPU seconds do not depend on who else uses the machine.
 """
 
-import argparse
 import resource
 
 import numpy as np
 
 import dpcov
 from benchmarks.measured import table
+from benchmarks.options import asked
 from benchmarks.papers.synthetic import synthetic_rows
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.published.release import Release
@@ -50,12 +50,9 @@ def measure(
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--features", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--shells", type=int, nargs="+", default=[1, 2, 4, 9, 12])
-    chosen = parser.parse_args(arguments)
+    chosen = asked(
+        __doc__, arguments, rows=100_000, features=500, rounds=3, shells=[1, 2, 4, 9, 12]
+    )
     lines = [["shells", "matrices", "s", "s", "ratio", "CPU s", "CPU s", "ratio", "target"]]
     for shells in chosen.shells:
         matrices, ((plain, plain_cpu), (ours, ours_cpu)) = measure(

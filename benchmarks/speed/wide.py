@@ -8,7 +8,6 @@ takes the time. The model is fitted to the sizes that are measured, and printed 
 its error can be seen; ``--check`` measures the predicted size too, the estimate excepted.
 """
 
-import argparse
 import resource
 import tempfile
 import time
@@ -21,6 +20,7 @@ import numpy as np
 
 import dpcov
 from benchmarks.measured import table
+from benchmarks.options import asked
 from benchmarks.speed.scaling import rows_of
 
 UNITS: dict[str, Callable[[int, int], float]] = {
@@ -67,12 +67,7 @@ def fitted(n_rows: int, times: dict[int, dict[str, float]]) -> dict[str, float]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--features", type=int, nargs="+", default=[500, 1000, 2000])
-    parser.add_argument("--rows", type=int, default=4096)
-    parser.add_argument("--predict", type=int, default=10_000)
-    parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
+    arguments = asked(__doc__, features=[500, 1000, 2000], rows=4096, predict=10_000, check=False)
     n = arguments.rows
     measure(100, 50)  # what is imported and made once
     times = {d: measure(n, d) for d in arguments.features}
