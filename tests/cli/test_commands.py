@@ -126,18 +126,16 @@ def test_groups_inside_groups_add_up(desk):
     assert "adds up" in desk.done("show", out, "--details")
     result = desk.run(*chosen, "--overwrite", "--group", "Q")
     assert result.exit_code == 2 and "has a group" in result.output
-    inside.write_text("region,state\nF,M\nM,F\n")
-    result = desk.run(*chosen, "--overwrite", "--group", "F")
-    assert result.exit_code == 2 and "Both releases have a group 'F'" in result.output
-    inside.write_text("F\nM,M,M\n")
-    assert "two columns" in desk.run(*chosen, "--overwrite", "--group", "F").output
-    inside.write_text("region,state\nF,M\nM,M\nF,F\n")
-    result = desk.run(*chosen, "--overwrite", "--group", "F")
-    assert result.exit_code == 2 and "says twice what holds 'F'" in result.output
-    for unreadable in (b"\xff,F\nF,F\n", b"region,state\n" + b"F" * 200_000):
-        inside.write_bytes(unreadable)
+    for lines, words in (
+        (b"region,state\nF,M\nM,F\n", "Both releases have a group 'F'"),
+        (b"F\nM,M,M\n", "two columns"),
+        (b"region,state\nF,M\nM,M\nF,F\n", "says twice what holds 'F'"),
+        (b"\xff,F\nF,F\n", "no CSV file"),
+        (b"region,state\n" + b"F" * 200_000, "no CSV file"),
+    ):
+        inside.write_bytes(lines)
         result = desk.run(*chosen, "--overwrite", "--group", "F")
-        assert result.exit_code == 2 and "no CSV file" in result.output
+        assert result.exit_code == 2 and words in result.output
     inside.unlink()
     result = desk.run(*chosen, "--overwrite", "--group", "F")
     assert result.exit_code == 2

@@ -57,12 +57,15 @@ def written(release, program, tmp_path, **options):
     return path
 
 
+def run(folder, *command):
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
 def run_r(path, more=""):
     code = f'source("{path.name}", encoding = "UTF-8", echo = FALSE); {more}'
-    command = ["Rscript", "-e", code]
-    return subprocess.run(
-        command, cwd=path.parent, capture_output=True, text=True, check=False, timeout=120
-    )
+    return run(path.parent, "Rscript", "-e", code)
 
 
 PRINTED = 'writeLines(format(c(fit$coefficients[, 1:2], fit$r.squared), digits = 17)); "end"'
@@ -71,14 +74,7 @@ PRINTED = 'writeLines(format(c(fit$coefficients[, 1:2], fit$r.squared), digits =
 @needs_r
 def test_the_script_for_r_runs_as_it_is_with_the_coefficients_of_this_package(release, tmp_path):
     path = written(release, "r", tmp_path, target="recovery")
-    done = subprocess.run(
-        ["Rscript", path.name],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = run(tmp_path, "Rscript", path.name)
     assert done.returncode == 0, done.stderr
     assert "R squared: 0.6" in done.stdout
     found = run_r(path, f'cat("numbers\\n"); {PRINTED}')
@@ -102,7 +98,7 @@ def test_a_script_says_what_its_standard_errors_do_not_count(release, program, t
 @needs_r
 def test_lavaan_and_psych_run_where_they_are_installed(release, tmp_path):
     packages = 'library("lavaan"); library("psych")'
-    if subprocess.run(["Rscript", "-e", packages], capture_output=True, check=False).returncode:
+    if run(tmp_path, "Rscript", "-e", packages).returncode:
         pytest.skip("needs r-cran-lavaan and r-cran-psych")
     done = run_r(written(release, "r", tmp_path, target="recovery"))
     assert "recovery~dose" in done.stdout and "SS loadings" in done.stdout
@@ -129,7 +125,7 @@ def test_the_script_for_r_is_read_in_seconds_with_hundreds_of_columns(tmp_path):
     made = dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1), geometry="schema")
     path = written(made, "r", tmp_path)
     before = os.times().children_user
-    subprocess.run(["Rscript", path.name], cwd=tmp_path, check=True, capture_output=True)
+    assert run(tmp_path, "Rscript", path.name).returncode == 0
     assert os.times().children_user - before < 8
 
 
@@ -143,10 +139,7 @@ def test_r_gets_by_where_a_column_never_varies(tmp_path):
 
 
 def run_julia(path):
-    command = ["julia", path.name]
-    return subprocess.run(
-        command, cwd=path.parent, capture_output=True, text=True, check=False, timeout=300
-    )
+    return run(path.parent, "julia", path.name)
 
 
 @pytest.mark.parametrize("flat", [["dose"], ["recovery"], None])
