@@ -10,12 +10,6 @@ from tests.desk.conftest import OPENED, ledger_of, released, send, until_done, v
 Work = pytest.importorskip("dpcov.desk.work").Work
 
 
-def test_an_overdrawn_account_is_refused_like_on_the_command_line(desk, ready):
-    ledger_of(desk).create("people", dpcov.Budget(epsilon="0.5", delta="1e-5"), "replace-one")
-    assert "It was not released" in released(desk, ready)
-    assert not (desk.folder / "patients.dpcov").exists()
-
-
 @pytest.mark.parametrize(("epsilon", "fits"), [("0.999", False), ("1", True)])
 def test_what_an_account_does_not_allow_is_said_before_the_release(desk, ready, epsilon, fits):
     ledger_of(desk).create("people", dpcov.Budget(epsilon=epsilon, delta="1e-6"), "replace-one")
@@ -24,6 +18,7 @@ def test_what_an_account_does_not_allow_is_said_before_the_release(desk, ready, 
         assert ("The account people does not allow this." in page) != fits
         assert ("overspend" in page) != fits
     assert ("It was not released" in released(desk, ready)) != fits
+    assert (desk.folder / "patients.dpcov").exists() == fits
 
 
 def test_the_accounts_that_a_ledger_has_are_named_before_another_is_opened(desk, ready):

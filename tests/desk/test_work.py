@@ -96,14 +96,6 @@ def test_a_desk_that_ends_during_a_release_says_what_is_spent_and_leaves_no_part
     assert not list(desk.folder.glob(".*.part"))
 
 
-def test_a_second_tab_undoes_nothing(desk, ready):
-    old = version_of(desk, f"{ready}/budget")
-    assert send(desk, ready, "budget", chosen="2", delta="1e-6")[0] == 303
-    status, _, text = desk.post(f"{ready}/budget", chosen="3", delta="1e-6", version=old)
-    assert status == 409 and "another tab" in text
-    assert 'value="2"' in desk.ask(f"{ready}/budget")[2]
-
-
 def test_two_forms_at_the_same_moment_stop_nothing(desk, ready, monkeypatch):
     """A double click: the second waited for a lock in the thread that the first needed to go on."""
     decide = Work.decide_budget
