@@ -1,7 +1,6 @@
 """The whole way of a custodian: draft, fill in, check, create a ledger, release, show, export."""
 
 import csv
-import gzip
 import json
 import re
 import tomllib
@@ -64,14 +63,6 @@ def test_a_seeded_release_is_marked_and_the_same_by_every_engine_option(desk):
         found.append(dpcov.load(desk.output).second_moment())
     np.testing.assert_array_equal(*found)
     assert "not private" in desk.done("show", desk.output)
-
-
-def test_standard_input_and_compressed_files_are_read(desk):
-    packed = desk.folder / "patients.csv.gz"
-    packed.write_bytes(gzip.compress(desk.data.read_bytes()))
-    assert desk.release(data=packed).exit_code == 0
-    assert desk.release("--overwrite", data="-", input=desk.data.read_bytes()).exit_code == 0
-    assert dpcov.load(desk.output).n_rows == 301
 
 
 def test_add_remove_one_tells_no_exact_number_of_rows(desk):

@@ -10,7 +10,6 @@ import pyarrow.parquet
 import pytest
 
 import dpcov
-from tests.cli.conftest import TEXT_SENTINEL
 
 SECRET = "secretpw"
 EVERYTHING = "SELECT * FROM patients"
@@ -90,12 +89,6 @@ def test_a_password_on_the_command_line_is_warned_about_and_never_repeated(desk)
     desk.assert_refused(quiet, 4, "check URL")
     assert SECRET not in shown.output + quiet.output
     assert "other users" not in quiet.output
-
-
-def test_schemas_are_drafted_from_queries(desk, database):
-    drafted = desk.done("schema draft", "--sql", EVERYTHING, "--db", database)
-    assert "[columns.age]" in drafted
-    assert TEXT_SENTINEL not in drafted
 
 
 def test_postgres_to_release_as_a_process(desk, postgres_database):

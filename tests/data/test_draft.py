@@ -117,15 +117,19 @@ def test_columns_of_like_names_become_one_pattern():
 
 def test_every_column_says_why_and_no_value_is_told(tmp_path):
     (tmp_path / "a.csv").write_text(
-        "id,age,zip,sex,visit_date,pct_fat,remarks,ward\n"
-        "SENTINEL_7391,73911937.25,7391,F,2020-07-31,7391,SENTINEL,SENTINEL\n"
+        "id,age,zip,sex,visit_date,pct_fat,remarks,ward,,empty\n"
+        "SENTINEL_7391,73911937.25,7391,F,2020-07-31,7391,SENTINEL,SENTINEL,1,\n"
     )
-    text = describe(open_source(tmp_path / "a.csv")).dumps()
-    assert not any(value in text for value in ("SENTINEL", "7391", "2020-07", '"F"'))
+    drafted = describe(open_source(tmp_path / "a.csv"))
+    text, columns = drafted.dumps(), drafted.schema.columns
+    assert text.startswith("# A draft.")
+    assert not any(value in text for value in ("SENTINEL", "7391", "2020-07", '"F"', "nan,"))
     parts = text.split("\n\n")[2:]
-    assert len(parts) == 8
+    assert len(parts) == 10
     assert all(part.startswith("# ") or "note = " in part for part in parts)
-    assert Schema.loads(text) == describe(open_source(tmp_path / "a.csv")).schema
+    assert Schema.loads(text) == drafted.schema
+    # A column without a name, such as that of an index, and one without values.
+    assert isinstance(columns[""], Ignored) and isinstance(columns["empty"], Ignored)
 
 
 def test_decimal_commas_are_numbers_once_they_are_declared(tmp_path):

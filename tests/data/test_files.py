@@ -258,10 +258,11 @@ def test_what_is_packed_in_parts_is_read_whole_or_refused(tmp_path, ending, pack
         refused(path, DataError, "damaged, cut short")
 
 
-def test_a_panic_of_a_library_is_refused(monkeypatch):
-    class PanicException(BaseException):
-        """As libraries of Rust raise it."""
+class PanicException(BaseException):
+    """As libraries of Rust raise it."""
 
+
+def test_a_panic_of_a_library_is_refused(monkeypatch):
     def panics(path):
         raise PanicException("zebra")
 
@@ -272,9 +273,6 @@ def test_a_panic_of_a_library_is_refused(monkeypatch):
 
 
 def test_a_cell_on_which_a_library_panics_is_refused(monkeypatch):
-    class PanicException(BaseException):
-        """As libraries of Rust raise it."""
-
     class Sheet:
         def iter_rows(self):
             yield ["a", "b"]

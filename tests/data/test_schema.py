@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
-from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import open_source
 from dpcov.errors import SchemaError
 
 AGE = Numeric(lower=17, upper=90)
@@ -372,16 +370,3 @@ def test_schemas_are_written_as_ever():
     assert filled.dumps() == FILLED
     assert Schema.loads(FILLED) == filled
     assert Schema(columns={}).dumps().endswith("rows_per_person = 1\n\n[columns]\n")
-
-
-def test_a_draft_is_valid_toml_without_any_value(tmp_path):
-    (tmp_path / "a.csv").write_text(",a,b,c,d\n1,SENTINEL_7391,73911937.25,2020-07-31,\n")
-    schema = describe(open_source(tmp_path / "a.csv")).schema
-    text = schema.dumps()
-    assert text.startswith("# A draft.") and Schema.loads(text) == schema
-    assert schema.columns["a"] == Categorical()
-    assert schema.columns["b"] == Numeric()
-    assert schema.columns["c"] == Date()
-    assert {name for name, c in schema.columns.items() if isinstance(c, Ignored)} == {"", "d"}
-    assert not any(value in text for value in ("SENTINEL", "7391", "2020-07", "nan,"))
-    assert len(schema.problems()) == 3
