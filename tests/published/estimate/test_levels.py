@@ -257,15 +257,6 @@ def test_an_estimate_without_noise_stays():
     assert found[between(columns)] == pytest.approx(true[between(columns)], abs=1e-6)
 
 
-def test_reading_twice_gives_the_same_numbers():
-    table, schema, _ = made(0, 2_000)
-    release = dpcov.release(
-        table, schema=schema, budget=Budget(rho="0.1"), entropy=SeededEntropy(0)
-    )
-    again = dpcov.Release(release.manifest, release.statistics.arrays)
-    assert np.array_equal(release.covariance(), again.covariance())
-
-
 def test_levels_are_shrunk_once_for_all_that_is_read(monkeypatch):
     table, schema, _ = made(0, 2_000)
     release = dpcov.release(table, schema=schema, budget=Budget(rho=1), entropy=SeededEntropy(0))
