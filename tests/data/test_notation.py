@@ -258,6 +258,20 @@ def test_moments_next_to_the_earliest_are_not_the_latest(unit):
     assert plain(days(cells, "x", Notation(dates=""))) == wanted
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize(("zone", "hours"), [("+05:30", 5.5), ("-11:00", -11), ("Asia/Tokyo", 9)])
+def test_moments_at_the_ends_have_the_date_of_their_zone(unit, zone, hours):
+    """Arrow's own local time wraps around there, from 2262 to 1677 in nanoseconds."""
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    a_day, shift = per_second * 86_400, int(hours * 3600) * per_second
+    # Tokyo had a local mean time before 1887.
+    ends = [2**63 - 1, 2**63 - 1 - a_day, 0, -1, -shift, -shift - 1, None]
+    ends += [1 - 2**63, a_day - 2**63] if zone[0] in "+-" else []
+    cells = pa.array(ends, pa.int64()).cast(pa.timestamp(unit, zone))
+    wanted = [None if end is None else float((end + shift) // a_day) for end in ends]
+    assert plain(days(cells, "x", Notation(dates=""))) == wanted
+
+
 def test_a_zone_that_is_not_known_is_told_without_it():
     cells = pa.array([0], pa.timestamp("us", tz="Nowhere/Land"))
     for column in (cells, cells.dictionary_encode()):

@@ -23,6 +23,7 @@ import pytest
 from dpcov.data.engines.parquet import open_files
 from dpcov.data.layout import FileLayout
 from dpcov.data.moments import MomentsSpec
+from dpcov.data.notation import Notation
 from dpcov.data.readers import reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import describe
@@ -31,7 +32,7 @@ from dpcov.data.sources import open_source
 from dpcov.data.sources.base import kind_of_cells
 from dpcov.data.sources.databases import Query
 from dpcov.data.sources.lines import CheckedLines
-from dpcov.data.values import MISSING
+from dpcov.data.values import MISSING, UNKNOWN, category_codes, days
 from dpcov.errors import DataError
 from tests.data.reading import read_encoded, table_moments
 
@@ -467,6 +468,21 @@ def test_lines_are_judged_alike_however_they_are_cut():
             else:
                 with pytest.raises(DataError):
                     list(iter(partial(lines.read, size), b""))
+
+
+def test_a_date_with_a_time_of_day_is_that_date_in_memory_and_in_a_file(tmp_path):
+    """Arrow wants whole days of `date64`; Java's programs write what its dates hold."""
+    moments = np.array([3 * 86_400_000 + 5, -1, 0], dtype=np.int64)
+    cells = pa.Array.from_buffers(pa.date64(), 3, [None, pa.py_buffer(moments)])
+    table = pa.table({"x": cells})
+    with pa.ipc.new_file(tmp_path / "x.arrow", table.schema) as file:
+        file.write_table(table)
+    for reading in (Notation(dates=""), "text"):
+        for data in (table, tmp_path / "x.arrow"):
+            (block,) = open_source(data).blocks(9, wanted={"x": reading})
+            assert days(block.column(0), "x", Notation(dates="")).tolist() == [3, -1, 0]
+            codes = category_codes(block.column(0), "x", {"1969-12-31": 7})
+            assert codes.tolist() == [UNKNOWN, 7, UNKNOWN]
 
 
 @pytest.mark.parametrize("ending", [".arrow", ".feather", ".ipc"])

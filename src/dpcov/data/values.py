@@ -23,6 +23,9 @@ Column: TypeAlias = pa.Array | NDArray[np.float64]
 
 # Codes beside those of the declared categories.
 UNKNOWN, MISSING = -1, -2
+_DAY = 86_400
+# Seconds from 1970 to the years -6746 and 10686.
+_LAST = 2**38
 
 
 def column_of(block: Block, name: str) -> Column:
@@ -76,19 +79,25 @@ def days(column: Column, name: str, notation: Notation) -> NDArray[np.float64]:
         return np.asarray(_without(notation, found), dtype=np.float64)
     if not (pa.types.is_date(cells.type) or pa.types.is_timestamp(cells.type)):
         return _per_value(cells, name, lambda value: notation.value_of(value, name), np.nan)
-    moments = _local(cells, name).to_numpy(zero_copy_only=False)
+    moments = cells.to_numpy(zero_copy_only=False)
     # NumPy's own cast to days overflows next to the earliest moment, such as infinity's.
     a_day = np.datetime64("1970-01-02").astype(moments.dtype).astype(np.int64)
-    found = np.where(np.isnat(moments), np.nan, np.floor_divide(moments.view(np.int64), a_day))
+    found = moments.view(np.int64) // a_day
+    if pa.types.is_timestamp(cells.type) and cells.type.tz is not None:
+        seconds = moments.view(np.int64) // (a_day // _DAY)
+        found += (seconds % _DAY + _offsets(seconds, cells.type.tz, name)) // _DAY
+    found = np.where(np.isnat(moments), np.nan, found)
     return np.asarray(_without(notation, found), dtype=np.float64)
 
 
-def _local(cells: pa.Array, name: str) -> pa.Array:
-    # The moments as they are written in the zone of their type.
-    if not pa.types.is_timestamp(cells.type) or cells.type.tz is None:
-        return cells
+def _offsets(seconds: NDArray[np.int64], zone: str, name: str) -> NDArray[np.int64]:
+    # Seconds by which a zone is ahead of UTC at these moments.  Arrow's local time wraps around at
+    # its ends: moments beyond all calendars have the offset of the last in them.
+    near = np.clip(seconds, -_LAST, _LAST)
     reason = "its time zone is not known here; convert it to UTC."
-    return sealed(lambda: pc.local_timestamp(cells), f"column {name}", lambda _: reason)
+    moments = pa.array(near, pa.timestamp("s", zone))
+    local = sealed(lambda: pc.local_timestamp(moments), f"column {name}", lambda _: reason)
+    return np.asarray(local.cast(pa.int64()).to_numpy() - near)
 
 
 def category_codes(
