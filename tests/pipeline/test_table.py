@@ -1,9 +1,13 @@
+import struct
+
 import numpy as np
 import pandas as pd
+import pyreadstat
 import pytest
 
 import dpcov
-from dpcov.errors import UsageError
+from dpcov.data.sources import Source
+from dpcov.errors import BudgetError, DataError, UsageError
 
 
 def schema(bound=1):
@@ -86,3 +90,56 @@ def test_a_matrix_without_room_is_refused_before_anything_is_spent(tmp_path, geo
             **{"by": "g", "geometry": geometry, "threads": 1, "memory_limit": 0.3},
         )
     assert ledger.entries("people") == ()
+
+
+def _written(folder, ending, n_rows):
+    path, rows = folder / f"t{ending}", pd.DataFrame({"x0": np.linspace(0, 1, n_rows)})
+    if ending == ".npy":
+        np.save(path, rows.to_numpy())
+    elif ending == ".csv":
+        rows.to_csv(path, index=False)
+    else:
+        write = {".parquet": pd.DataFrame.to_parquet, ".arrow": pd.DataFrame.to_feather}
+        write |= {".sav": pyreadstat.write_sav, ".dta": pyreadstat.write_dta}
+        write[ending](rows, str(path))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("ending", "name"),
+    [*((e, "x0") for e in (".parquet", ".arrow", ".sav", ".dta", ".npy")), (".parquet", "x?")],
+)
+def test_a_stated_number_of_rows_refuses_before_a_row_is_read(tmp_path, monkeypatch, ending, name):
+    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=0, upper=1)})
+    path = _written(tmp_path, ending, 30_000)
+
+    def read(*_, **__):
+        raise AssertionError("rows are read")
+
+    monkeypatch.setattr(Source, "blocks", read)
+    large, small = dpcov.Budget(epsilon=1, delta="0.04"), dpcov.Budget(epsilon=1, delta="1e-6")
+    for made in (dpcov.release, dpcov.survey):
+        with pytest.raises(
+            BudgetError, match="not below one over the number of rows, 30000"
+        ) as told:
+            made(path, schema=schema, budget=large)
+        assert told.value.__notes__ == ["No budget was spent and nothing was released."]
+        with pytest.raises(DataError, match="number of rows that was stated as public"):
+            made(path, schema=schema, budget=small, n_rows=29_999)
+        # What is allowed, and what is private.
+        for more in ({}, {"n_rows": 30_000}, {"neighbors": "add-remove-one"}):
+            with pytest.raises(AssertionError, match="rows are read"):
+                made(path, schema=schema, budget=small, **more)
+        with pytest.raises(AssertionError, match="rows are read"):
+            made(path, schema=schema, budget=large, accept_large_delta=True)
+
+
+def test_a_number_of_rows_that_a_file_states_wrongly_decides_nothing(tmp_path):
+    """SPSS writes -1 where it does not know it."""
+    schema = dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1)})
+    path = _written(tmp_path, ".sav", 30)
+    heading = bytearray(path.read_bytes())
+    heading[80:84] = struct.pack("<i", -1)
+    path.write_bytes(heading)
+    made = dpcov.release(path, schema=schema, budget=dpcov.Budget(rho=1), n_rows=30)
+    assert made.manifest.n_rows == 30

@@ -23,7 +23,7 @@ from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.memory import allowed_bytes
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import open_source
+from dpcov.data.sources import open_source, stated_rows
 from dpcov.data.sources.kept import KeptSource
 from dpcov.errors import UsageError
 from dpcov.privacy.options import Between, Count, make_plain
@@ -68,11 +68,12 @@ class Gathering:
         self, data: Any, encoding: Encoding, *, again: bool = False, n_is_public: bool = True
     ) -> Ask:
         """Answer questions about a table; ``again`` says that there will be several."""
+        # Nothing is opened before it is asked.
+        stated = partial(self._stated_rows, data, encoding) if n_is_public else lambda: None
         if not (again and self._reads_here(data)):
-            return Ask(partial(self.answer, data, encoding))
-        # Nothing is opened before the first question.
+            return Ask(partial(self.answer, data, encoding), stated)
         kept = cache(partial(self._kept, data, encoding, n_is_public))
-        return Ask(lambda question: self.answer(kept(), encoding, question))
+        return Ask(lambda question: self.answer(kept(), encoding, question), stated)
 
     def answer(
         self, data: Any, encoding: Encoding, question: MomentsQuestion | HistogramQuestion
@@ -108,6 +109,9 @@ class Gathering:
         if isinstance(data, Checkpoint | local.GroupedRows):
             return False
         return self._engine(data) in (LOCAL, "device") and name_engine(data) == LOCAL
+
+    def _stated_rows(self, data: Any, encoding: Encoding) -> int | None:
+        return stated_rows(data, encoding.layout) if self._reads_here(data) else None
 
     def _kept(self, data: Any, encoding: Encoding, n_is_public: bool) -> Any:
         # A source of which a copy is kept, unless its rows are in memory already.

@@ -15,7 +15,6 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from dpcov.data.geometry import Geometry
-from dpcov.data.moments import Moments
 from dpcov.data.questions import Ask
 from dpcov.errors import DataError, LedgerError, ReleaseWarning, UsageError, warn_caller
 from dpcov.files import ReservedFile
@@ -134,9 +133,11 @@ def publish(
             file = None
             if output is not None:
                 file = stack.enter_context(ReservedFile(output, room, overwrite=overwrite))
+            # What the number of rows refuses is refused before they are read, where it is known.
+            if (stated := ask.stated_rows()) is not None:
+                _calibrated(terms, stated)
             first = ask(terms.mechanism.question(terms.problem))
-            problem = dataclasses.replace(terms.problem, n_rows=_public_rows(terms.problem, first))
-            calibration = terms.calibrate(problem)
+            problem, calibration = _calibrated(terms, first.n_rows)
         reservation, spend = None, _spend(terms, calibration)
         if account is not None and spend is not None:
             with _noting(_CHARGING, KeyboardInterrupt):
@@ -222,18 +223,24 @@ def _check_entropy(entropy: Entropy | None) -> Entropy:
     return entropy
 
 
-def _public_rows(stated: Problem, exact: Moments) -> int | None:
+def _calibrated(terms: ReleaseTerms, n_rows: int) -> tuple[Problem, Calibration]:
+    """The problem and the noise for so many rows."""
+    problem = dataclasses.replace(terms.problem, n_rows=_public_rows(terms.problem, n_rows))
+    return problem, terms.calibrate(problem)
+
+
+def _public_rows(stated: Problem, n_rows: int) -> int | None:
     """The number of rows where the relation makes it public, checked against what was stated."""
-    if exact.n_rows == 0:
+    if n_rows == 0:
         raise DataError("The data hold no rows. Give at least one.")
     if stated.neighbors == "add-remove-one":
         return None
-    if stated.n_rows is not None and stated.n_rows != exact.n_rows:
+    if stated.n_rows is not None and stated.n_rows != n_rows:
         raise DataError(
             "The data do not hold the number of rows that was stated as public (replace-one). "
             "Correct that number, or use add-remove-one neighbors if it is private."
         )
-    return exact.n_rows
+    return n_rows
 
 
 def _spend(terms: ReleaseTerms, calibration: Calibration) -> Spend | None:

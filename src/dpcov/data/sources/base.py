@@ -55,6 +55,11 @@ class Source(ABC):
     names_columns: bool = True
     unnamed: int = 0
 
+    @property
+    def stated_rows(self) -> int | None:
+        """The number of rows, where something beside them states it."""
+        return self.n_rows
+
     @abstractmethod
     def kinds(self) -> dict[str, Kind]:
         """What each column physically holds."""

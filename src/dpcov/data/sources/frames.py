@@ -10,6 +10,7 @@ from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet
 
 from dpcov.data.seal import sealed
@@ -102,6 +103,11 @@ class ParquetSource(TypedSource):
         super().__init__(path.name, lambda: _parquet_schema(path))
         self._path = path
 
+    @property
+    def stated_rows(self) -> int:
+        """As the footer says."""
+        return self._sealed(lambda: int(pa.parquet.read_metadata(self._path).num_rows))
+
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         return parquet_blocks(self._path, self._schema, wanted, block_rows)
 
@@ -160,6 +166,13 @@ class ArrowFileSource(TypedSource):
         super().__init__(path.name, lambda: _open_arrow(_file(path)).schema)
         self._path = path
 
+    @property
+    def stated_rows(self) -> int | None:
+        """As the headings of all batches say; those of a stream stand among the rows."""
+        if not _is_file(_file(self._path)):
+            return None
+        return self._sealed(lambda: int(pa.dataset.dataset(self._path, format="ipc").count_rows()))
+
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         file = _file(self._path)
         reader = _open_arrow(file)
@@ -190,9 +203,13 @@ def _has_end(file: pa.OSFile) -> bool:
 
 
 def _open_arrow(file: pa.OSFile) -> pa.RecordBatchStreamReader | pa.RecordBatchFileReader:
-    is_file = file.read(6) == b"ARROW1"
+    return pa.ipc.open_file(file) if _is_file(file) else pa.ipc.open_stream(file)
+
+
+def _is_file(file: pa.OSFile) -> bool:
+    begin = file.read(6)
     file.seek(0)
-    return pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+    return bool(begin == b"ARROW1")
 
 
 class ReaderSource(TypedSource):
