@@ -13,7 +13,7 @@ import dpcov
 from dpcov.cli.main import app
 from dpcov.data.readers import reader_of
 from dpcov.data.schema.codebooks import read_codebook
-from dpcov.data.schema.codebooks.fields import BOUNDED, code_of
+from dpcov.data.schema.codebooks.fields import BOUNDED, BOUNDED_TOO, code_of
 from dpcov.data.schema.draft import describe
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError, SchemaError
@@ -446,6 +446,67 @@ def test_a_codebook_alone_is_drafted_by_names_as_beside_its_table(tmp_path):
         == alone
         == {"id": alone["id"], "size": dpcov.Numeric(description="T")}
     )
+
+
+@pytest.mark.parametrize(
+    ("level", "codes", "ends"),
+    [
+        *((level, (1, 2, 3, 4, 5), (1, 5)) for level in ("ordinal", "scale")),
+        *(("nominal", (1, 2, 3, 4, 5), None), ("unknown", (1, 2, 3), None)),
+        ("ordinal", (0, 1, 2, 9), (0, 2)),
+        ("scale", (-3, -2, -1, 0, 1, 2, 3), (-3, 3)),
+        # A gap, a code below zero that may mean a missing value, and what is no scale.
+        *(("ordinal", (1, 2, 3, 8), None), ("ordinal", (-1, 0, 1, 2), None)),
+        *(("ordinal", (1, 2), None), ("scale", (1, 1.5, 2), None)),
+    ],
+)
+def test_labeled_points_of_an_ordered_scale_are_numbers(tmp_path, level, codes, ends):
+    pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+    labels = {code: f"point {code}" for code in codes}
+    pyreadstat.write_sav(
+        pd.DataFrame({"q": [50.0]}),
+        tmp_path / "t.sav",
+        variable_value_labels={"q": labels},
+        variable_measure={"q": level},
+        missing_ranges={"q": [9.0]},
+        column_labels={"q": "How much?"},
+    )
+    for read in (
+        describe(open_source(tmp_path / "t.sav")).schema,
+        read_codebook(tmp_path / "t.sav"),
+    ):
+        said = ", ".join(f"{code} = point {code}" for code in codes if code != 9)
+        if ends is None:
+            assert isinstance(read.columns["q"], dpcov.Categorical) or codes == (1, 1.5, 2)
+        else:
+            assert read.columns["q"] == dpcov.Numeric(
+                lower=ends[0], upper=ends[1], description=f"How much? {said}", missing_codes=(9,)
+            )
+
+
+def test_bounds_of_a_codebook_are_explained_once():
+    columns = {name: dpcov.Numeric(lower=1, upper=5) for name in "abc"}
+    made = describe(None, dpcov.Schema(columns=columns | {"d": dpcov.Numeric()}))
+    assert [made.comments[name] for name in "abc"] == [BOUNDED, BOUNDED_TOO, BOUNDED_TOO]
+    assert "Bounds" not in made.comments["d"]
+
+
+def test_other_codebooks_tell_ordered_scales(tmp_path):
+    points = "".join(
+        f"<catgry><catValu>{point}</catValu><labl>p{point}</labl></catgry>" for point in (1, 2, 3)
+    )
+    for nature in ("ordinal", "interval", "nominal"):
+        ddi = f'<codeBook><var name="q" nature="{nature}">{points}</var></codeBook>'
+        (column,) = read_codebook(written(tmp_path, ddi, "d.xml")).columns.values()
+        assert isinstance(column, dpcov.Categorical) == (nature == "nominal")
+    for kind, ordered in (("integer", True), ("integer", False), ("string", True)):
+        values = [{"value": place if kind == "integer" else f"{place}"} for place in (1, 2, 3)]
+        field = {"name": "q", "type": kind, "categories": values, "categoriesOrdered": ordered}
+        text = json.dumps({"fields": [field]})
+        (column,) = read_codebook(written(tmp_path, text, "t.json")).columns.values()
+        is_scale = kind == "integer" and ordered
+        scale = dpcov.Numeric(lower=1, upper=3)
+        assert column == (scale if is_scale else dpcov.Categorical(categories=("1", "2", "3")))
 
 
 def test_levels_are_called_differently_whatever_the_labels(tmp_path):

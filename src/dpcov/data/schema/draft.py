@@ -7,7 +7,7 @@ import msgspec
 
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks.dictionaries import schema_of
-from dpcov.data.schema.codebooks.fields import BOUNDED
+from dpcov.data.schema.codebooks.fields import BOUNDED, BOUNDED_TOO
 from dpcov.data.schema.declared import Boolean, Date, Declared, Ignored
 from dpcov.data.schema.names import BY_KIND, Proposal, grouped, propose
 from dpcov.data.schema.schema import Schema
@@ -75,7 +75,8 @@ def describe(
         described, columns=columns, wildcards=wildcards, file=layout or described.file
     )
     comments = {name: why for name, (_, why) in proposals.items()}
-    return Draft(schema, comments, absent)
+    bounded = [name for name, why in comments.items() if why == BOUNDED]
+    return Draft(schema, comments | dict.fromkeys(bounded[1:], BOUNDED_TOO), absent)
 
 
 def _proposals(source: Source, known: Mapping[str, Declared], decimal: str) -> dict[str, Proposal]:

@@ -78,6 +78,7 @@ def _field(variable: ElementTree.Element) -> Field:
         lower=lower,
         upper=upper,
         levels=levels,
+        is_ordered=variable.get("nature") in ("ordinal", "interval", "ratio"),
         missing_codes=texts_of(missing) or None,
         missing_spans=tuple(
             (number_of(span.get("min")), number_of(span.get("max")))

@@ -67,6 +67,8 @@ def _field(dictionary: Any, name: str, *, of_itself: bool) -> Field:
         holds=holds,
         description=sentence(label, said),
         levels=levels,
+        # The level of measurement, which SPSS alone states.
+        is_ordered=dictionary.variable_measure.get(name) in ("ordinal", "scale"),
         missing_codes=missing or None,
         missing_spans=tuple(spans),
     )

@@ -24,9 +24,13 @@ _UNLISTED = (
     "the data, then declare the column"
 )
 BOUNDED = (
-    "Bounds as the codebook declares them. If a program took them from the rows, replace them by "
-    "what anybody may know."
+    "Bounds as the codebook declares them, or the first and last label of an ordered scale. If a "
+    "program took them from the rows, replace them by what anybody may know. List labels that are "
+    'no point of the scale, such as "don\'t know", as missing_codes.'
 )
+BOUNDED_TOO = "Bounds of the codebook: see the first."
+# Two labels are those of categories.
+_LEAST_POINTS = 3
 
 
 @dataclass(kw_only=True)
@@ -40,6 +44,8 @@ class Field:
     upper: Any = None
     # Values and what they are called; the same text where there is no label.
     levels: Mapping[str, str] = field(default_factory=dict)
+    # Whether the values are ordered, so that those that follow each other are numbers.
+    is_ordered: bool = False
     # None: those of the table.
     missing_codes: tuple[str, ...] | None = None
     # Ranges of values that mean a missing one; an end may be open (None, or infinite).
@@ -61,6 +67,9 @@ class Field:
         more: dict[str, Any] = {**words, "missing_codes": codes_of(missing) if is_said else None}
         if self.levels:
             levels = {text: label for text, label in self.levels.items() if text not in missing}
+            if self.holds == "number" and self.is_ordered and (ends := ends_of_scale(levels)):
+                more["description"] = sentence(self.description, labels_in_words(levels))
+                return Numeric(lower=ends[0], upper=ends[1], unit=self.unit, **self.marks, **more)
             labels = {text: label for text, label in _distinct(levels).items() if label != text}
             return Categorical(categories=tuple(levels), labels=labels, **more)
         if self.holds == "boolean":
@@ -100,7 +109,9 @@ def words_of(value: Any) -> str:
 
 def sentence(*parts: str) -> str:
     """Texts that say something, each once."""
-    return ". ".join(dict.fromkeys(part.rstrip(". ") for part in parts if part.strip()))
+    joined = ". ".join(dict.fromkeys(part.rstrip(". ") for part in parts if part.strip()))
+    # A question has a mark of its own.
+    return re.sub(r"(?<=[?!:])\. ", " ", joined)
 
 
 def texts_of(values: Iterable[object]) -> tuple[str, ...]:
@@ -152,6 +163,18 @@ def are_codes(values: Iterable[float]) -> bool:
     """Whether labelled numbers are those of categories, and not the ends of a scale."""
     # Nor do labels of negative codes make a number categorical.
     return any(b - a == 1 for a, b in pairwise(sorted(value for value in values if value >= 0)))
+
+
+def ends_of_scale(texts: Iterable[str]) -> tuple[float, float] | None:
+    """The first and the last of whole numbers that follow each other, from 0 up or around 0.
+
+    Other numbers below zero may stand for missing values.
+    """
+    values = sorted(math.nan if (found := number_of(text)) is None else found for text in texts)
+    if len(values) < _LEAST_POINTS or any(b - a != 1 for a, b in pairwise(values)):
+        return None
+    lower, upper = values[0], values[-1]
+    return (lower, upper) if lower in (max(lower, 0), -upper) else None
 
 
 def labels_in_words(levels: Mapping[str, str]) -> str:

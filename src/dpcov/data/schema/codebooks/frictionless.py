@@ -66,6 +66,7 @@ def _field(given: dict[str, Any]) -> Field:
         lower=first_of(rules, "minimum", "exclusiveMinimum"),
         upper=first_of(rules, "maximum", "exclusiveMaximum"),
         levels=levels,
+        is_ordered=given.get("categoriesOrdered") is True,
         missing_codes=None if missing is None else texts_of(map(_value, missing)),
         date_format="" if written in ("default", "any") else str(written),
         marks={name: mark for name, mark in marks.items() if mark is not None},
