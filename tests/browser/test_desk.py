@@ -68,6 +68,7 @@ def running(tmp_path_factory):
     pyarrow.csv.write_csv(patients(2000, 0), folder / "patients.csv")
     wide = pa.table({f"item {place}": [0.5] for place in range(1000)})
     pyarrow.csv.write_csv(wide, folder / "wide.csv")
+    pyarrow.csv.write_csv(wide.select(range(100)), folder / "hundred.csv")
     with running_in(folder) as running:
         yield running
 
@@ -268,3 +269,44 @@ def test_a_thousand_columns_are_there_within_a_second_and_can_be_searched(
     person.declare("*", lower="0", upper="1")
     person.press("Save and go on")
     assert person.title() == "People"
+
+
+# Colors do not move anything, and widths color nothing.
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (800, True), (380, False)])
+def test_what_is_still_to_be_filled_in_is_shown_alone(person, width, dark):
+    """With the keyboard, and a screen reader is told how much is left."""
+    from selenium.webdriver.common.keys import Keys
+
+    person.look()
+    person.type("data", "hundred.csv")
+    person.press("Open the file")
+    browser = person.browser
+    person.look(person.path(), width, dark=dark)
+    shown = (
+        "return [...document.querySelectorAll('#columns-table tbody tr')].filter(e => !e.hidden)"
+    )
+    person.declare("item 9*", lower="0", upper="1")
+    assert len(browser.run(shown)) == 100
+    browser.keys("#unfilled", Keys.SPACE)
+    assert len(browser.run(shown)) == 89
+    assert browser.text("#found") == "89 of 100 columns are shown."
+    live = "return document.getElementById(arguments[0]).getAttribute('role')"
+    assert browser.run(live, "found") == browser.run(live, "told") == "status"
+    assert browser.find("#unfilled").accessible_name == "only those still to be filled in"
+    browser.screenshot(f"desk-unfilled-{width}{'-dark' * dark}")
+    assert not browser.scrolls_sideways()
+    assert not browser.clipped()
+    # A row does not vanish under the hands of who fills it in.
+    browser.keys("[name='0.lower']", "0", Keys.TAB, "1")
+    assert browser.text("[data-name='item 0'] td") == "ready"
+    assert len(browser.run(shown)) == 89
+    # The next one is a few keys away; what the search hides stays hidden.
+    browser.keys("#search", "item 8")
+    assert len(browser.run(shown)) == 11
+    person.declare("*", lower="0", upper="1")
+    assert browser.run(shown) == []
+    assert browser.text("#found") == "0 of 100 columns are shown."
+    browser.keys("#search", *[Keys.BACKSPACE] * 6)
+    assert len(browser.run(shown)) == 77
+    browser.keys("#unfilled", Keys.SPACE)
+    assert len(browser.run(shown)) == 100

@@ -42,11 +42,17 @@
     rows.forEach(refresh);
     table.addEventListener("input", (event) => refresh(event.target.closest("tr")));
 
+    // Only when asked: a row that is being filled in stays where it is.
+    const narrow = () => {
+      const text = find("search").value.toLowerCase();
+      const wanted = (row) => row.dataset.name.toLowerCase().includes(text) && (!find("unfilled").checked || row.querySelector(".todo"));
+      for (const row of rows) row.hidden = !wanted(row);
+      find("found").textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} columns are shown.`;
+    };
     find("search-field").hidden = false;
-    find("search").addEventListener("input", (event) => {
-      const text = event.target.value.toLowerCase();
-      for (const row of rows) row.hidden = !row.dataset.name.toLowerCase().includes(text);
-    });
+    find("search").addEventListener("input", narrow);
+    find("unfilled").addEventListener("change", narrow);
+    narrow();
 
     find("bulk-fields").hidden = false;
     find("bulk").addEventListener("click", () => {
@@ -62,6 +68,7 @@
         refresh(row);
         count += 1;
       }
+      narrow();
       find("told").textContent = `Filled in ${count} of the columns shown. Save to keep it.`;
     });
   }
