@@ -20,6 +20,7 @@ from dpcov.cli.main import app
 from dpcov.data.encode import Encoder
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.readers import reader_of
+from dpcov.data.schema.codebooks import read_codebook
 from dpcov.data.schema.draft import describe
 from dpcov.data.seal import sealed
 from dpcov.data.sources import open_source
@@ -389,10 +390,38 @@ def test_labeled_texts_that_are_not_in_the_encoding_are_refused(tmp_path):
     refused(path, DataError, "not in the encoding", encoding="ascii")
     path.write_bytes(path.read_bytes().replace("fübar".encode(), "fübar ".encode("latin-1")))
     refused(path, DataError, "not in the encoding")
+    # Without a name of the encoding that of the machine counts.
+    named, unnamed = struct.pack("<3i", 7, 20, 1), struct.pack("<3i", 7, 999, 1)
+    assert path.read_bytes().count(named) == 1
+    path.write_bytes(path.read_bytes().replace(named, unnamed))
+    refused(path, DataError, "not in the encoding")
     source = open_source(path, dpcov.FileLayout(encoding="latin-1"))
     assert set(describe(source).schema.columns["c"].categories) == {"fübar", "b"}
     (block,) = source.blocks(9, wanted={"c": "text"})
     assert block.column("c").to_pylist() == ["fübar"]
+
+
+@pytest.mark.parametrize(
+    ("at", "now", "then"),
+    [
+        # The first column goes on in no further word; the second is a number, which is no text.
+        *((180, 2, 9), (180, 2, 255), (180, 2, 256), (180, 2, 2**31 - 1), (180, 2, -1)),
+        *((212, 0, 12), (224, 0x50802, 0x10802), (228, 0x50802, 0x10802)),
+        # The column of which values are labeled.
+        *((272, 2, place) for place in (0, 3, -1, 2**31 - 1)),
+    ],
+)
+def test_contradictions_in_a_heading_of_spss_are_refused(tmp_path, at, now, then):
+    """At most of them pyreadstat ends the process."""
+    path, frame = tmp_path / "x.sav", pd.DataFrame({"c": ["ab"], "x": [1.0]})
+    pyreadstat.write_sav(frame, path, variable_value_labels={"x": {1.0: "one"}})
+    content = bytearray(path.read_bytes())
+    assert content[at : at + 4] == struct.pack("<i", now)
+    content[at : at + 4] = struct.pack("<i", then)
+    path.write_bytes(content)
+    refused(path, DataError, "is damaged. Write it again")
+    with pytest.raises(DataError, match="is damaged"):
+        read_codebook(path)
 
 
 def test_lengths_below_zero_in_a_heading_of_spss_lead_nowhere(tmp_path):

@@ -26,6 +26,12 @@ _CARD = 80
 _PIECE_BYTES, _ZIPPED_BYTES = 2**14 * _CARD, 2**16
 # Opcodes of compressed SPSS files: others are small whole numbers.
 _NOTHING, _END, _AS_IS, _BLANK, _MISSING = 0, 252, 253, 254, 255
+# Of SPSS: a text's most bytes, the format of texts, and code pages that Python names otherwise.
+_LONGEST, _TEXT_FORMAT = 255, 1
+_CODE_PAGES = {
+    **{0: "latin-1", 2: "cp1252", 3: "cp1252", 4: "cp932", 20127: "ascii", 65001: "utf-8"},
+    **{code: f"iso8859-{code - 28590}" for code in range(28591, 28606)},
+}
 _OBSERVATIONS, _MEMBER = b"HEADER RECORD*******OBS", b"HEADER RECORD*******MEMB"
 _LETTERS = np.isin(np.arange(256), list(b"._ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 
@@ -44,7 +50,8 @@ class SpssRecords:
             self._order = "<" if heading[64:68] in (b"\2\0\0\0", b"\3\0\0\0") else ">"
             compression, weight, n_rows, bias = struct.unpack(f"{self._order}iiid", heading[72:92])
             self._compression, self._n_rows, self._bias = compression, n_rows, bias
-            self._encoding, self._labeled = b"", list[bytes]()
+            self._encoding, self._code_page, self._labeled = b"", 0, list[bytes]()
+            self._is_sound = True
             widths = self._widths(file)
             self._begin = file.tell()
         starts = [place for place, width in enumerate(widths) if width >= 0]
@@ -70,8 +77,10 @@ class SpssRecords:
                 raise DataError(f"'{self._path.name}' is damaged. Write it again.")
             begin = file.tell()
             if kind == 2:
-                width, labeled, missing = whole_numbers(3)
-                file.seek(16, 1)
+                width, labeled, missing, *formats = whole_numbers(5)
+                file.seek(8, 1)
+                texts = [(each >> 16) & 255 == _TEXT_FORMAT for each in formats]
+                self._is_sound &= -1 <= width <= _LONGEST and (width != 0 or not any(texts))
                 if labeled:
                     file.seek(-(-whole_numbers(1)[0] // 4) * 4, 1)
                 file.seek(abs(missing) * _WORD, 1)
@@ -83,21 +92,34 @@ class SpssRecords:
                     file.seek(file.read(1)[0] // _WORD * _WORD + _WORD - 1, 1)
             elif kind == 4:
                 places = whole_numbers(whole_numbers(1)[0])
-                # pyreadstat takes values of columns that there are not for texts, too.
-                kinds = [widths[place - 1] for place in places if 0 < place <= len(widths)]
+                kinds = [widths[place - 1] if 0 < place <= len(widths) else -1 for place in places]
+                self._is_sound &= -1 not in kinds
                 self._labeled += values if kinds[-1:] != [0] else []
             elif kind == 6:
                 file.seek(_CARD * whole_numbers(1)[0], 1)
             else:
                 what, size, count = whole_numbers(3)
+                if what == 3:
+                    self._code_page = whole_numbers(8)[-1]
                 self._encoding = file.read(min(size * count, 99)) if what == 20 else self._encoding
                 file.seek(begin + 12 + size * count)
         file.seek(4, 1)
+        # A text goes on in as many words as its length says.
+        if self._is_sound:
+            words = [each for width in widths if width >= 0 for each in _words_of(width)]
+            self._is_sound = words == [width >= 0 for width in widths]
         return widths
 
-    def check_labels(self, declared: str | None) -> None:
-        """Raise a `UnicodeError` if a labeled text is not in the encoding, declared or stated."""
-        stated = self._encoding.decode("ascii").strip(" \0") or "latin-1"
+    def check(self, declared: str | None) -> None:
+        """Refuse a heading at which pyreadstat would end the process.
+
+        DataError where columns contradict each other, `UnicodeError` where a labeled text is not in
+        the encoding, declared or stated.
+        """
+        if not self._is_sound:
+            raise DataError(f"'{self._path.name}' is damaged. Write it again.")
+        page = _CODE_PAGES.get(self._code_page, f"cp{self._code_page}")
+        stated = self._encoding.decode("ascii").strip(" \0") or page
         for value in self._labeled:
             # The last letter may be cut.
             codecs.getincrementaldecoder(declared or stated)().decode(value.rstrip(b" "))
@@ -213,6 +235,11 @@ class TransportRecords:
         np.negative(found, out=found, where=whole[:, 0] > 127)
         found[(fraction == 0) & _LETTERS[whole[:, 0]]] = np.nan
         return found
+
+
+def _words_of(width: int) -> list[bool]:
+    # Whether each word of a column is its first.
+    return [True] + [False] * (-(-width // _WORD) - 1)
 
 
 def text_array(cells: Any, codec: str) -> pa.Array:

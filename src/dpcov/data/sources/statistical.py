@@ -79,7 +79,7 @@ class StatisticalSource(Source):
         self._reader: Callable[..., Any] = getattr(readers, _READERS[ending])
         self._path = path
         if ending in _TELLING:
-            self._sealed(self._check_labels)
+            self._sealed(self._check_heading)
         telling = self._options | _TELLING.get(ending, {}) | {"metadataonly": True}
         self.dictionary: Any = self._sealed(
             lambda: self._reader(str(path), output_format="dict", **telling)[1]
@@ -94,11 +94,15 @@ class StatisticalSource(Source):
         self.step = max(1, _VALUES // len(self.columns))
         self._holds: dict[str, str] = self.dictionary.readstat_variable_types
 
-    def _check_labels(self) -> None:
-        # At a labeled text that is not in the encoding pyreadstat ends the process.
-        with suppress(DataError, LookupError):
+    def _check_heading(self) -> None:
+        # At some contradictions, and at a labeled text in another encoding, pyreadstat ends the
+        # process.  A heading that only pyreadstat reads is a codebook all the same.
+        records = None
+        with suppress(DataError):
             records = self._sealed(lambda: SpssRecords(self._path, 0))
-            records.check_labels(self._options.get("encoding"))
+        if records is not None:
+            with suppress(LookupError):
+                records.check(self._options.get("encoding"))
 
     def kinds(self) -> dict[str, Kind]:
         """Read from the dictionary."""
