@@ -519,16 +519,23 @@ def test_levels_are_called_differently_whatever_the_labels(tmp_path):
     assert [column.name for column in drafted.encoded_columns[1:-1]] == names
 
 
-def test_the_column_by_which_spss_weights_rows_is_told(tmp_path):
+@pytest.mark.parametrize("length", [1, 8, 9, 255, 256, 600])
+@pytest.mark.parametrize("factor", ["factor", "Gewichtungsfaktor für Westen"])
+def test_the_column_by_which_spss_weights_rows_is_told(tmp_path, length, factor):
     pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
-    path = tmp_path / "t.sav"
-    table = pd.DataFrame({"name": ["a longer text"], "x": [1.0], "factor": [2.0]})
+    path, factor = tmp_path / "t.sav", factor.replace(" ", "_")
+    table = pd.DataFrame({"name": ["a" * length], "x": [1.0], factor: [2.0], "y": [3.0]})
     pyreadstat.write_sav(table, path)
-    assert isinstance(describe(open_source(path)).schema.columns["factor"], dpcov.Numeric)
-    # Where the heading says so: a text of 13 bytes takes two words, and words are counted from 1.
+    assert isinstance(describe(open_source(path)).schema.columns[factor], dpcov.Numeric)
+    # Where the heading says so, in words of 8 bytes counted from 1.  A longer text is several, of
+    # 255 bytes, which hold 252 of it.
+    parts = [min(255, length)] if length < 256 else [255] * (length // 252) + [length % 252]
+    word = sum(-(-part // 8) for part in parts) + 2
     content = bytearray(path.read_bytes())
-    content[76:80] = (4).to_bytes(4, "little")
-    path.write_bytes(content)
-    for columns in (describe(open_source(path)).schema.columns, read_codebook(path).columns):
-        assert isinstance(columns["x"], dpcov.Numeric)
-        assert "WEIGHT BY" in columns["factor"].note
+    for place, note in ((word, "WEIGHT BY"), (0, ""), (1, ""), (9999, ""), (-1, "")):
+        content[76:80] = place.to_bytes(4, "little", signed=True)
+        path.write_bytes(content)
+        for columns in (describe(open_source(path)).schema.columns, read_codebook(path).columns):
+            assert isinstance(columns["x"], dpcov.Numeric)
+            assert note in getattr(columns[factor], "note", "")
+            assert isinstance(columns[factor], dpcov.Ignored) == bool(note)

@@ -28,6 +28,8 @@ _PIECE_BYTES, _ZIPPED_BYTES = 2**14 * _CARD, 2**16
 _NOTHING, _END, _AS_IS, _BLANK, _MISSING = 0, 252, 253, 254, 255
 # Of SPSS: a text's most bytes, the format of texts, and code pages that Python names otherwise.
 _LONGEST, _TEXT_FORMAT = 255, 1
+# Bytes of the names of all columns, of which SPSS has 32,767 of 64 letters, and more.
+_LONGEST_RECORD = 2**24
 _CODE_PAGES = {
     **{0: "latin-1", 2: "cp1252", 3: "cp1252", 4: "cp932", 20127: "ascii", 65001: "utf-8"},
     **{code: f"iso8859-{code - 28590}" for code in range(28591, 28606)},
@@ -40,7 +42,8 @@ class SpssRecords:
     """The rows of a ``.sav`` or ``.zsav`` file, compressed or not.
 
     ``fields`` are the bytes of a row in which columns are; None where they are not laid out as the
-    dictionary's: texts beyond 255 bytes.
+    dictionary's: texts beyond 255 bytes.  ``weights`` is the name of the column by which SPSS
+    weights the rows, empty without one.
     """
 
     def __init__(self, path: Path, n_columns: int) -> None:
@@ -51,17 +54,21 @@ class SpssRecords:
             compression, weight, n_rows, bias = struct.unpack(f"{self._order}iiid", heading[72:92])
             self._compression, self._n_rows, self._bias = compression, n_rows, bias
             self._encoding, self._code_page, self._labeled = b"", 0, list[bytes]()
-            self._is_sound = True
+            self._names, self._long_names, self._is_sound = list[bytes](), b"", True
             widths = self._widths(file)
             self._begin = file.tell()
         starts = [place for place, width in enumerate(widths) if width >= 0]
         self._row_bytes = len(widths) * _WORD
         self.fields: list[slice] | None = None
-        self.weights: int | None = None
         if len(starts) == n_columns:
             self.fields = [slice(at * _WORD, at * _WORD + (widths[at] or _WORD)) for at in starts]
-            # The place of the column by which SPSS weights the rows; words are counted from 1.
-            self.weights = starts.index(weight - 1) if weight - 1 in starts else None
+        # Words are counted from 1, and 0 is none.
+        numbers = {
+            place: name for place, name in enumerate(self._names, 1) if not widths[place - 1]
+        }
+        short = numbers.get(weight, b"")
+        pairs = (pair.partition(b"=") for pair in self._long_names.split(b"\t"))
+        self.weights: bytes = {name: long for name, _, long in pairs}.get(short, short)
 
     def _widths(self, file: BinaryIO) -> list[int]:
         # Of every 8 bytes of a row: 0 for a number, the length of a text, -1 where one goes on.
@@ -78,7 +85,7 @@ class SpssRecords:
             begin = file.tell()
             if kind == 2:
                 width, labeled, missing, *formats = whole_numbers(5)
-                file.seek(8, 1)
+                self._names.append(file.read(8).rstrip())
                 texts = [(each >> 16) & 255 == _TEXT_FORMAT for each in formats]
                 self._is_sound &= -1 <= width <= _LONGEST and (width != 0 or not any(texts))
                 if labeled:
@@ -101,7 +108,11 @@ class SpssRecords:
                 what, size, count = whole_numbers(3)
                 if what == 3:
                     self._code_page = whole_numbers(8)[-1]
-                self._encoding = file.read(min(size * count, 99)) if what == 20 else self._encoding
+                n_bytes = max(0, min(size * count, _LONGEST_RECORD))
+                if what == 13:
+                    self._long_names = file.read(n_bytes)
+                elif what == 20:
+                    self._encoding = file.read(n_bytes)
                 file.seek(begin + 12 + size * count)
         file.seek(4, 1)
         # A text goes on in as many words as its length says.
