@@ -17,6 +17,7 @@ from dpcov.data.engines.base import (
     require_columns,
 )
 from dpcov.data.moments import MomentsSpec
+from dpcov.data.sources import open_source
 from dpcov.errors import DataError
 from tests.data.reading import NAMES, local, rows, write
 
@@ -118,3 +119,23 @@ def test_a_place_outside_of_a_dictionary_is_refused(tmp_path):
     assert isinstance(parquet.gather_piece(["a"], task, piece), Failure)
     with pytest.raises(DataError):
         dpcov.release(path, schema=schema, budget=dpcov.Budget(rho=1))
+
+
+def test_long_texts_are_read_a_few_rows_at_a_time(tmp_path):
+    """A dictionary would hold all texts of a row group, and a block all of its rows' texts."""
+    texts = pa.array([f"{place:>5000}" for place in range(20_000)])
+    table = pa.table({"long": texts, "short": texts.dictionary_encode().indices.cast(pa.string())})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert texts.nbytes > 2**26
+    seen = []
+    for block in open_source(tmp_path / "t.parquet").blocks(
+        2**16, wanted={"long": "text", "short": "text"}
+    ):
+        assert block.nbytes < 2**24
+        assert block.column("long").type == pa.string()
+        assert pa.types.is_dictionary(block.column("short").type)
+        seen += block.column("long").to_pylist()
+    assert seen == texts.to_pylist()
+    # Alone, short texts have no reason to be read otherwise than in whole blocks.
+    (block,) = open_source(tmp_path / "t.parquet").blocks(2**16, wanted={"short": "text"})
+    assert len(block) == 20_000

@@ -4,7 +4,7 @@ Contract: memory does not depend on the number of rows of a file; a frame is tur
 block at a time.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,9 @@ _END = b"\xff\xff\xff\xff\0\0\0\0"
 _ENCRYPTED = "it is encrypted; write it again without."
 # Bytes of each column chunk that are held at a time, however large its row group is.
 _READ_BUFFER = 1 << 16
+# Bytes of a block of long texts, and of a dictionary of texts that are long: a dictionary holds all
+# different ones of a row group.  Texts are long by their mean, which the footer states.
+_BLOCK_BYTES, _DICTIONARY_BYTES, _LONG_TEXT = 1 << 23, 1 << 26, 1 << 6
 # Files that are read whole: a buffered reader takes whatever size a page states.
 _SMALL_FILE = 1 << 20
 
@@ -132,8 +135,10 @@ def parquet_blocks(
     columns, metadata = list(wanted), pa.parquet.read_metadata(path)
     texts = [name for name in columns if kind_of_arrow_type(schema.field(name).type) == "text"]
     buffer = 0 if Path(path).stat().st_size <= _SMALL_FILE else _READ_BUFFER
+    folded = _foldable(metadata, texts)
+    block_rows = _rows_of_texts(metadata, set(texts) - set(folded), block_rows)
     # Buffering ahead would keep every row group that was read in memory.
-    options = {"read_dictionary": _foldable(metadata, texts), "metadata": metadata}
+    options = {"read_dictionary": folded, "metadata": metadata}
     options |= {"pre_buffer": False, "buffer_size": buffer}
     options |= {"coerce_int96_timestamp_unit": OLD_TIMES, "page_checksum_verification": True}
     with pa.parquet.ParquetFile(path, **options) as file:
@@ -147,16 +152,32 @@ def parquet_blocks(
 
 
 def _foldable(metadata: Any, names: list[str]) -> list[str]:
-    # The columns that Arrow can read as dictionaries: texts as differences are not among them.
-    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    # The columns that Arrow can read as dictionaries, and that have room as such: texts as
+    # differences are not among them.
+    def is_foldable(chunk: Any) -> bool:
+        most = max(_DICTIONARY_BYTES, _LONG_TEXT * chunk.num_values)
+        return chunk.total_uncompressed_size <= most and _DIFFERENCES.isdisjoint(chunk.encodings)
+
+    chunks = _chunks(metadata, names)
+    return [name for name in names if all(is_foldable(group[name]) for group in chunks)]
+
+
+def _rows_of_texts(metadata: Any, names: Iterable[str], block_rows: int) -> int:
+    # Rows of which these texts have room in a block.
+    sizes = (
+        sum(chunk.total_uncompressed_size for chunk in group.values())
+        / max(chunk.num_values for chunk in group.values())
+        for group in _chunks(metadata, names)
+        if any(chunk.num_values for chunk in group.values())
+    )
+    return max(1, int(min(block_rows, _BLOCK_BYTES / max(1, *sizes, 1))))
+
+
+def _chunks(metadata: Any, names: Iterable[str]) -> list[dict[str, Any]]:
+    # What the footer says of these columns in every row group.
     place = {metadata.schema.column(at).path: at for at in range(len(metadata.schema))}
-    return [
-        name
-        for name in names
-        if not any(
-            _DIFFERENCES.intersection(group.column(place[name]).encodings) for group in groups
-        )
-    ]
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    return [{name: group.column(place[name]) for name in names} for group in groups]
 
 
 class ArrowFileSource(TypedSource):
