@@ -10,6 +10,7 @@ from threading import Event, Thread
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -270,6 +271,27 @@ def test_moments_at_the_ends_have_the_date_of_their_zone(unit, zone, hours):
     cells = pa.array(ends, pa.int64()).cast(pa.timestamp(unit, zone))
     wanted = [None if end is None else float((end + shift) // a_day) for end in ends]
     assert plain(days(cells, "x", Notation(dates=""))) == wanted
+
+
+@pytest.mark.parametrize(
+    "zone", ["Europe/Berlin", "America/New_York", "Australia/Sydney", "+05:30"]
+)
+def test_summer_time_goes_on_after_2037(zone):
+    """Arrow's own local time has none then, so that midnight in summer is another day."""
+    begins = [
+        datetime(year, month, 1) for year in (2007, 2037, 2038, 2040, 9998) for month in (1, 7)
+    ]
+    cells = pa.array([*begins, None], pa.timestamp("us"))
+    stored = pd.Series(begins).dt.as_unit("us").dt.tz_localize(zone)
+    wanted = [float((each.date() - date(1970, 1, 1)).days) for each in begins]
+    for unit in ("s", "us"):
+        moments = pa.array(stored).cast(pa.timestamp(unit, zone))
+        assert days(moments, "x", Notation(dates="")).tolist() == wanted
+        local = pc.assume_timezone(cells.cast(pa.timestamp(unit)), "UTC")
+        assert plain(days(local, "x", Notation(dates=""))) == [*wanted, None]
+    # The year after the last of all calendars.
+    beyond = pa.array([253402300800 + 86_400 * 366 * 9], pa.int64()).cast(pa.timestamp("s", zone))
+    assert days(beyond, "x", Notation(dates=""))[0] > 2932896
 
 
 def test_a_zone_that_is_not_known_is_told_without_it():

@@ -6,7 +6,9 @@ each distinct value.  A column is an Arrow array, or a vector of floats from a m
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +26,9 @@ Column: TypeAlias = pa.Array | NDArray[np.float64]
 # Codes beside those of the declared categories.
 UNKNOWN, MISSING = -1, -2
 _DAY = 86_400
-# Seconds from 1970 to the years -6746 and 10686.
-_LAST = 2**38
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Seconds from 1970 to the years -6746 and 10686, to December 31, 2036, and to December 30, 9999.
+_LAST, _TABLES_END, _LAST_DAY = 2**38, 2_114_294_400, 253_402_128_000
 
 
 def column_of(block: Block, name: str) -> Column:
@@ -97,7 +100,20 @@ def _offsets(seconds: NDArray[np.int64], zone: str, name: str) -> NDArray[np.int
     reason = "its time zone is not known here; convert it to UTC."
     moments = pa.array(near, pa.timestamp("s", zone))
     local = sealed(lambda: pc.local_timestamp(moments), f"column {name}", lambda _: reason)
-    return np.asarray(local.cast(pa.int64()).to_numpy() - near)
+    offsets = np.array(local.cast(pa.int64())) - near
+    # Nor has it summer time after 2037.  Zones that are offsets have none, and no name.
+    late = near > _TABLES_END
+    if late.any():
+        with suppress(ZoneInfoNotFoundError, ValueError):
+            found, places = np.unique(near[late], return_inverse=True)
+            offsets[late] = _offsets_by_rules(found, ZoneInfo(zone))[places]
+    return offsets
+
+
+def _offsets_by_rules(seconds: NDArray[np.int64], zone: ZoneInfo) -> NDArray[np.int64]:
+    spans = (timedelta(seconds=each) for each in np.minimum(seconds, _LAST_DAY).tolist())
+    ahead = ((_EPOCH + span).astimezone(zone).utcoffset() or timedelta() for span in spans)
+    return np.array([offset // timedelta(seconds=1) for offset in ahead], dtype=np.int64)
 
 
 def category_codes(
