@@ -6,8 +6,9 @@ import pyreadstat
 import pytest
 
 import dpcov
+from dpcov.data import gather
 from dpcov.data.sources import Source
-from dpcov.errors import BudgetError, DataError, UsageError
+from dpcov.errors import BudgetError, DataError, DpcovError, UsageError
 
 
 def schema(bound=1):
@@ -143,3 +144,33 @@ def test_a_number_of_rows_that_a_file_states_wrongly_decides_nothing(tmp_path):
     path.write_bytes(heading)
     made = dpcov.release(path, schema=schema, budget=dpcov.Budget(rho=1), n_rows=30)
     assert made.manifest.n_rows == 30
+
+
+def test_what_no_column_decides_is_refused_before_the_table_is_opened(tmp_path, monkeypatch):
+    """A workbook is held as a whole for the names that patterns stand for."""
+
+    def opened(*_):
+        raise AssertionError("the table is opened")
+
+    monkeypatch.setattr(gather, "open_source", opened)
+    dpcov.Ledger(tmp_path / "ledger").create("people", RHO, "replace-one")
+    (tmp_path / "there.dpcov").write_bytes(b"")
+    some = {"schema": dpcov.Schema(columns={"x*": dpcov.Numeric(lower=0, upper=1)}), "budget": RHO}
+    account = {"ledger": tmp_path / "ledger", "dataset": "people"}
+    late = {"output": tmp_path / "new.dpcov", **account}
+    refused = {
+        "BudgetError": [{"budget": 1}, {"neighbors": "like"}],
+        "UsageError": [{"dataset": "people"}, {"ledger": tmp_path / "ledger"}],
+        "LedgerError": [account | {"dataset": "others"}],
+        "NoLedgerError": [account | {"ledger": tmp_path / "none"}],
+        "ReleaseError": [{"output": tmp_path / "there.dpcov"}, {"output": tmp_path / "a" / "b"}],
+    }
+    for made in (dpcov.release, dpcov.survey):
+        for kind, each in refused.items():
+            for wrong in each:
+                with pytest.raises(DpcovError) as told:
+                    made(tmp_path / "t.xlsx", **some | wrong)
+                assert type(told.value).__name__ == kind
+        with pytest.raises(AssertionError, match="the table is opened"):
+            made(tmp_path / "t.xlsx", **some | late)
+        assert not (tmp_path / "new.dpcov").exists()

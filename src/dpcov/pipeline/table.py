@@ -15,7 +15,7 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import file_of
 from dpcov.errors import UsageError
-from dpcov.files import check_output
+from dpcov.files import ReservedFile, check_output
 from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.base import Mechanism
 from dpcov.mechanisms.survey_alone import SurveyAlone
@@ -23,8 +23,8 @@ from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
 from dpcov.pipeline.publish import Account, GeometryMaker, ReleaseMaker, publish
 from dpcov.pipeline.terms import plan_table
-from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import Neighbors
+from dpcov.privacy.budget import Budget, check_budget
+from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.options import plain
 from dpcov.published.release import Release
@@ -125,7 +125,7 @@ def release(
     (2, 2)
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    _refuse_inputs(output, data, schema, geometry)
+    paid = _account(budget, neighbors, ledger, dataset, output, overwrite, data, schema, geometry)
     if geometry is None:
         geometry = (data.geometry or "schema") if isinstance(data, Checkpoint) else "private"
     declared, data = _declared(schema, data, where)
@@ -136,7 +136,6 @@ def release(
     ask = terms.ask(where, data, encoding)
     # A survey, which is the first question, pays before the others.
     where.check(data, encoding, terms.mechanism.largest_questions(terms.problem))
-    paid = Account.of(ledger, dataset)
     return publish(ReleaseMaker(terms), ask, paid, output, overwrite, entropy)
 
 
@@ -193,7 +192,7 @@ def survey(
     """
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     expected = budget if coming is None else coming
-    _refuse_inputs(output, data, schema)
+    paid = _account(budget, neighbors, ledger, dataset, output, overwrite, data, schema)
     declared, data = _declared(schema, data, where)
     if declared.norm_bound is not None:
         raise UsageError("A schema with a norm_bound keeps its geometry. Leave norm_bound out.")
@@ -204,7 +203,6 @@ def survey(
     terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
     ask = terms.ask(where, data, encoding)
     where.check(data, encoding, terms.mechanism.largest_questions(terms.problem))
-    paid = Account.of(ledger, dataset)
     return publish(GeometryMaker(terms), ask, paid, output, overwrite, entropy).geometry
 
 
@@ -255,9 +253,26 @@ def checkpoint(
     return Checkpoint.of_part(gathered, name, **facts)
 
 
-def _refuse_inputs(output: str | Path | None, data: Any, *inputs: object) -> None:
+def _account(
+    budget: Budget,
+    neighbors: Neighbors,
+    ledger: Ledger | str | Path | None,
+    dataset: str | None,
+    output: str | Path | None,
+    overwrite: bool,
+    data: Any,
+    *inputs: object,
+) -> Account | None:
+    """Refuse what no column decides before the table is opened, and open the account that pays."""
+    check_budget(budget)
+    check_neighbors(neighbors)
     if output is not None:
         check_output(output, file_of(data), *inputs)
+        ReservedFile(output, overwrite=overwrite).discard()
+    paid = Account.of(ledger, dataset)
+    if paid is not None:
+        paid.ledger.remaining(paid.dataset)
+    return paid
 
 
 def _declared(schema: Schema | str | Path, data: Any, where: Gathering) -> tuple[Schema, Any]:
