@@ -5,6 +5,8 @@ Contract: every reading yields the same rows.  The copy takes at most the room t
 
 from collections.abc import Iterator, Mapping
 
+import pyarrow as pa
+
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source
 from dpcov.errors import UsageError
 
@@ -40,7 +42,8 @@ class KeptSource(Source):
             yield from self._held
             return
         held: list[Block] = []
-        for block in self._source.blocks(block_rows, wanted=wanted):
+        for each in self._source.blocks(block_rows, wanted=wanted):
+            block = _folded(each, wanted)
             self._room -= self._size(block)
             if self._room >= 0:
                 held.append(block)
@@ -59,3 +62,17 @@ class KeptSource(Source):
     def _size(self, block: Block) -> int:
         once = self._source.once
         return len(block) * len(self.columns) * _CELL_BYTES if once else block.nbytes
+
+
+def _folded(block: Block, wanted: Mapping[str, ReadAs]) -> Block:
+    # Levels are said again and again: each text is held once.
+    if not isinstance(block, pa.RecordBatch):
+        return block
+    names = block.schema.names
+    columns = [
+        cells.dictionary_encode()
+        if wanted[name] == "text" and pa.types.is_string(cells.type)
+        else cells
+        for name, cells in zip(names, block.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=names)
