@@ -7,7 +7,8 @@ import pytest
 
 import dpcov
 from dpcov.data import gather
-from dpcov.data.sources import Source
+from dpcov.data.sources import Source, stated_rows
+from dpcov.data.sources.frames import ParquetSource
 from dpcov.errors import BudgetError, DataError, DpcovError, UsageError
 
 
@@ -144,6 +145,12 @@ def test_a_number_of_rows_that_a_file_states_wrongly_decides_nothing(tmp_path):
     path.write_bytes(heading)
     made = dpcov.release(path, schema=schema, budget=dpcov.Budget(rho=1), n_rows=30)
     assert made.manifest.n_rows == 30
+
+
+def test_a_number_of_rows_below_zero_is_none(tmp_path, monkeypatch):
+    path = _written(tmp_path, ".parquet", 30)
+    monkeypatch.setattr(ParquetSource, "stated_rows", -3)
+    assert stated_rows(path) is None
 
 
 def test_what_no_column_decides_is_refused_before_the_table_is_opened(tmp_path, monkeypatch):

@@ -69,7 +69,9 @@ def stated_rows(data: object, layout: FileLayout | None = None) -> int | None:
     """The number of rows that a file states beside them, or an open source; no row is read."""
     if isinstance(data, str | Path) and Path(data).suffix.lower() in _FORMATS:
         data = open_source(data, layout)
-    return data.stated_rows if isinstance(data, Source) else None
+    stated = data.stated_rows if isinstance(data, Source) else None
+    # SPSS writes -1 where it does not know it, and what is damaged says so later.
+    return None if stated is None or stated < 0 else stated
 
 
 def _open_file(path: Path, layout: FileLayout, memory_limit: float | None) -> Source:

@@ -114,7 +114,7 @@ class StatisticalSource(Source):
     def stated_rows(self) -> int | None:
         """As the heading says, where it does."""
         stated: int | None = self.dictionary.number_rows
-        return None if stated is None or stated < 0 else stated
+        return stated
 
     @property
     def weights(self) -> str | None:
