@@ -455,8 +455,11 @@ def test_a_codebook_alone_is_drafted_by_names_as_beside_its_table(tmp_path):
         *(("nominal", (1, 2, 3, 4, 5), None), ("unknown", (1, 2, 3), None)),
         ("ordinal", (0, 1, 2, 9), (0, 2)),
         ("scale", (-3, -2, -1, 0, 1, 2, 3), (-3, 3)),
-        # A gap, a code below zero that may mean a missing value, and what is no scale.
+        # A gap, a code below zero that may mean a missing value.
         *(("ordinal", (1, 2, 3, 8), None), ("ordinal", (-1, 0, 1, 2), None)),
+        # What else than the values of an age is labeled.
+        ("scale", (97, 98, 99), None),
+        # No scale.
         *(("ordinal", (1, 2), None), ("scale", (1, 1.5, 2), None)),
     ],
 )

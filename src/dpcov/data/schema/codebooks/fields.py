@@ -166,15 +166,15 @@ def are_codes(values: Iterable[float]) -> bool:
 
 
 def ends_of_scale(texts: Iterable[str]) -> tuple[float, float] | None:
-    """The first and the last of whole numbers that follow each other, from 0 up or around 0.
+    """The first and the last of whole numbers that follow each other, from 0 or 1, or around 0.
 
-    Other numbers below zero may stand for missing values.
+    Others may stand for missing values: -1 before 0, or 97 to 99 alone.
     """
     values = sorted(math.nan if (found := number_of(text)) is None else found for text in texts)
     if len(values) < _LEAST_POINTS or any(b - a != 1 for a, b in pairwise(values)):
         return None
     lower, upper = values[0], values[-1]
-    return (lower, upper) if lower in (max(lower, 0), -upper) else None
+    return (lower, upper) if lower in (0, 1, -upper) else None
 
 
 def labels_in_words(levels: Mapping[str, str]) -> str:
