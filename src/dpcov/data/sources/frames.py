@@ -170,7 +170,7 @@ def _rows_of_texts(metadata: Any, names: Iterable[str], block_rows: int) -> int:
         for group in _chunks(metadata, names)
         if any(chunk.num_values for chunk in group.values())
     )
-    return max(1, int(min(block_rows, _BLOCK_BYTES / max(1, *sizes, 1))))
+    return max(1, int(min(block_rows, _BLOCK_BYTES / max([1.0, *sizes]))))
 
 
 def _chunks(metadata: Any, names: Iterable[str]) -> list[dict[str, Any]]:
