@@ -62,6 +62,19 @@ def test_sites_checkpoint_somebody_merges_and_one_release_is_paid_once():
     assert len(Ledger("l.sqlite").entries("p")) == 1
 
 
+@pytest.mark.parametrize("name", ["x1", "x[1-9]"])
+def test_a_part_without_a_column_is_refused_before_the_first_is_read(folder, name):
+    (folder / "schema.toml").write_text(SCHEMA.replace("columns.x1", f'columns."{name}"'))
+    (folder / "mar.csv").write_text("x0,y1\n0,1\n")
+    refused(checkpoint("jan.csv feb.csv mar.csv"), name, code=4 if name == "x1" else 3)
+    assert not (folder / "all.moments").exists()
+    # What was counted is not opened again.
+    assert checkpoint("jan.csv feb.csv").exit_code == 0
+    (folder / "jan.csv").write_text("x0,y1\n0,1\n")
+    (folder / "mar.csv").write_text("x0,x1\n0,1\n")
+    assert checkpoint("jan.csv feb.csv mar.csv --resume").exit_code == 0
+
+
 def test_an_interrupted_checkpoint_goes_on_where_it_stopped(folder):
     (folder / "feb.csv").rename(folder / "later.csv")
     (folder / "feb.csv").write_text("x0,x1\n1,oops\n")

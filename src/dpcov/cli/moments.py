@@ -73,6 +73,7 @@ def checkpoint(
     # The same file by whatever name, and from whatever folder: its rows must not count twice.
     counted = set() if held is None else {Path(name).resolve() for name in held.parts.values()}
     _refuse_moved(parts, counted)
+    _check_columns([part for part in parts if Path(part).resolve() not in counted], schema)
     for number, part in enumerate(parts):
         if Path(part).resolve() in counted:
             continue
@@ -131,6 +132,19 @@ def _check_parts(parts: Iterable[str]) -> None:
         if path.resolve() in seen:
             raise UsageError("A part is named twice; its rows would count twice. Name it once.")
         seen.add(path.resolve())
+
+
+def _check_columns(parts: Iterable[str], path: Path) -> None:
+    # A part that lacks a column is refused before another is read, which may take hours.
+    from dpcov.data.encode import Encoder
+    from dpcov.data.gather import Gathering
+    from dpcov.data.schema.schema import Schema
+    from dpcov.data.sources import open_source
+
+    declared = Schema.from_toml(path, complete=True)
+    for part in parts:
+        resolved, data = Gathering().resolve(declared, part)
+        open_source(data, declared.file).check_wanted(Encoder(resolved).wanted)
 
 
 def _refuse_moved(parts: Iterable[str], counted: set[Path]) -> None:

@@ -77,7 +77,7 @@ class Source(ABC):
         """
         schema_names = () if wanted is None else tuple(wanted)
         wanted = dict.fromkeys(self.columns, "number") if wanted is None else wanted
-        self._check_wanted(wanted)
+        self.check_wanted(wanted)
         any_rows = False
         pieces = sealed_iteration(
             lambda: self._read(block_rows, wanted),
@@ -91,7 +91,8 @@ class Source(ABC):
         if not any_rows:
             raise DataError(f"'{self.name}' has no rows. Give it at least one.")
 
-    def _check_wanted(self, wanted: Mapping[str, ReadAs]) -> None:
+    def check_wanted(self, wanted: Iterable[str]) -> None:
+        """Refuse names that no column has; no row is read."""
         # The names found are not told, since a stray row may stand in their place.
         missing = [column for column in wanted if column not in self.columns]
         if not missing:
