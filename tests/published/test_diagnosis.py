@@ -280,6 +280,17 @@ def test_nothing_is_said_where_the_noise_is_not_known_or_hides_all():
     assert alone.headline == "1 of 1 column can be used."
 
 
+@pytest.mark.parametrize("seed", [14, 36, 37])
+def test_columns_cannot_be_used_where_no_correlation_is_known_to_a_half(seed):
+    made = make(
+        ("a", "b", "c"), 250 if seed == 36 else 400, epsilon="1", entropy=dpcov.SeededEntropy(seed)
+    )
+    found = made.diagnose()
+    assert all(column.within > 0.5 and not column.hidden for column in found.columns)
+    assert {column.verdict for column in found.columns} == {"lost"}
+    assert found.headline == "None of 3 columns can be used: the noise hides them."
+
+
 def test_without_means_none_has_an_error_and_sizes_are_root_mean_squares():
     found = plain().diagnose()
     assert all(np.isnan(column.mean_noise) for column in found.columns)

@@ -140,8 +140,10 @@ class _Doctor:
         self.between = np.where(sources[:, None] == sources, nan, within)
         variances = made.deviations**2
         self.shows = (variances >= made.hidden_variances) & (variances > 0)
-        self.within = self._typical(self.shows)
-        self.within = self._typical(self.shows & (self.within <= USABLE))
+        beside_all = self._typical(self.shows)
+        beside_usable = self._typical(self.shows & (beside_all <= USABLE))
+        # Where no other can be used, no column is alone: the noise hides what goes together.
+        self.within = np.where(np.isnan(beside_usable), beside_all, beside_usable)
         # Two checks of a column at most.
         chance = FALSE_ALARMS / max(1, 2 * len(self.columns))
         self.z = noise_quantile(chance, law.laplace_part)
