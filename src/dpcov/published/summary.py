@@ -22,6 +22,8 @@ from dpcov.published.words import NUMERICS_WORDS, counted, own_rows, promise_in_
 
 _SHOWN_FEATURES, _SHOWN_NAMES = 12, 6
 _NAME_WIDTH, _LABEL_WIDTH, _WIDTH = 34, 13, 104
+# Of the cells of a table of columns, with the blanks before them.
+_LEAST_WIDTHS = (12, 10, 12, 10, 16, 9, 7)
 
 LIGHTS: dict[Verdict, str] = {
     "good": "● good",
@@ -176,17 +178,21 @@ def _estimates(found: Diagnosis) -> str:
 
 
 def _columns(found: Diagnosis) -> str:
-    columns, size = found.columns, "spread" if found.knows_means else "rms"
-    width = max([len("Column"), *(len(short_name(column.in_unit)) for column in columns)])
-    lines = [f"   {'Column':<{width}}  {'mean':>10} {'±':>9}  {size:>10} {'±':>9}  correlations ±"]
-    missing = told_missing(columns)
-    lines[0] = lines[0] + f"  {'missing':>7} {'±':>6}" * any(missing)
-    for c, parts in zip(columns, missing, strict=True):
-        mean, of_mean, spread, of_spread, within = told_numbers(c)
-        line = f"{mean:>10} {of_mean:>9}  {spread:>10} {of_spread:>9}  {within:>14}"
-        line += "".join(f"{part:>{width}}" for part, width in zip(parts, (9, 7), strict=False))
-        light, _, word = LIGHTS[c.verdict].partition(" ")
-        lines.append(f"{light}  {short_name(c.in_unit):<{width}}  {line}  {word}")
+    size, missing = "spread" if found.knows_means else "rms", told_missing(found.columns)
+    head = ("mean", "±", size, "±", "correlations ±", *("missing", "±") * any(missing))
+    rows = [(*told_numbers(c), *parts) for c, parts in zip(found.columns, missing, strict=True)]
+    # As wide as the longest cell and a blank.
+    widths = [
+        max(least, *(len(cell) + 1 for cell in cells))
+        for least, cells in zip(_LEAST_WIDTHS, zip(head, *rows, strict=True), strict=False)
+    ]
+    names = ["Column", *(short_name(c.in_unit) for c in found.columns)]
+    lights = [" ", *(LIGHTS[c.verdict] for c in found.columns)]
+    name_width, lines = max(map(len, names)), list[str]()
+    for light, name, cells in zip(lights, names, (head, *rows), strict=True):
+        sign, _, word = light.partition(" ")
+        line = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        lines.append(f"{sign or ' '}  {name:<{name_width}}{line}  {word}".rstrip())
     return "\n".join(lines)
 
 
