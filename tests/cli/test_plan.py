@@ -54,6 +54,19 @@ def test_what_to_leave_out_is_said_where_the_numbers_shown_differ(desk, rows, fe
     assert ("instead of" in told) == gains
 
 
+def test_what_would_show_is_said_where_nothing_does(desk):
+    few = "plan --rows 500 --epsilon 1 --delta 1e-6"
+    told = desk.done(f"{few} --features 20")
+    assert "None of 19 columns can be used" in told
+    assert re.search(
+        r"^With a quarter of the columns: ±0.\d\d where nothing shows now\.$", told, re.M
+    )
+    weighted = desk.schema.read_text() + '\n[weights]\ncolumn = "age"\nupper = 120\n'
+    desk.schema.write_text(weighted)
+    told = desk.done(f"{few} --schema", desk.schema)
+    assert re.search(r"^Without the weights: ±0.\d\d ", told, re.M)
+
+
 def test_a_private_geometry_is_assumed_where_a_survey_would_be_made(desk, monkeypatch):
     monkeypatch.setattr(predict, "_ENOUGH_VALUES", 16)  # one release each
     told = desk.done("plan --rows 20000 --features 16 --mechanisms --rho 0.1")

@@ -184,7 +184,25 @@ def test_the_column_of_the_weights_is_never_left_out():
     schema = dpcov.Schema(columns=numbers, weights=dpcov.Weights(column="w", upper=3))
     assert np.std(made_up(schema, 1000, 0.2, tails_of(schema))["w"].to_numpy()) > 0
     said = [what for what, _ in Rehearsal(schema=schema, n_rows=5_000).cheaper()]
-    assert said == ["without x", "without y", "without z"]
+    assert said == ["without the weights", "without x", "without y", "without z"]
+
+
+def test_without_weights_their_column_goes_too():
+    numbers = {name: dpcov.Numeric(lower=0, upper=3) for name in ("w", "x", "y")}
+    schema = dpcov.Schema(columns=numbers, weights=dpcov.Weights(column="w", upper=3))
+    plan = Rehearsal(schema=schema, n_rows=10_000)
+    less = dict(plan.cheaper())["without the weights"]
+    assert less.schema == dpcov.Schema(columns={name: numbers[name] for name in ("x", "y")})
+    assert less.at(BUDGET).diagnosis.typical < 0.5 * plan.at(BUDGET).diagnosis.typical
+
+
+def test_where_all_is_lost_half_of_the_columns_are_rehearsed_and_the_groups_stay():
+    numbers = {f"x{place}": dpcov.Numeric(lower=0, upper=1) for place in range(8)}
+    schema = dpcov.Schema(columns={**numbers, **levels(3)}, missing="never")
+    plan = Rehearsal(schema=schema, n_rows=400, options={"by": "ward"})
+    kept = [set(less.schema.columns) for what, less in plan.cheaper(lost=True) if "with " in what]
+    assert kept == [{"x0", "x2", "x4", "x6", "ward"}, {"x0", "x4", "ward"}]
+    assert not [what for what, _ in plan.cheaper() if "with " in what]
 
 
 def test_public_rows_are_rehearsed_instead():

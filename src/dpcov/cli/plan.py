@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
@@ -165,8 +165,9 @@ def _divided(budget: "Budget", weights: Sequence[int]) -> list[str]:
 def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     """Print what could be read, what would be needed, and what was assumed."""
     with options.steps_progress("Rehearsing") as progress:
-        cheaper = list(rehearsal.cheaper())
-        planned, count = rehearsal.at(budget), len(cheaper) + 2
+        planned = rehearsal.at(budget)
+        cheaper = list(rehearsal.cheaper(lost=isnan(planned.diagnosis.typical)))
+        count = len(cheaper) + 2
         progress(1, count)
         factor = rehearsal.needed(budget, TARGET, planned)
         progress(2, count)
@@ -212,10 +213,11 @@ def _gains(typical: float, gains: Sequence[tuple[str, float]]) -> list[str]:
     from dpcov.published.digits import plus_minus
 
     now = plus_minus(typical)
+    instead = "where nothing shows now" if isnan(typical) else f"instead of ±{now}"
     return [
-        f"{what[0].upper()}{what[1:]}: ±{plus_minus(less)} instead of ±{now}."
+        f"{what[0].upper()}{what[1:]}: ±{plus_minus(less)} {instead}."
         for what, less in gains
-        if less < (1 - WORTH) * typical and plus_minus(less) != now
+        if not (isnan(less) or less >= (1 - WORTH) * typical or plus_minus(less) == now)
     ]
 
 

@@ -145,15 +145,28 @@ class Rehearsal:
             factor = guess if 1.02 * too_few < guess < enough / 1.02 else sqrt(low * high)
         return enough
 
-    def cheaper(self) -> Iterator[tuple[str, "Rehearsal"]]:
-        """The same with less: without a column of the table, or with few of its levels.
+    def cheaper(self, *, lost: bool = False) -> Iterator[tuple[str, "Rehearsal"]]:
+        """The same with less: without weights, without a column, or with few of its levels.
 
-        Noise is in proportion to encoded columns, so it is only tried where many of them go.
+        Noise is in proportion to encoded columns, so it is only tried where many of them go.  Where
+        all is ``lost``, every second column goes, or three of four.
         """
         encoded = [column.source for column in self.schema.encoded_columns]
         weights = None if self.schema.weights is None else self.schema.weights.column
-        names = sorted(self.schema.features, key=lambda name: -encoded.count(name))
-        names = [name for name in names if name not in (weights, self.options.get("by"))]
+        names = [
+            each for each in self.schema.features if each not in (weights, self.options.get("by"))
+        ]
+        if weights is not None:
+            kept = {name: kind for name, kind in self.schema.columns.items() if name != weights}
+            yield "without the weights", self._with(kept, weights=None)
+        for part, step in (("half", 2), ("a quarter", 4)) if lost else ():
+            left_out = set(names) - set(names[::step])
+            kept = {
+                name: kind for name, kind in self.schema.columns.items() if name not in left_out
+            }
+            if len(names) >= 2 * step:
+                yield f"with {part} of the columns", self._with(kept)
+        names.sort(key=lambda name: -encoded.count(name))
         for name in names[:3] if len(names) > 2 else []:
             columns = dict(self.schema.columns)
             kind, own = columns.pop(name), encoded.count(name)
@@ -196,8 +209,9 @@ class Rehearsal:
             "Nothing was spent.  ± holds 95 of 100 errors that noise and scaling down make.",
         ]
 
-    def _with(self, columns: Mapping[str, Any]) -> "Rehearsal":
-        return replace(self, schema=msgspec.structs.replace(self.schema, columns=dict(columns)))
+    def _with(self, columns: Mapping[str, Any], **more: Any) -> "Rehearsal":
+        schema = msgspec.structs.replace(self.schema, columns=dict(columns), **more)
+        return replace(self, schema=schema)
 
 
 @dataclass(frozen=True, kw_only=True)
