@@ -12,7 +12,7 @@ from dpcov import Schema
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric
 from dpcov.data.schema.draft import describe
-from dpcov.data.schema.names import propose, words_of
+from dpcov.data.schema.names import propose, propose_described, words_of
 from dpcov.data.sources import open_source
 from dpcov.errors import UsageError
 from tests.data.reading import read_encoded
@@ -21,7 +21,8 @@ IGNORED = [
     *("id", "ID", "patient_id", "patientId", "userid", "case_no", "uuid", "ssn"),
     *("Patient_Number", "email", "phone", "name", "first_name", "Nachname", "vorname", "prénom"),
     *("apellidos", "Adresse", "dirección", "street", "zip", "zip_code", "PLZ", "postleitzahl"),
-    *("Fallnummer", "Patientennr", "Versichertennummer", "FallNr"),
+    *("Fallnummer", "Patientennr", "Versichertennummer", "FallNr", "persnr", "hhnr", "PatNr"),
+    *("pid", "hid", "pidp", "hhid"),
     *("code_postal", "codigo_postal", "telefono", "Telefon"),
     *("PATID", "SUBJID", "USUBJID", "SEQN", "Nr", "Lfd. Nr."),
     *("Unnamed: 0", "__index_level_0__", "rownames", "row.names", "RowNumber", "rowid"),
@@ -34,6 +35,7 @@ DATES = [
 ]
 TRUTHS = ["is_ill", "has_children", "IsMarried", "ist_krank"]
 WEIGHTS = ["weight", "pweight", "PWGT", "sample_wt", "fnlwgt", "gewichtung", "poids"]
+WEIGHTS += ["hochr", "Hochrechnungsfaktor", "Gewichtungsfaktor", "phrf"]
 HINTS = {
     "year": "1900",
     "Baujahr": "1900",
@@ -92,6 +94,24 @@ def test_other_names_keep_their_types():
     for name in PLAIN:
         assert propose(name, "number")[0] == Numeric(), name
         assert propose(name, "boolean")[0] == Boolean(), name
+
+
+@pytest.mark.parametrize(
+    ("kind", "description", "note"),
+    [
+        ("text", "Bemerkungen", "free text, by its description"),
+        ("number", "Gewichtungsfaktor", "a survey weight, by its description"),
+        ("text", "Name des Hausarztes", "a name or an address, by its description"),
+        ("number", "Patientennummer", "an identifier, by its description"),
+    ],
+)
+def test_a_short_description_says_what_a_name_does_not(kind, description, note):
+    declared, _ = propose_described("v17", kind, description)
+    assert isinstance(declared, Ignored) and declared.note.startswith(note)
+    # A name that says something has the first word, and a sentence has none.
+    assert propose_described("sex", kind, description) == propose("sex", kind)
+    sentence = f"What we know of {description} here"
+    assert propose_described("v17", kind, sentence) == propose("v17", kind)
 
 
 def test_names_are_split_into_words():

@@ -9,7 +9,7 @@ from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks.dictionaries import schema_of
 from dpcov.data.schema.codebooks.fields import BOUNDED, BOUNDED_TOO
 from dpcov.data.schema.declared import Boolean, Date, Declared, Ignored
-from dpcov.data.schema.names import BY_KIND, Proposal, grouped, propose
+from dpcov.data.schema.names import BY_KIND, Proposal, grouped, propose_described
 from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.toml import format_schema
 from dpcov.data.schema.wildcards import is_pattern
@@ -87,7 +87,8 @@ def _proposals(source: Source, known: Mapping[str, Declared], decimal: str) -> d
         kinds = source.kinds()
     for name, kind in kinds.items():
         nameless = Ignored(note=_NAMELESS), ""
-        found[name] = propose(name, kind) if name.strip() else nameless
+        said = known[name].description if name in known else ""
+        found[name] = propose_described(name, kind, said) if name.strip() else nameless
     described = {name: _described(found[name], known[name]) for name in found if name in known}
     others = grouped({name: each for name, each in found.items() if name not in known})
     # In the order of the table, unless columns share an entry.
@@ -96,7 +97,7 @@ def _proposals(source: Source, known: Mapping[str, Declared], decimal: str) -> d
 
 def _by_name(name: str, declared: Declared) -> Proposal:
     kind = next(kind for kind, (each, _) in BY_KIND.items() if isinstance(declared, type(each)))
-    return propose(name, kind)
+    return propose_described(name, kind, declared.description)
 
 
 def _described(guess: Proposal, declared: Declared) -> Proposal:

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
+import msgspec
+
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Declared, Ignored, Numeric
 
 # What is proposed, and why; the reason is written as a comment.
@@ -57,7 +59,8 @@ def _words(listed: str) -> frozenset[str]:
 
 
 _IDS = _words("""id ids uuid guid ssn nhs nino mrn pid key kennung kennziffer identifiant
-identifiante identificador identifier seqn matricule dni nif curp rfc iban passport reisepass""")
+identifiante identificador identifier seqn matricule dni nif curp rfc iban passport reisepass
+pid pidp hid hidp hhid persid""")
 _PEOPLE = _words("""name names firstname lastname surname forename fullname username nachname
 vorname familienname nom prenom nombre nombres apellido apellidos email mail emails correo courriel
 phone telephone telefon telefono tel handy fax address adresse anschrift strasse rue calle direccion
@@ -68,7 +71,7 @@ notas comentario comentarios observacion observaciones descripcion""")
 _SEXES = _words("sex gender geschlecht sexe genre sexo genero")
 _ZIPS = _words("zip zipcode postcode postalcode plz postleitzahl codepostal codigopostal cp")
 _WEIGHTS = _words("""wt wgt wts pweight fweight aweight iweight pwgt fnlwgt weight weights
-gewichtung poids""")
+gewichtung gewichtungsfaktor hochrechnung hochrechnungsfaktor hochr phrf hhrf poids""")
 _DATES = _words("""date dob birthdate birthday datum geburtsdatum geburtstag naissance fecha
 nacimiento""")
 _YEARS = _words("year yr jahr baujahr annee ano anio yob")
@@ -81,7 +84,12 @@ participant user customer client student employee respondent""")
 _NUMBERS = _words("no nr num number nummer numero")
 
 # German has one word for it; INR is a laboratory value.
-_NUMBERED = re.compile(r"\w+nummer|(fall|patienten|versicherten|kunden|mitglieds|akten)nr")
+_NUMBERED = re.compile(
+    r"\w+nummer|(fall|pat|patienten|versicherten|kunden|mitglieds|akten|pers|personen|personal|hh"
+    r"|haushalts|konto|vertrags|steuer|haus|tel)nr"
+)
+# Words of a description that is one more name, and no sentence.
+_NAME_WORDS = 3
 # What pandas, pyarrow and R call row numbers that they write among the columns.
 _ROW_NUMBERS = re.compile(r"unnamed\d+|indexlevel\d+|row(id|names?|num|number)|(lfd)?nr")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -120,6 +128,21 @@ def propose(name: str, kind: str) -> Proposal:
     if kind == "number" and (every & _PERCENTS or "%" in name):
         return usual, _PERCENT
     return usual, why
+
+
+def propose_described(name: str, kind: str, description: str) -> Proposal:
+    """Propose by a short description, where the name says nothing."""
+    found = propose(name, kind)
+    if found != BY_KIND[kind] or not 0 < len(words_of(description)) <= _NAME_WORDS:
+        return found
+    declared, why = propose(description, kind)
+    if isinstance(declared, Ignored):
+        declared = msgspec.structs.replace(declared, note=_by_description(declared.note))
+    return declared, _by_description(why)
+
+
+def _by_description(why: str) -> str:
+    return why.replace("by its name", "by its description")
 
 
 def _is_identifier(words: list[str], joined: str) -> bool:

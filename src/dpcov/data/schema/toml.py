@@ -31,6 +31,7 @@ _DRAFT = """\
 # A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
 # Where one person can have several rows, such as visits or years, rows_per_person is the largest
 # number of them.  No draft finds it in the rows, and the guarantee rests on it.
+# Releases and reports call the table by its title: title = "Patients 2024".
 # Help in editors: dpcov schema --json-schema > dpcov.schema.json
 #:schema ./dpcov.schema.json
 """
