@@ -95,6 +95,18 @@ def test_the_keyboard_moves_the_cursor_and_zooms(browser, pages):
     assert browser.complaints() == []
 
 
+def test_slanted_names_are_left_out_where_they_would_overlap(browser, tmp_path):
+    path, heights = tmp_path / "many.html", []
+    path.write_bytes(render_release(make([f"column {k}" for k in range(29)])))
+    for width in (400, 1400):
+        browser.open(path, width)
+        map_ = f"document.querySelector('{MAP}')"
+        across, down = browser.run(f"return [{map_}.clientWidth, {map_}.clientHeight]")
+        # Names of rows take three tenths of a narrow map.
+        heights.append(down / across)
+    assert heights[0] == pytest.approx(0.7, abs=0.01) and heights[1] > 0.8
+
+
 def test_a_large_map_shows_blocks_and_opens_to_single_pairs(browser, pages):
     browser.open(pages["hundreds"])
     browser.hover(MAP, 0.3, 0.6)

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpcov
@@ -13,8 +14,6 @@ from tests.published.mistakes import MISTAKES, released
 from tests.report.examples import demo, make
 
 NONE = "No correlation stands out from the noise."
-# Width of the words at the edge of the noise.
-WORDS = 60.0
 NAMES = tuple(f"x{place}" for place in range(20))
 
 
@@ -60,6 +59,19 @@ def test_where_nothing_stands_out_the_page_says_so_before_the_map():
     assert "Strongest pairs" not in page
 
 
+def test_levels_that_exclude_each_other_are_told_of_where_nothing_else_stands_out():
+    rng = np.random.default_rng(0)
+    levels, numbers = rng.choice(["n", "s"], 3000), rng.uniform(-1, 1, 3000)
+    table = pa.table({"ward": levels, "x": numbers})
+    ward, x = dpcov.Categorical(categories=("n", "s")), dpcov.Numeric(lower=-1, upper=1)
+    schema = dpcov.Schema(columns={"ward": ward, "x": x}, missing="never")
+    terms = {"budget": dpcov.Budget(rho="0.005"), "entropy": dpcov.SeededEntropy(0)}
+    made = dpcov.release(table, schema=schema, **terms)
+    page = render_release(made).decode()
+    assert "Strongest pairs" not in page and NONE not in page
+    assert f"{NONE[:-1]}, but for those of levels of one column, which exclude each other." in page
+
+
 def test_gray_cells_are_named_where_the_noise_hides_a_column():
     said = "Gray: the noise hides the column."
     lost = make(("a", "b", "c"), 50, epsilon="0.001", entropy=dpcov.SeededEntropy(1))
@@ -67,16 +79,11 @@ def test_gray_cells_are_named_where_the_noise_hides_a_column():
     assert said not in render_release(released("hospital", 0)).decode()
 
 
-def test_the_line_of_eigenvalues_does_not_run_through_the_words_noise_edge():
-    # It falls to the right, and ends below the edge there.
-    drawn = results.spectrum(group_numbers(demo()))
-    words = re.search(r'<text x="([\d.]+)" y="([\d.]+)"([^>]*)>noise edge', drawn)
-    left, up = float(words[1]), float(words[2])
-    left -= WORDS if 'text-anchor="end"' in words[3] else 0
-    line = re.search(r'<polyline points="([^"]*)"', drawn)[1].split()
-    heights = np.array([point.split(",") for point in line], dtype=float)
-    crossed = np.interp(np.linspace(left, left + WORDS, 9), *heights.T)
-    assert np.all(np.abs(crossed - up) > 4)
+def test_the_words_noise_edge_stand_below_the_chart_where_nothing_is_drawn():
+    for made in (demo(), independent(0)):
+        chart, words = results.spectrum(group_numbers(made)).split("<figcaption>")
+        assert 'class="edge"' in chart and "noise edge" not in chart
+        assert '<span class="key edge-key"></span> noise edge' in words
 
 
 def test_verdicts_causes_and_the_headline_are_on_the_page():

@@ -65,7 +65,8 @@ class _Said(NamedTuple):
     advice: str = ""
 
 
-_MORE = "More rows or a larger budget would help."
+_MORE = "Fewer columns, more rows or a larger budget would help."
+_MORE_OF_ONE = "More rows or a larger budget would help."
 _UNPUBLISHED = "The mechanism does not publish its noise."
 _TOGETHER = _Said(
     "unknown",
@@ -139,6 +140,7 @@ class _Doctor:
         sources = np.array([column.source for column in self.columns])
         self.between = np.where(sources[:, None] == sources, nan, within)
         variances = made.deviations**2
+        self.more = _MORE if len(set(sources)) > 1 else _MORE_OF_ONE
         self.shows = (variances >= made.hidden_variances) & (variances > 0)
         beside_all = self._typical(self.shows)
         beside_usable = self._typical(self.shows & (beside_all <= USABLE))
@@ -192,14 +194,14 @@ class _Doctor:
             doubt = 0.0 if noise is None else WITHIN * noise[place] / self.made.deviations[place]
             if doubt <= (GOOD if is_alone else USABLE):
                 return _Said("good")
-            return _Said("weak", "Its spread is uncertain.", _MORE)
+            return _Said("weak", "Its spread is uncertain.", self.more)
         return self._weak(place) if shows and within <= USABLE else self._lost(place)
 
     def _weak(self, place: int) -> _Said:
         share = self._share(place)
         if self.columns[place].kind == "category" and self._is_rare(place):
             return _Said("weak", f"{_rare(share)} this level.", _MERGE)
-        return _Said("weak", "The noise is large beside its spread.", _MORE)
+        return _Said("weak", "The noise is large beside its spread.", self.more)
 
     def _is_rare(self, place: int) -> bool:
         # Noise does not make a common one look rare.
@@ -218,16 +220,18 @@ class _Doctor:
             is_level = column.kind == "category"
             what = "this level" if is_level else "one of its two values"
             said = f"{_rare(self._share(place))} {what}."
-            return _Said("lost", said, _MERGE if is_level else _MORE)
+            return _Said("lost", said, _MERGE if is_level else self.more)
         if smallest > COARSE * (upper - lower) or self.shows[place]:
             few = "The noise hides it: there are too few rows for this budget."
-            return _Said("lost", few, _MORE)
+            return _Said("lost", few, self.more)
         hidden = f"The noise hides spreads below {two_digits(smallest)}"
         if column.lower is not None:
-            advice = f"Check that it is read as numbers.  {_MORE}"
+            advice = f"Check that it is read as numbers.  {self.more}"
             return _Said("lost", f"{hidden}: its values differ by less, or are missing.", advice)
         if self.release.is_array:
-            advice = f"Multiply it by a public number that makes it as large as others.  {_MORE}"
+            advice = (
+                f"Multiply it by a public number that makes it as large as others.  {self.more}"
+            )
             return _Said("lost", f"{hidden}: it is small beside norm_bound.", advice)
         return _Said(
             "lost",

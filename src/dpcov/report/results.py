@@ -34,22 +34,24 @@ def correlations(group: GroupNumbers, drawn: bool) -> Html:
     noise = made.correlation_noise
     if len(names) < 2:
         return el("p", "There is one feature, so there are no correlations.")
+    sources = np.array([column.source for column in group.release.features])
+    # The levels of one column exclude each other, which is no finding.
+    alike = sources[:, None] == sources
     return fill(
         "correlations.html",
         group=group,
         made=made,
         drawn=drawn,
-        strongest=_strongest(group, made),
+        strongest=_strongest(group, made, alike),
+        of_levels=bool(np.any(np.triu(alike & ~made.hidden, 1))),
         unknown=any(np.isnan(x).any() for x in (made.correlation, noise) if x is not None),
         whole=_matrix(made, names) if len(names) <= WHOLE_TABLE else None,
     )
 
 
-def _strongest(group: GroupNumbers, made: Estimates) -> Html | None:
+def _strongest(group: GroupNumbers, made: Estimates, alike: np.ndarray) -> Html | None:
     r, noise, names = made.correlation, made.correlation_noise, group.release.feature_names
-    sources = np.array([column.source for column in group.release.features])
-    # The levels of one column exclude each other, which is no finding.
-    beyond = np.where((sources[:, None] == sources) | made.hidden, 0.0, r)
+    beyond = np.where(alike | made.hidden, 0.0, r)
     pairs = strongest(beyond, STRONGEST_SHOWN)
     if not pairs:
         return None
@@ -104,6 +106,7 @@ def spectrum(group: GroupNumbers) -> Html:
         "scree.html",
         words=_spectrum_words(made),
         chart=_scree(made),
+        has_edge=made.edge is not None,
         hidden=int(np.sum(made.noisy <= 0)),
         eigenvalues=_eigenvalues(made),
     )
@@ -157,7 +160,6 @@ def _noise_band(x: charts.Axis, y: charts.Axis, edge: float | None) -> list[Html
     return [
         el("rect", x=x.start, y=up, width=width, height=height, class_="band"),
         el("line", x1=x.start, x2=x.end, y1=up, y2=up, class_="edge"),
-        charts.tick("noise edge", x.start + 4, up - 5, "start"),
     ]
 
 

@@ -9,6 +9,8 @@ const MOST_CELLS = 160;
 const FEWEST_FEATURES = 12;
 const LABELED = 40;
 const LEAST_CELL = 8;
+// Of slanted names, which lie closer to each other than those of rows.
+const LEAST_SLANTED = 11;
 
 const scheme = () => {
   const root = document.documentElement;
@@ -147,7 +149,8 @@ class HeatMap {
     const labeled = this.span <= LABELED && 0.7 * width >= LEAST_CELL * this.cells;
     this.margin = labeled ? Math.min(150, 0.3 * width) : 0;
     this.side = width - this.margin;
-    const height = this.side + 0.62 * this.margin;
+    this.slanted = labeled && this.side >= LEAST_SLANTED * this.cells;
+    const height = this.side + (this.slanted ? 0.62 * this.margin : 0);
     const density = devicePixelRatio || 1;
     this.canvas.style.height = `${height}px`;
     this.canvas.width = Math.round(width * density);
@@ -172,6 +175,7 @@ class HeatMap {
     for (let place = 0; place < this.cells; place++) {
       const middle = (place + 0.5) * cell;
       pen.fillText(this.fitted(pen, this.order[this.top + place], this.margin - 8), this.margin - 6, middle);
+      if (!this.slanted) continue;
       pen.save();
       pen.translate(this.margin + middle, this.side + 7);
       pen.rotate(-Math.PI / 4);
