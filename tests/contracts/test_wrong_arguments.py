@@ -13,6 +13,7 @@ from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.vault import Key, write_key
 from dpcov.errors import DpcovError
+from dpcov.mechanisms.registry import find_mechanism
 from dpcov.pipeline.plan.predict import Assumption, predict
 from dpcov.report.deployment import Deployment
 
@@ -45,6 +46,9 @@ REFUSED = [
     (lambda: dpcov.release(X, **TERMS, geometry=X), "geometry must be"),
     (lambda: dpcov.release(X, **TERMS, neighbors=X), "neighbor relation"),
     (lambda: dpcov.second_moment(X, **LISTS, categories=1), "list of distinct categories"),
+    (lambda: dpcov.release(X, **TERMS, mechanism=find_mechanism("zero")), "is called first"),
+    (lambda: dpcov.release(X, **TERMS, mechanism=1), "a name or a Mechanism object"),
+    (lambda: MADE.correlation(["x0", "x1"]), r"\.loc\[names, names\]"),
     (lambda: dpcov.load(1), PATH),
     (lambda: dpcov.Schema.from_toml(1), PATH),
     (lambda: dpcov.Schema.loads(1), "text must be text"),

@@ -13,7 +13,6 @@ from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.registry import MECHANISMS, make_mechanism
 from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.guarantee import PureDP
-from dpcov.privacy.options import plain
 from dpcov.published.statistics import Post
 
 AUTO: Final = "auto"
@@ -29,6 +28,10 @@ ENOUGH_ROWS = 5
 _FOREIGN = (
     "{name} is no mechanism of dpcov: whoever wrote it answers for its guarantee, and dpcov has "
     "not tested it"
+)
+_NO_MECHANISM = (
+    "mechanism must be a name or a Mechanism object; a class of your own is called first, as in "
+    "mechanism=Diagonal()."
 )
 _HAS_OPTIONS = "There is no argument {option}; options of a mechanism go where it is made."
 
@@ -73,7 +76,9 @@ def resolve(
         if options:
             raise UsageError(_HAS_OPTIONS.format(option=next(iter(options))))
         return Choice(mechanism=mechanism.name, made=mechanism)
-    if plain("mechanism", mechanism, str) != AUTO:
+    if not isinstance(mechanism, str):
+        raise UsageError(_NO_MECHANISM)
+    if mechanism != AUTO:
         return Choice(mechanism=mechanism, options=options)
     chosen = choose(problem, budget, shortest_row=shortest_row)
     return replace(chosen, options={**chosen.options, **options})

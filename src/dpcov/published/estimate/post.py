@@ -23,6 +23,11 @@ from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.statistics import Post, PostOptions
 
 _DEFAULT = PostOptions()
+# Elsewhere, as in pandas, features would come first.
+_FEATURES = (
+    "post names one post-processing.  Take features from what is returned: "
+    "correlation().loc[names, names]."
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -250,4 +255,6 @@ POSTS: dict[Post, PostProcessing] = {
 
 def find_post(name: Post) -> PostProcessing:
     """Look a post-processing up by name, or say which ones exist."""
+    if isinstance(name, list | tuple):
+        raise UsageError(_FEATURES)
     return POSTS[plain("post", name, Post)]
