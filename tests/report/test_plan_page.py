@@ -83,6 +83,16 @@ def test_budgets_too_small_to_draw_their_noise_are_left_out(monkeypatch):
         sweep(few, dpcov.Budget(rho="1e-9"))
 
 
+def test_the_page_says_what_would_help_at_the_budget_that_was_asked_for(monkeypatch):
+    monkeypatch.setattr(plan_page, "FACTORS", (Fraction(1, 2), Fraction(1)))
+    columns = {f"x{place}": dpcov.Numeric(lower=0, upper=1) for place in range(20)}
+    plan = Rehearsal(schema=dpcov.Schema(columns=columns, missing="never"), n_rows=500)
+    stops = sweep(plan, BUDGET)
+    helps = "What would help at (1, 1e-6)-DP. With a quarter of the columns: ±0."
+    assert [stop.remarks[0].startswith(helps) for stop in stops] == [False, True]
+    assert helps in render_plan(plan, BUDGET, stops).decode()
+
+
 def test_where_nothing_can_be_read_the_page_says_so():
     plan = Rehearsal(schema=SCHEMA, n_rows=3)
     stops = sweep(plan, BUDGET)[:1]

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from math import isfinite, isnan
+from math import isfinite
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from dpcov.privacy.budget import Budget
     from dpcov.privacy.guarantee import Neighbors
 
-# What a good correlation is within, and the least part of a width that is worth a column.
-TARGET, WORTH = 0.05, 0.1
+# What a good correlation is within.
+TARGET = 0.05
 _WIDTH = 100
 _GUARANTEES = {"PureDP": "epsilon", "ZCDP": "rho", "ApproxDP": "epsilon,delta"}
 _NAME = typer.Argument(help="Describe this mechanism and its options.")
@@ -166,19 +166,15 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     """Print what could be read, what would be needed, and what was assumed."""
     with options.steps_progress("Rehearsing") as progress:
         planned = rehearsal.at(budget)
-        cheaper = list(rehearsal.cheaper(lost=isnan(planned.diagnosis.typical)))
-        count = len(cheaper) + 2
-        progress(1, count)
+        progress(1, 3)
         factor = rehearsal.needed(budget, TARGET, planned)
-        progress(2, count)
-        gains = []
-        for done, (what, less) in enumerate(cheaper, start=3):
-            gains.append((what, less.at(budget).diagnosis.typical))
-            progress(done, count)
+        progress(2, 3)
+        gains = rehearsal.gains(budget, planned)
+        progress(3, 3)
     told = [f"With {budget} and {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors:"]
     told += [planned.diagnosis.headline, "", *_columns(planned), ""]
     told += _needed(rehearsal, budget, factor)
-    told += _gains(planned.diagnosis.typical, gains)
+    told += gains
     told += ["", *(line for said in rehearsal.assumptions(planned) for line in wrap(said, _WIDTH))]
     typer.echo(printable("\n".join(told)))
 
@@ -206,19 +202,6 @@ def _needed(rehearsal: "Rehearsal", budget: "Budget", factor: float) -> list[str
     # Roughly: two digits, as of the budget.
     rows = float(f"{rehearsal.n_rows * factor:.2g}")
     return [f"±{TARGET:g} takes {amount}{rows:,.0f} rows."]
-
-
-def _gains(typical: float, gains: Sequence[tuple[str, float]]) -> list[str]:
-    """What correlations would gain if something were left out, where that shows."""
-    from dpcov.published.digits import plus_minus
-
-    now = plus_minus(typical)
-    instead = "where nothing shows now" if isnan(typical) else f"instead of ±{now}"
-    return [
-        f"{what[0].upper()}{what[1:]}: ±{plus_minus(less)} {instead}."
-        for what, less in gains
-        if not (isnan(less) or less >= (1 - WORTH) * typical or plus_minus(less) == now)
-    ]
 
 
 def _schema(

@@ -28,11 +28,11 @@ WORST_SHOWN, BEST_SHOWN = 1.0, 1e-3
 
 @dataclass(frozen=True)
 class Stop:
-    """One budget, what could be read with it, and what that rests on, in sentences."""
+    """One budget, what could be read with it, what more with less, and what that rests on."""
 
     budget: Budget
     planned: Planned
-    assumptions: Sequence[str]
+    remarks: Sequence[str]
 
     @property
     def amount(self) -> float:
@@ -62,7 +62,10 @@ def sweep(
     for done, each in enumerate(budgets, start=1):
         try:
             planned = rehearsal.at(each)
-            stops.append(Stop(each, planned, rehearsal.assumptions(planned)))
+            remarks = rehearsal.assumptions(planned)
+            if each == budget and (gains := rehearsal.gains(budget, planned)):
+                remarks = [f"What would help at {budget}. {' '.join(gains)}", *remarks]
+            stops.append(Stop(each, planned, remarks))
         except BudgetError:
             # Smaller ones may need more noise than can be drawn.
             if each == budget:
@@ -90,7 +93,7 @@ def render_plan(rehearsal: Rehearsal, budget: Budget, stops: Sequence[Stop]) -> 
     shown = [{**stop.words, "x": x(stop.amount), "cells": stop.planned.cells} for stop in stops]
     delta = "" if budget.delta is None else f", delta {format_number(budget.delta)}"
     drawn = _chart(x, stops, asked, unit)
-    reading = join(fill("plan.html"), (el("p", said) for said in asked.assumptions))
+    reading = join(fill("plan.html"), (el("p", said) for said in asked.remarks))
     return page(
         rehearsal.schema.title or "Privacy budget plan",
         (

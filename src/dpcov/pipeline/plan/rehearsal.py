@@ -53,6 +53,8 @@ MOST_ROWS, MOST_CELLS = 10_000, 1_000_000
 FEW_LEVELS = 3
 # Budgets with which noise is still hundreds of times as coarse as the grid that it is on.
 _FINEST_EPSILON, _FINEST_RHO = Fraction(10**6), Fraction(10**12)
+# Least part of a width that is worth a column.
+_WORTH = 0.1
 # Part of the encoded columns that must go for noise to become smaller by a tenth, or nearly so.
 _MANY = 0.05
 # Of a search for rows: steps, how close it ends, growth where all is hidden, and how far it goes.
@@ -181,6 +183,18 @@ class Rehearsal:
                     f"with {FEW_LEVELS} levels of {short_name(name)} instead of {len(kind.levels)}"
                 )
                 yield said, self._with({**self.schema.columns, name: few})
+
+    def gains(self, budget: Budget, planned: "Planned") -> list[str]:
+        """What correlations would gain with less, where that shows, in sentences."""
+        typical = planned.diagnosis.typical
+        now = plus_minus(typical)
+        instead = "where nothing shows now" if isnan(typical) else f"instead of ±{now}"
+        told = []
+        for what, less in self.cheaper(lost=isnan(typical)):
+            then = less.at(budget).diagnosis.typical
+            if not (isnan(then) or then >= (1 - _WORTH) * typical or plus_minus(then) == now):
+                told.append(f"{what[0].upper()}{what[1:]}: ±{plus_minus(then)} {instead}.")
+        return told
 
     def assumptions(self, planned: "Planned") -> list[str]:
         """What the numbers rest on, in sentences."""
