@@ -227,4 +227,6 @@ def test_a_run_that_is_killed_between_reservation_and_file_stays_spent(desk):
     assert desk.states() == ["drawn"]
     assert not desk.output.exists()
     assert desk.release(rho="1").exit_code == 0
-    assert desk.release("--overwrite", rho="1").exit_code == 6
+    refused = desk.release("--overwrite", rho="1")
+    assert refused.exit_code == 6
+    assert "would overspend" in refused.output and "No budget was spent" in refused.output

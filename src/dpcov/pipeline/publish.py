@@ -39,6 +39,7 @@ from dpcov.published.release import Release
 _MANIFEST_ROOM = 2**20
 _MATRICES_PER_GROUP = 8
 _LINE_ROOM = 2**9
+_UNSPENT = "No budget was spent and nothing was released."
 _CHARGING = (
     "The budget may have been charged just now; `dpcov ledger show` tells. Nothing was released."
 )
@@ -126,10 +127,11 @@ def publish(
     room = maker.rehearse(calibration, account)
     spend = _spend(terms, calibration)
     if account is not None and spend is not None:
-        account.ledger.check(account.dataset, spend, neighbors)
+        with _noting(_UNSPENT):
+            account.ledger.check(account.dataset, spend, neighbors)
     warn_of_large_epsilon(calibration.promise)
     with contextlib.ExitStack() as stack:
-        with _noting("No budget was spent and nothing was released."):
+        with _noting(_UNSPENT):
             file = None
             if output is not None:
                 file = stack.enter_context(ReservedFile(output, room, overwrite=overwrite))
