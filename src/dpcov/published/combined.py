@@ -40,7 +40,7 @@ _SAME = {
 }
 _ONE_TABLE = (
     "Only releases of one table can be combined. Those of tables without a common person can be "
-    "united (--disjoint; in Python, unite)."
+    "united (--disjoint; in Python, unite), and groups that lie inside other groups add up by nest."
 )
 _ONE_SCHEMA = "Release every table with the same schema file."
 
