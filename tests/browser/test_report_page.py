@@ -95,6 +95,21 @@ def test_the_keyboard_moves_the_cursor_and_zooms(browser, pages):
     assert browser.complaints() == []
 
 
+def test_tables_fit_on_paper(browser, tmp_path):
+    """The widest one has parts that are missing, and names as long as a cell."""
+    path = tmp_path / "missing.html"
+    names = [f"a column of the questionnaire {place}" for place in range(6)]
+    path.write_bytes(render_release(make(names, schema={"missing": "indicator"})))
+    # A4 with its margins, and letter is wider.
+    browser.open(path, round((210 - 2 * 16) / 25.4 * 96))
+    browser.command("Emulation.setEmulatedMedia", media="print")
+    script = """return [...document.querySelectorAll("table")].filter((each) => each.clientWidth)
+        .map((each) => each.getBoundingClientRect().right - document.body.clientWidth)"""
+    found = browser.run(script)
+    browser.command("Emulation.setEmulatedMedia", media="")
+    assert len(found) > 2 and max(found) <= 0
+
+
 def test_slanted_names_are_left_out_where_they_would_overlap(browser, tmp_path):
     path, heights = tmp_path / "many.html", []
     path.write_bytes(render_release(make([f"column {k}" for k in range(29)])))
