@@ -133,7 +133,7 @@ def test_a_table_given_as_a_schema_is_not_quoted(text, tmp_path):
 
 
 def test_drafts_can_be_loaded_but_not_used():
-    draft = f"{COLUMN}lower = nan\nupper = nan\n"
+    draft = f"{COLUMN}lower = nan  # the smallest value\nupper = nan\n"
     assert Schema.loads(draft).columns["age"].lower is None
     with pytest.raises(SchemaError, match=r"line 3, `lower = nan`: .*fill in lower and upper"):
         Schema.loads(draft, complete=True)

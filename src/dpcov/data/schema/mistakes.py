@@ -221,7 +221,9 @@ class Lines:
         number = self.of(path)
         if number is None:
             return ""
-        return f"line {number}, `{self.text[number - 1].strip()[:100]}`: "
+        # A draft's comment on the line says what the problem says.
+        line = self.text[number - 1].partition("  # ")[0].strip()
+        return f"line {number}, `{line[:100]}`: "
 
     def __contains__(self, path: object) -> bool:
         return path in self._found
