@@ -163,6 +163,12 @@ def _chart(x: charts.Axis, stops: Sequence[Stop], asked: Stop, unit: str) -> Htm
             charts.line(x, y, points, class_=f"curve c{place} dash{place}")
             for place, points in enumerate(found.values())
         ),
+        # A line of one point is none.
+        (
+            el("circle", cx=x(amount), cy=y(width), r=2, class_=f"curve c{place}")
+            for place, points in enumerate(found.values())
+            for amount, width in points
+        ),
         el("line", x1=now, x2=now, y1=charts.TOP, y2=bottom, class_="now"),
         label=f"Width ± of correlations against {unit}: typical, and dashed the worst",
         x_label=unit,
