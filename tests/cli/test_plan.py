@@ -12,6 +12,7 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.pipeline.plan import predict
 
 PLAN = "plan --rows 2000 --features 16 "
+TERMS = "--epsilon 1 --delta 1e-6"
 COMPARE = PLAN + "--mechanisms "
 
 
@@ -55,7 +56,7 @@ def test_what_to_leave_out_is_said_where_the_numbers_shown_differ(desk, rows, fe
 
 
 def test_what_would_show_is_said_where_nothing_does(desk):
-    few = "plan --rows 500 --epsilon 1 --delta 1e-6"
+    few = f"plan --rows 500 {TERMS}"
     told = desk.done(f"{few} --features 20")
     assert "None of 19 columns can be used" in told
     assert re.search(
@@ -65,6 +66,17 @@ def test_what_would_show_is_said_where_nothing_does(desk):
     desk.schema.write_text(weighted)
     told = desk.done(f"{few} --schema", desk.schema)
     assert re.search(r"^Without the weights: ±0.\d\d ", told, re.M)
+    assert "weights an eighth of their upper on average" in told
+    needed = r"±0.05 takes epsilon [\d.]+, or ([\d,]+) rows"
+    eighth, half = (
+        int(
+            re.search(needed, desk.done(f"plan --rows 20000 {TERMS} {more}--schema", desk.schema))[
+                1
+            ].replace(",", "")
+        )
+        for more in ("", "--mean-weight 60 ")
+    )
+    assert half < eighth / 2
 
 
 def test_a_private_geometry_is_assumed_where_a_survey_would_be_made(desk, monkeypatch):
@@ -90,6 +102,8 @@ def test_a_private_geometry_is_assumed_where_a_survey_would_be_made(desk, monkey
         ("--rho 1 --mechanisms --html plan.html", UsageError),
         ("--rho 1 --spread 2", UsageError),
         ("--rho 1 --spread 0", UsageError),
+        ("--rho 1 --mean-weight 1", UsageError),
+        ("--rho 1 --mechanisms --mean-weight 1", UsageError),
         ("--rho 1 --mechanisms --spread 0.1", UsageError),
         ("--rho 1 --schema nowhere.toml", UsageError),
         ("--rho 1 --geometry neither", UsageError),
@@ -132,7 +146,7 @@ def test_public_rows_are_rehearsed_and_said_to_be(desk):
     pyarrow.csv.write_csv(pa.table(columns), public)
     told = desk.done("plan --rho 0.5 --schema", desk.schema, "--table", public)
     spread = desk.run("plan --rho 0.5 --spread 0.1 --schema", desk.schema, "--table", public)
-    assert spread.exit_code == 2 and "Leave --spread out" in spread.output
+    assert spread.exit_code == 2 and "Leave --spread and --mean-weight out" in spread.output
     assert "and 3,000 rows" in told
     assert "Rehearsed on public rows" in told
 

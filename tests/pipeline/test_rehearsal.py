@@ -187,6 +187,15 @@ def test_the_column_of_the_weights_is_never_left_out():
     assert said == ["without the weights", "without x", "without y", "without z"]
 
 
+@pytest.mark.parametrize("share", [1 / 50, 1 / 8, 1 / 4, 1 / 2, 1.0])
+def test_made_up_weights_have_the_mean_that_is_said(share):
+    weight = dpcov.Numeric(lower=0, upper=3)
+    columns = {"w": weight, "x": weight}
+    schema = dpcov.Schema(columns=columns, weights=dpcov.Weights(column="w", upper=3))
+    made = made_up(schema, 50_000, 0.2, tails_of(schema), share)["w"].to_numpy()
+    assert np.mean(made) == pytest.approx(3 * share, rel=0.03) and made.max() <= 3
+
+
 def test_without_weights_their_column_goes_too():
     numbers = {name: dpcov.Numeric(lower=0, upper=3) for name in ("w", "x", "y")}
     schema = dpcov.Schema(columns=numbers, weights=dpcov.Weights(column="w", upper=3))

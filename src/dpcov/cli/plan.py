@@ -51,6 +51,7 @@ def plan(
     by: options.By = None,
     table: Annotated[Path | None, option("plan table")] = None,
     spread: Annotated[float | None, option("plan spread")] = None,
+    mean_weight: Annotated[float | None, option("plan mean-weight")] = None,
     html: Annotated[Path | None, option("plan html")] = None,
     mechanisms: Annotated[bool, option("plan mechanisms")] = False,
     trace: Annotated[list[float] | None, option("plan trace")] = None,
@@ -63,7 +64,7 @@ def plan(
 
     budget = options.budget_from(epsilon, delta, rho)
     if releases is not None:
-        others = (rows, schema, features, rows_per_person, by, table, spread, html)
+        others = (rows, schema, features, rows_per_person, by, table, spread, mean_weight, html)
         plain = (neighbors, geometry, overwrite) == ("replace-one", "private", False)
         if mechanisms or trace or others != (None,) * len(others) or not plain:
             raise UsageError("--releases divides the budget alone. Leave other options out.")
@@ -80,14 +81,14 @@ def plan(
     declared = _schema(schema, features, rows_per_person, table)
     warn_of_large_epsilon(budget.promise)
     if mechanisms:
-        if rows is None or (html, by, table, spread) != (None,) * 4:
+        if rows is None or (html, by, table, spread, mean_weight) != (None,) * 5:
             raise UsageError(
-                "Mechanisms are compared for --rows NUMBER alone, without --html, --by, --table "
-                "or --spread."
+                "Mechanisms are compared for --rows NUMBER alone, without --html, --by, --table, "
+                "--spread or --mean-weight."
             )
         compare(declared, rows, budget, relation, geometry, trace)
         return
-    rehearsal = _rehearsal(declared, rows, table, spread, relation, geometry, by)
+    rehearsal = _rehearsal(declared, rows, table, spread, mean_weight, relation, geometry, by)
     warn_of_large_delta(budget.promise, relation, rehearsal.n_rows)
     tell(rehearsal, budget)
     if html is not None:
@@ -99,15 +100,19 @@ def _rehearsal(
     rows: int | None,
     table: Path | None,
     spread: float | None,
+    mean_weight: float | None,
     neighbors: "Neighbors",
     geometry: str,
     by: str | None,
 ) -> "Rehearsal":
     """What is rehearsed: so many rows, spread as in a public table or as much as all others."""
-    from dpcov.pipeline.plan.rehearsal import SPREAD, Rehearsal, count_rows
+    from dpcov.pipeline.plan.rehearsal import SPREAD, WEIGHT_SHARE, Rehearsal, count_rows
 
-    if table is not None and spread is not None:
-        raise UsageError("Columns are spread as in --table. Leave --spread out.")
+    if table is not None and (spread, mean_weight) != (None, None):
+        raise UsageError("Columns are spread as in --table. Leave --spread and --mean-weight out.")
+    if mean_weight is not None and (schema.weights is None or not schema.weights.upper):
+        raise UsageError("A mean weight is for a schema with [weights].")
+    upper = (schema.weights and schema.weights.upper) or 1.0
     n_public = 0 if table is None else count_rows(table, schema)
     if rows is None and table is None:
         raise UsageError("Say how many rows the table has, at least roughly: --rows NUMBER.")
@@ -117,6 +122,7 @@ def _rehearsal(
         public=table,
         n_public=n_public,
         spread=SPREAD if spread is None else spread,
+        weight_share=WEIGHT_SHARE if mean_weight is None else mean_weight / upper,
         neighbors=neighbors,
         geometry=geometry,
         options={} if by is None else {"by": by},

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import cycle
-from math import ceil, exp, expm1, inf, isnan, sqrt
+from math import ceil, exp, expm1, inf, isnan, log, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,8 @@ SPREAD = 1 / 8
 TAILS = (0.5, 1.2)
 # Assumed parts of the rows: a yes, and a missing value where those are marked.
 YES, MISSING = 0.3, 0.02
-# Logarithms' deviation of weights that are made up.
-WEIGHT_TAIL = 0.84
+# Of weights that are made up: their mean over their upper, and their logarithms' deviation at most.
+WEIGHT_SHARE, WEIGHT_TAIL = 1 / 8, 0.84
 # Rows that are made up at most, and numbers in them.
 MOST_ROWS, MOST_CELLS = 10_000, 1_000_000
 # Levels that a long list of them is merged into.
@@ -76,6 +76,8 @@ class Rehearsal:
         How many there are.
     spread : float
         Assumed standard deviation of numbers that are made up, over the width of their bounds.
+    weight_share : float
+        Assumed mean of weights that are made up, over their upper.
     tails : mapping of str to float
         Of numbers that are made up: standard deviations of their logarithms; by default `TAILS`.
     neighbors, geometry, options
@@ -87,6 +89,7 @@ class Rehearsal:
     public: Any = None
     n_public: int = 0
     spread: float = SPREAD
+    weight_share: float = WEIGHT_SHARE
     tails: Mapping[str, float] = field(default_factory=dict)
     neighbors: Neighbors = "replace-one"
     geometry: Geometry | str = "private"
@@ -95,6 +98,8 @@ class Rehearsal:
     def __post_init__(self) -> None:
         if not 0 < self.spread <= 1:
             raise UsageError("An assumed spread is a part of the width of the bounds: (0, 1].")
+        if not 0 < self.weight_share <= 1:
+            raise UsageError("An assumed mean weight is above 0, and at most the weights' upper.")
         if self.n_rows < 1:
             raise UsageError("A plan needs a number of rows, at least 1.")
         self.schema.require_complete()
@@ -108,7 +113,7 @@ class Rehearsal:
         if rows is None:
             most = min(MOST_ROWS, MOST_CELLS // len(self.schema.encoded_columns))
             count = max(1, min(most, ceil(self.n_rows * factor)))
-            rows = made_up(self.schema, count, self.spread, self.tails)
+            rows = made_up(self.schema, count, self.spread, self.tails, self.weight_share)
         ratio = Fraction(self.n_rows) * Fraction(factor) / count
         # The release would warn of what `assumptions` says.
         keeps_bounds = self.geometry == "private" and self.schema.norm_bound is not None
@@ -202,12 +207,17 @@ class Rehearsal:
             told = "Rehearsed on public rows; those of the table were not read."
         else:
             is_weighted = self.schema.weights is not None
+            of_upper = (
+                f"{self.weight_share:.2g} of"
+                if self.weight_share != WEIGHT_SHARE
+                else "an eighth of"
+            )
             told = (
                 "Rehearsed on made-up rows; no data were read.  Assumed: independent columns, "
                 "numbers with long tails and a spread of "
                 f"{self.spread:.3g} of the width of their bounds, "
                 "equally frequent levels, yes in three of ten rows"
-                f"{', weights an eighth of their upper on average' * is_weighted}."
+                f"{f', weights {of_upper} their upper on average' * is_weighted}."
             )
         scales = (
             "Scales are found for a part of the budget, so any spread shows ('any')."
@@ -283,7 +293,13 @@ def tails_of(schema: Schema) -> dict[str, float]:
     return dict(zip(schema.features, cycle(TAILS), strict=False))
 
 
-def made_up(schema: Schema, n_rows: int, spread: float, tails: Mapping[str, float]) -> pa.Table:
+def made_up(
+    schema: Schema,
+    n_rows: int,
+    spread: float,
+    tails: Mapping[str, float],
+    weight_share: float = WEIGHT_SHARE,
+) -> pa.Table:
     """Independent columns: numbers with tails to one side, equally frequent levels."""
     rng = np.random.default_rng(0)
     columns: dict[str, Any] = {}
@@ -305,8 +321,9 @@ def made_up(schema: Schema, n_rows: int, spread: float, tails: Mapping[str, floa
         is_marked = schema.missing_of(name) == "indicator"
         columns[name] = pa.array(values, mask=rng.random(n_rows) < MISSING * is_marked)
     if schema.weights is not None:
-        # As those of surveys are: an eighth of the largest on average, and few that large.
-        shares = np.minimum(rng.lognormal(-(WEIGHT_TAIL**2) / 2, WEIGHT_TAIL, size=n_rows) / 8, 1.0)
+        # As those of surveys are: few are as large as the largest.
+        tail = min(WEIGHT_TAIL, abs(log(weight_share)) / 2)
+        shares = np.minimum(weight_share * rng.lognormal(-(tail**2) / 2, tail, size=n_rows), 1.0)
         columns[schema.weights.column] = pa.array(shares * (schema.weights.upper or 0.0))
     return pa.table(columns)
 
