@@ -287,12 +287,9 @@ def test_nothing_is_said_where_the_noise_is_not_known_or_hides_all():
     assert alone.headline == "1 of 1 column can be used."
 
 
-@pytest.mark.parametrize("seed", [14, 36, 37])
-def test_columns_cannot_be_used_where_no_correlation_is_known_to_a_half(seed):
-    made = make(
-        ("a", "b", "c"), 250 if seed == 36 else 400, epsilon="1", entropy=dpcov.SeededEntropy(seed)
-    )
-    found = made.diagnose()
+@pytest.mark.parametrize(("seed", "rows"), [(14, 400), (36, 250), (37, 400)])
+def test_columns_cannot_be_used_where_no_correlation_is_known_to_a_half(seed, rows):
+    found = make("abc", rows, epsilon="1", entropy=dpcov.SeededEntropy(seed)).diagnose()
     assert all(column.within > 0.5 and not column.hidden for column in found.columns)
     assert {column.verdict for column in found.columns} == {"lost"}
     assert found.headline == "None of 3 columns can be used: the noise hides them."
@@ -392,13 +389,3 @@ def test_the_headline_counts_in_grammar(wrong, said):
         ColumnVerdict(f"x{k}", f"x{k}", "suspicious", "", "", *[nan] * 6) for k in range(wrong)
     ]
     assert said in Diagnosis(columns=tuple(columns), typical=nan, worst=nan).headline
-
-
-def test_no_cell_of_the_table_runs_into_the_next():
-    """Shares of five million rows are longer than the cells of other tables."""
-    known = {"mean": -12345.678901, "mean_noise": 1e-5, "spread": 0.5, "spread_noise": 1e-8}
-    rare = {"missing": 0.00000152, "missing_noise": 0.0000201}
-    column = ColumnVerdict("x", "x", "good", "", "", **known, smallest=0.0, within=0.001, **rare)
-    told = told_by_doctor(Diagnosis(columns=(column,), typical=0.001, worst=0.001))
-    cells = "-12,345.678901 0.000020 0.5 2e-08 0.001 0.00015 % 0.0039 % good"
-    assert " ".join(told.splitlines()[3].split()) == f"● x {cells}"

@@ -8,6 +8,8 @@ import pytest
 import dpcov
 from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.published.summary import told_by_doctor
+from dpcov.published.verdicts import ColumnVerdict, Diagnosis
 from dpcov.published.words import conversions, promise_in_words, rows_in_words, short_number
 from tests.report.examples import make
 
@@ -158,3 +160,13 @@ def test_a_noisy_number_of_rows_has_its_error():
     found = re.search(r"about (\d+) ± (\d+)", rows_in_words(made))
     assert found is not None and abs(int(found[1]) - 500) < 4 * int(found[2])
     assert rows_in_words(make(("a", "b"), 500)) == "500"
+
+
+def test_no_cell_of_the_table_runs_into_the_next():
+    """Shares of five million rows are longer than the cells of other tables."""
+    known = {"mean": -12345.678901, "mean_noise": 1e-5, "spread": 0.5, "spread_noise": 1e-8}
+    rare = {"missing": 0.00000152, "missing_noise": 0.0000201}
+    column = ColumnVerdict("x", "x", "good", "", "", **known, smallest=0.0, within=0.001, **rare)
+    told = told_by_doctor(Diagnosis(columns=(column,), typical=0.001, worst=0.001))
+    cells = "-12,345.678901 0.000020 0.5 2e-08 0.001 0.00015 % 0.0039 % good"
+    assert " ".join(told.splitlines()[3].split()) == f"● x {cells}"
