@@ -203,13 +203,6 @@ def test_what_noise_hides_is_said_in_the_columns_own_unit():
     assert "bounds are too wide" in columns(wide, "temperature")[0].cause
 
 
-def test_fewer_columns_are_advised_where_there_are_several():
-    terms = {"epsilon": "0.1", "entropy": dpcov.SeededEntropy(0)}
-    one, two = (make(names, 300, **terms).diagnose().columns for names in ("a", "ab"))
-    assert {column.advice.startswith("More rows") for column in one} == {True}
-    assert {column.advice.startswith("Fewer columns, more rows") for column in two} == {True}
-
-
 def test_a_rare_level_is_named():
     kind = dpcov.Categorical(categories=("surgery", "medicine", "children", "eyes", "burns"))
     rare = Mistake("hospital", "ward", "", kind=kind)

@@ -3,6 +3,7 @@ import re
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpcov
@@ -170,3 +171,28 @@ def test_no_cell_of_the_table_runs_into_the_next():
     told = told_by_doctor(Diagnosis(columns=(column,), typical=0.001, worst=0.001))
     cells = "-12,345.678901 0.000020 0.5 2e-08 0.001 0.00015 % 0.0039 % good"
     assert " ".join(told.splitlines()[3].split()) == f"● x {cells}"
+
+
+@pytest.mark.parametrize(
+    ("names", "weighted", "helps"),
+    [
+        ("a", False, "More rows or"),
+        ("ab", False, "Fewer columns, more rows or"),
+        ("ab", True, "Fewer columns, more rows, rows without weights or"),
+    ],
+)
+def test_what_would_help_is_what_there_is(names, weighted, helps):
+    terms = {"epsilon": "0.3", "entropy": dpcov.SeededEntropy(0)}
+    weights = dpcov.Weights(column="w", upper=1)
+    made = make(names, 300, **terms)
+    if weighted:
+        columns = {
+            **dict.fromkeys(names, dpcov.Numeric(lower=-1, upper=1)),
+            "w": dpcov.Numeric(lower=0, upper=1),
+        }
+        schema = dpcov.Schema(columns=columns, weights=weights, missing="never")
+        rows = pd.DataFrame({name: np.linspace(0, 1, 300) for name in (*names, "w")})
+        budget = dpcov.Budget(epsilon="1", delta="1e-6")
+        made = dpcov.release(rows, schema=schema, budget=budget, entropy=terms["entropy"])
+    advice = {column.advice for column in made.diagnose().columns}
+    assert advice and all(each.startswith(helps) for each in advice), advice

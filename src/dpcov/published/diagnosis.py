@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.design import remarks_on
+from dpcov.published.design import remarks_on, weights_column
 from dpcov.published.digits import percent, two_digits
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.entry_noise import (
@@ -65,8 +65,6 @@ class _Said(NamedTuple):
     advice: str = ""
 
 
-_MORE = "Fewer columns, more rows or a larger budget would help."
-_MORE_OF_ONE = "More rows or a larger budget would help."
 _UNPUBLISHED = "The mechanism does not publish its noise."
 _TOGETHER = _Said(
     "unknown",
@@ -140,7 +138,9 @@ class _Doctor:
         sources = np.array([column.source for column in self.columns])
         self.between = np.where(sources[:, None] == sources, nan, within)
         variances = made.deviations**2
-        self.more = _MORE if len(set(sources)) > 1 else _MORE_OF_ONE
+        helps = ["fewer columns"] * (len(set(sources)) > 1) + ["more rows"]
+        helps += ["rows without weights"] * (weights_column(release) is not None)
+        self.more = f"{', '.join(helps).capitalize()} or a larger budget would help."
         self.shows = (variances >= made.hidden_variances) & (variances > 0)
         beside_all = self._typical(self.shows)
         beside_usable = self._typical(self.shows & (beside_all <= USABLE))
