@@ -191,7 +191,13 @@ def test_pairs_have_names_of_their_own_whatever_columns_are_called():
     columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in names}
     table = pd.DataFrame(np.tile(np.eye(5), (100, 1)), columns=names)
     made = released(table, 0, schema=dpcov.Schema(columns=columns), rho=1000)
-    found = correlation_intervals(made).names
+    intervals = correlation_intervals(made)
+    found = intervals.names
+    for first, second in itertools.combinations(names, 2):
+        assert intervals[first, second] is intervals[second, first]
+    assert len({intervals[pair].name for pair in itertools.combinations(names, 2)}) == 10
+    with pytest.raises(KeyError, match="no interval for"):
+        intervals["a", "c"]
     assert found[:3] == ("a, 'a, b'", "a, b", 'a, "\'a"') and found[4] == "'a, b', b"
     assert len(set(found)) == 10
 

@@ -110,9 +110,10 @@ def correlation_intervals(
     missing: MissingAs = "pairwise",
     tails: Tails = "moments",
 ) -> IntervalTable:
-    """Intervals for the correlations of all pairs, named ``"a, b"``.
+    """Intervals for the correlations of all pairs: ``table["a", "b"]``.
 
-    Names with a comma and a space are quoted there: ``"'cost, yearly', age"``.
+    They are named ``"a, b"``.  Names with a comma and a space are quoted there: ``"'cost, yearly',
+    age"``.
     ``partial``: with the other chosen features held fixed; of a column's categories one is left
     out.  Other parameters and errors are as in :func:`variance_intervals`.
     """

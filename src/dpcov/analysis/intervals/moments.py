@@ -14,7 +14,7 @@ import numpy as np
 
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.shapes import ColumnShape, pair_covariance
-from dpcov.analysis.intervals.table import Interval, Triple, ratio_interval, triple
+from dpcov.analysis.intervals.table import Interval, Triple, pair_name, ratio_interval, triple
 from dpcov.published.columns import TWO_VALUED
 from dpcov.published.estimate.scaled_down import MOST_LOST, error_at, mean_error
 from dpcov.published.estimate.stretch import SKEW
@@ -217,13 +217,8 @@ def _stands_out(law: MomentLaw, moment: Array, places: list[int]) -> bool:
     return float(np.linalg.eigvalsh(moment - hidden)[0]) > 0
 
 
-def _whole(name: str) -> str:
-    """A name that can be told from two; quoted where it has itself what stands between them."""
-    return repr(name) if ", " in name or name.startswith(("'", '"')) else name
-
-
 def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
-    name = ", ".join(_whole(law.columns[column].name) for column in pair.columns)
+    name = pair_name(*(law.columns[column].name for column in pair.columns))
     a, b, c = pair.covariance[0, 0], pair.covariance[1, 1], pair.covariance[0, 1]
     if not (a > 0 and b > 0):
         return Interval(name, -1.0, 1.0)

@@ -78,6 +78,16 @@ class Interval:
         return replace(self, estimate=estimate, lower=lower, upper=upper)
 
 
+def pair_name(first: str, second: str) -> str:
+    """What the interval of a pair is called."""
+    return f"{_whole(first)}, {_whole(second)}"
+
+
+def _whole(name: str) -> str:
+    """A name that can be told from two; quoted where it has itself what stands between them."""
+    return repr(name) if ", " in name or name.startswith(("'", '"')) else name
+
+
 COLUMNS = ("estimate", "lower", "upper", "std_error", "sampling_std", "privacy_std")
 
 
@@ -110,10 +120,14 @@ class IntervalTable:
     def __iter__(self) -> Iterator[Interval]:
         return iter(self.rows)
 
-    def __getitem__(self, name: str) -> Interval:
-        if name not in self.names:
-            raise KeyError(f"There is no interval for {name!r}; names lists them.")
-        return self.rows[self.names.index(name)]
+    def __getitem__(self, name: str | tuple[str, str]) -> Interval:
+        """The interval of this name; of a pair also by its two names, in either order."""
+        two = name if isinstance(name, tuple) and len(name) == 2 else ()
+        asked = (pair_name(*two), pair_name(*two[::-1])) if two else (name,)
+        for row in self.rows:
+            if row.name in asked:
+                return row
+        raise KeyError(f"There is no interval for {name!r}; names lists them.")
 
     def to_frame(self) -> Any:
         """As a pandas data frame, indexed by name."""
