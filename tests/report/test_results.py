@@ -1,6 +1,9 @@
 """Nothing that noise alone could make looks like a finding on a page."""
 
+import html
 import re
+import shutil
+import subprocess
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +11,7 @@ import pytest
 
 import dpcov
 from dpcov.published.estimate.entry_noise import FALSE_PAIRS
+from dpcov.published.export import export
 from dpcov.published.numbers import group_numbers
 from dpcov.report import render_release, results
 from tests.published.mistakes import MISTAKES, released
@@ -100,3 +104,14 @@ def test_words_of_the_workshop_are_not_on_pages(word):
     for made in (released("hospital", 7), independent(0)):
         assert word not in render_release(made).decode()
         assert word not in made.summary()
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
+def test_the_code_for_r_reads_a_column_called_na(tmp_path):
+    """Sodium, whose name R takes for a missing value."""
+    made = make(("NA", "K"), title="electrolytes")
+    export(made, tmp_path / "covariance.csv")
+    code = re.search(r"<code>(S &lt;- .*?)</code>", render_release(made).decode())[1]
+    run = ["Rscript", "-e", html.unescape(code)]
+    printed = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert [line.split()[0] for line in printed.splitlines()] == ["NA", "NA", "K"]
