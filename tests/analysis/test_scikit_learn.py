@@ -49,12 +49,24 @@ ESTIMATORS = [
     *(make(classes="observed", **TERMS) for make in DISCRIMINANTS),
 ]
 
+OF_FEW_FEATURES = (
+    "check_estimators_fit_returns_self",
+    "check_estimators_overwrite_params",
+    "check_fit2d_1feature",
+    "check_fit_check_is_fitted",
+    "check_fit_idempotent",
+    "check_n_features_in",
+    "check_readonly_memmap_input",
+)
+
 
 def ruled_out(estimator):
-    """Checks that privacy rules out, each with its reason; docs/analysis.md says the same."""
+    """Checks that do not apply, each with its reason; docs/analysis.md says the same."""
     if isinstance(estimator, REGRESSIONS):
         reason = "an infinite target is moved to its public bound: an error would reveal it"
         return {"check_supervised_y_no_nan": reason}
+    if isinstance(estimator, PrivateFactorAnalysis):
+        return dict.fromkeys(OF_FEW_FEATURES, "two features cannot tell a factor")
     return {}
 
 
