@@ -3,7 +3,7 @@ from datetime import date
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
@@ -254,6 +254,7 @@ any_schema = st.builds(
     intercept=st.booleans(),
     missing=st.sampled_from(("center", "indicator")),
     missing_codes=st.lists(code, max_size=3),
+    missing_together=st.lists(st.lists(st.text(max_size=30), max_size=4), max_size=4),
     decimal=st.sampled_from((".", ",")),
     thousands=st.sampled_from(("", "'", " ")),
     weights=st.one_of(st.none(), st.builds(Weights, column=st.text(), upper=bounds)),
@@ -262,6 +263,7 @@ any_schema = st.builds(
 )
 
 
+@example(Schema(columns={}, missing_together=(("blood pressure", "heart rate " * 9),)))
 @given(any_schema)
 def test_toml_round_trip(schema):
     again = Schema.loads(schema.dumps())

@@ -160,7 +160,7 @@ def toml_value(value: Any) -> str:
     labels = [toml_value(label) for label in value]
     if len(row := ", ".join(labels)) <= 90:
         return f"[{row}]"
-    if not any(isinstance(each, str) for each in value):
+    if all(isinstance(each, int | float) for each in value):
         # The codes of a range would fill a page.
         labels = [line.rstrip(",") for line in wrap(row, 90, break_on_hyphens=False)]
     return "[\n" + "".join(f"  {label},\n" for label in labels) + "]"
