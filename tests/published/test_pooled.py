@@ -211,6 +211,17 @@ def test_groups_with_missing_values_are_pooled_over_the_values_that_are_present(
     assert np.allclose(group.covariance_matrix(), pooled.covariances[place])
 
 
+def test_a_column_without_values_does_not_move_correlations_of_others():
+    frame, errors = regions(0.0).assign(d=np.nan), []
+    for seed in range(3):
+        pooled = released(frame, seed, missing="indicator").pooled
+        errors += [found[:3, :3] - truth_of_alike()[:3, :3] for found in pooled.correlations[:-1]]
+        assert (pooled.correlation_std[:, 3, :3] == 1).all()
+    assert np.sqrt(np.mean(np.square(errors))) < 0.07
+    nothing = released(frame[["d", "region"]], missing="indicator").pooled
+    assert np.isfinite(nothing.covariances).all() and np.isfinite(nothing.covariance_std).all()
+
+
 def test_correlations_of_groups_do_not_depend_on_units():
     rng = np.random.default_rng(0)
     z = rng.normal(size=4000)

@@ -48,7 +48,7 @@ class PooledGroups:
     covariances, covariance_std : (G, p, p) float64
         Around each group's own mean.
     correlations, correlation_std : (G, p, p) float64
-        And the standard deviations of their errors.
+        And the standard deviations of their errors.  NaN where the noise leaves no variance.
     """
 
     names: tuple[str, ...]

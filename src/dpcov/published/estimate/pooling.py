@@ -11,11 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from dpcov.published.estimate.correlation_noise import UNKNOWN_CORRELATION
+from dpcov.published.estimate.entry_noise import DEVIATIONS
 from dpcov.published.estimate.present import LEAST_SHARE, moment_of
 from dpcov.published.estimate.strata import shrink_strata
 from dpcov.published.estimate.unit import Part
 from dpcov.published.linalg.project import project_psd
-from dpcov.published.linalg.symmetric import Array, correlation_of, symmetrize
+from dpcov.published.linalg.symmetric import Array, Places, correlation_of, symmetrize
 
 _ROUNDS, _CLOSE = 50, 1e-4
 # A pulled variance is at least this part of the pooled one: correlations are divided by it. And the
@@ -158,7 +160,7 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     shares /= shares.sum()
     center = shares @ groups.means
     pulled, of_rows, home = _pull_means(groups, whole, shares)
-    common = reading.at(center)[1:]
+    often, *common = reading.at(center)
     means, errors, within, products, rows = (list[Array]() for _ in range(5))
     for g, own in enumerate(center + pulled.values @ home.T):
         present, mean, seen = reading.at(own)
@@ -180,8 +182,17 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     noise *= groups.variances[:, None, None] * (sampling * worth[:, None, None]) ** 2
     metric = common[1][:, 1:] @ common[1][:, 1:].T
     matrices = np.array(within)
-    common_of_all = _common(matrices, noise, sampling, metric)
-    found = _pull_columns(matrices, noise, *common_of_all, sampling)
+    told = np.diagonal(np.tensordot(shares, matrices, axes=1))
+    errors_of_told = np.diagonal(np.tensordot(shares**2, noise, axes=1))
+    # Where values are so rare that noise hides a variance, nothing tells how it goes along.
+    seen = np.flatnonzero((often == 1.0) | (told > DEVIATIONS * np.sqrt(errors_of_told)))
+    pairs = (..., seen[:, None], seen)
+    in_common, weights = np.diag(np.maximum(told, 0.0)), shares
+    if len(seen):
+        in_common[pairs], weights = _common(
+            matrices[pairs], noise[pairs], sampling[pairs], metric[pairs]
+        )
+    found = _pull_columns(matrices, noise, in_common, weights, sampling, seen)
     return PooledMoments(
         means=np.array(means),
         covariances=found[0],
@@ -258,15 +269,15 @@ def _common(within: Array, noise: Array, sampling: Array, metric: Array) -> tupl
 
 
 def _pull_columns(
-    noisy: Array, noise: Array, common: Array, shares: Array, sampling: Array
+    noisy: Array, noise: Array, common: Array, shares: Array, sampling: Array, seen: Places
 ) -> tuple[Array, Array, Array, Array]:
-    """Variances toward those of ``common``, (p, p), and correlations toward its own.
+    """Variances toward those of ``common``, (p, p), and correlations of ``seen`` toward its own.
 
     Returns covariances (G, p, p), the variances of their errors, the part of these that is of
     correlations, and the shares kept (G,).
     """
     p = len(common)
-    rows, columns = np.triu_indices(p, 1)
+    rows, columns = seen[np.array(np.triu_indices(len(seen), 1))]
     spread, one = np.diagonal(common), range(p)
     # Nothing is divided by zero where nobody has a spread.
     spread = np.maximum(spread, max(1e-9 * float(spread.max(initial=0.0)), 1e-60))
@@ -278,7 +289,7 @@ def _pull_columns(
     target = correlation_of(common, undefined=0.0)
     errors = noise / units**2 + (1 - target**2) ** 2 * sampling
     of_scales = scales.variances / relative**2
-    found, variances = np.zeros_like(noisy), np.zeros_like(noisy)
+    found, variances = np.zeros_like(noisy), np.full_like(noisy, UNKNOWN_CORRELATION)
     found[:, one, one], kept = 1.0, scales.kept
     if len(rows):
         made = pull(
