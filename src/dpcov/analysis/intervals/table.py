@@ -71,10 +71,10 @@ class Interval:
         """The same within public limits; an estimate beyond them is moved to them."""
         estimate = float(np.clip(self.estimate, lowest, highest))
         # Noise that carries an estimate beyond what is possible would leave a very short interval,
-        # so the interval is extended as far as the estimate is moved.
+        # so the interval is extended as far as the estimate is moved; it holds the estimate.
         shift = estimate - self.estimate if np.isfinite(self.estimate) else 0.0
-        lower = float(np.clip(self.lower + min(shift, 0.0), lowest, highest))
-        upper = float(np.clip(self.upper + max(shift, 0.0), lowest, highest))
+        lower = float(np.clip(np.fmin(self.lower + min(shift, 0.0), estimate), lowest, highest))
+        upper = float(np.clip(np.fmax(self.upper + max(shift, 0.0), estimate), lowest, highest))
         return replace(self, estimate=estimate, lower=lower, upper=upper)
 
 
