@@ -222,6 +222,18 @@ def test_a_column_without_values_does_not_move_correlations_of_others():
     assert np.isfinite(nothing.covariances).all() and np.isfinite(nothing.covariance_std).all()
 
 
+def test_groups_that_lack_different_columns_know_correlations_from_each_other():
+    frame, errors, stated = regions(0.0, count=4, rows=1500), [], []
+    for place, name in enumerate(NAMES):
+        frame[name] = frame[name].mask(frame["region"] == f"r{place:02d}")
+    for seed in range(3):
+        pooled = released(frame, seed, missing="indicator", rho="0.5").pooled
+        errors += [found - truth_of_alike() for found in pooled.correlations[:4]]
+        stated += list(pooled.correlation_std[:4])
+    assert np.sqrt(np.mean(np.square(errors))) < 0.08
+    assert np.max(stated) < 0.3
+
+
 def test_correlations_of_groups_do_not_depend_on_units():
     rng = np.random.default_rng(0)
     z = rng.normal(size=4000)

@@ -203,13 +203,17 @@ def _reading(release: BaseRelease, places: Places, back: Array) -> Reading:
     presence, found = release.presence, release.pairwise
     if presence is None or found is None:
         always = np.eye(1, len(places)) + np.zeros((p, 1))
-        return Reading(values, always, np.ones((p, p)), np.zeros((p, p)))
+        return Reading(values, always, np.ones((p, p)), np.zeros((p, p)), np.full((p, p), True))
     present, apart = np.diagonal(found.shares)[shown], (found.means - found.mean[:, None])[own]
+    known = found.shares[own] > 0
+    # Of what hardly any row has, no variance is known, either.
+    known &= (known.sum(axis=0) > 1) | (p == 1)
     return Reading(
         values=values,
         present=presence.rows[shown][:, places] @ back,
         together=found.shares[own] / np.outer(present, present),
         between=apart * apart.T,
+        known=known,
     )
 
 

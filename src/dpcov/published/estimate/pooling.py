@@ -9,15 +9,15 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 from dpcov.published.estimate.correlation_noise import UNKNOWN_CORRELATION
-from dpcov.published.estimate.entry_noise import DEVIATIONS
 from dpcov.published.estimate.present import LEAST_SHARE, moment_of
 from dpcov.published.estimate.strata import shrink_strata
 from dpcov.published.estimate.unit import Part
 from dpcov.published.linalg.project import project_psd
-from dpcov.published.linalg.symmetric import Array, Places, correlation_of, symmetrize
+from dpcov.published.linalg.symmetric import Array, correlation_of, symmetrize
 
 _ROUNDS, _CLOSE = 50, 1e-4
 # A pulled variance is at least this part of the pooled one: correlations are divided by it. And the
@@ -40,16 +40,18 @@ def pull(
 
     Entry k of group g is mean_k + a deviation of variance t_k + an error of known variance v_gk.
     The best estimate keeps t / (t + v) of the distance from the mean.  t is found by moments: the
-    mean is that of the groups by ``shares`` s, (G,), so that squared distances from it are a t + b
-    on average, where a group with a large share is close by itself.  Weights are 1 / (a t + b)^2,
-    by turns.  Few groups tell t of one entry badly, so that all t are drawn toward their mean, as
-    far as their own errors explain how they differ.  The variances of errors count how badly t is
-    known.  ``noisy`` and ``variances`` are (G, k), ``mean`` is (k,); no t exceeds ``most``.
+    mean is that of the groups by ``shares`` s, (G, k) or (G, 1), so that squared distances from it
+    are a t + b on average, where a group with a large share is close by itself.  Weights are
+    1 / (a t + b)^2, by turns.  Few groups tell t of one entry badly, so that all t are drawn toward
+    their mean, as far as their own errors explain how they differ.  The variances of errors count
+    how badly t is known.  ``noisy`` and ``variances`` are (G, k), ``mean`` is (k,); no t exceeds
+    ``most``.
     """
-    t, own = np.zeros(noisy.shape[1]), shares[:, None]
-    of_mean = shares**2 @ variances
-    a = (1 - own) ** 2 + np.maximum(shares @ shares - own**2, 0.0)
-    b = (1 - own) ** 2 * variances + np.maximum(of_mean - own**2 * variances, 1e-300)
+    t = np.zeros(noisy.shape[1])
+    of_mean = np.sum(shares**2 * variances, axis=0)
+    a = (1 - shares) ** 2 + np.maximum(np.sum(shares**2, axis=0) - shares**2, 0.0)
+    others = np.maximum(of_mean - shares**2 * variances, 1e-300)
+    b = (1 - shares) ** 2 * variances + others
     # Entries of which noise leaves little known say little about how entries differ.
     known = np.sum((a / b) ** 2, axis=0)
     for _ in range(_ROUNDS):
@@ -109,13 +111,15 @@ class Reading(NamedTuple):
 
     ``values``, (p, q + 1), times a row is the feature, zero where it is missing; ``present`` is one
     where it is not.  ``together``, (p, p), is how much more often two are present than by chance.
-    ``between``, (p, p), is what pairwise covariances leave out as means over pairs differ.
+    ``between``, (p, p), is what pairwise covariances leave out as means over pairs differ, and
+    ``known``, (p, p), where enough rows have both.
     """
 
     values: Array
     present: Array
     together: Array
     between: Array
+    known: NDArray[np.bool_]
 
     def at(self, means: Array) -> tuple[Array, Array, Array]:
         """Shares present, (p,), means, (p,), and centered features, (p, q + 1), at means (q,)."""
@@ -126,8 +130,10 @@ class Reading(NamedTuple):
 
     def pairs(self, shares: Array) -> Array:
         """Share of rows, (p, p), in which both of two are present."""
-        least = np.minimum(shares[:, None], shares)
-        found = np.clip(np.outer(shares, shares) * self.together, LEAST_SHARE, least)
+        # What two shares leave for both, and the most that have both.
+        least = np.maximum(shares[:, None] + shares - 1.0, LEAST_SHARE)
+        most = np.minimum(shares[:, None], shares)
+        found = np.clip(np.outer(shares, shares) * self.together, least, most)
         np.fill_diagonal(found, shares)
         return found
 
@@ -160,7 +166,7 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     shares /= shares.sum()
     center = shares @ groups.means
     pulled, of_rows, home = _pull_means(groups, whole, shares)
-    often, *common = reading.at(center)
+    common = reading.at(center)[1:]
     means, errors, within, products, rows = (list[Array]() for _ in range(5))
     for g, own in enumerate(center + pulled.values @ home.T):
         present, mean, seen = reading.at(own)
@@ -182,17 +188,8 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     noise *= groups.variances[:, None, None] * (sampling * worth[:, None, None]) ** 2
     metric = common[1][:, 1:] @ common[1][:, 1:].T
     matrices = np.array(within)
-    told = np.diagonal(np.tensordot(shares, matrices, axes=1))
-    errors_of_told = np.diagonal(np.tensordot(shares**2, noise, axes=1))
-    # Where values are so rare that noise hides a variance, nothing tells how it goes along.
-    seen = np.flatnonzero((often == 1.0) | (told > DEVIATIONS * np.sqrt(errors_of_told)))
-    pairs = (..., seen[:, None], seen)
-    in_common, weights = np.diag(np.maximum(told, 0.0)), shares
-    if len(seen):
-        in_common[pairs], weights = _common(
-            matrices[pairs], noise[pairs], sampling[pairs], metric[pairs]
-        )
-    found = _pull_columns(matrices, noise, in_common, weights, sampling, seen)
+    common_of_all = _common(matrices, noise, sampling, metric, reading.known)
+    found = _pull_columns(matrices, noise, *common_of_all, sampling, reading.known)
     return PooledMoments(
         means=np.array(means),
         covariances=found[0],
@@ -219,7 +216,7 @@ def _pull_means(groups: GroupMoments, whole: Array, shares: Array) -> tuple[Pull
     noise = groups.variances[:, None] * np.sum(forth**2, axis=1) + counted * shift**2
     apart = (groups.means - center) @ forth.T
     sampling = _within(apart, noise, rows, 1 / groups.worth) / groups.worth[:, None]
-    pulled = pull(apart, noise + sampling, np.zeros(len(whole)), shares)
+    pulled = pull(apart, noise + sampling, np.zeros(len(whole)), shares[:, None])
     # Of the rows' own means it is known that they vary by sampling, too.
     kept = 1 - (1 - pulled.kept) * noise / (noise + sampling)
     of_rows = Pulled(kept * apart, kept * noise, kept)
@@ -239,29 +236,33 @@ def _within(apart: Array, noise: Array, rows: Array, sampling: Array) -> Array:
     return np.asarray(np.clip(inside, _LEAST_VARIANCE, 1.0))
 
 
-def _common(within: Array, noise: Array, sampling: Array, metric: Array) -> tuple[Array, Array]:
+def _common(
+    within: Array, noise: Array, sampling: Array, metric: Array, known: NDArray[np.bool_]
+) -> tuple[Array, Array]:
     """What groups have in common, (p, p), weighted by what each says and shrunk; the weights.
 
-    ``metric``, (p, p), is where noise is isotropic.
+    Weights are those of entries, (G, p, p), since a group may lack a column that others have.  What
+    is not ``known``, (p, p), is taken to be zero.  ``metric``, (p, p), is where noise is isotropic.
     """
     values, vectors = np.linalg.eigh(metric)
     root, p = (vectors * np.sqrt(values)) @ vectors.T, len(metric)
-    undo = np.linalg.inv(root)
-    matrices, entries = undo @ within @ undo, 1 + np.eye(p)
-    own = np.outer(np.diagonal(metric), np.diagonal(metric)) + metric**2
-    # On average over entries, in units of one off the diagonal.
-    own, rows = (noise / own).mean(axis=(1, 2)), sampling.mean(axis=(1, 2))
+    undo, entries = np.linalg.inv(root), 1 + np.eye(p)
+    # Noise in units of that of one off the diagonal.
+    unit = np.outer(np.diagonal(metric), np.diagonal(metric)) + metric**2
+    own = noise / unit
     t, weight, shares = 0.0, 1 / own, np.zeros_like(own)
-    found = np.zeros_like(metric)
-    for _ in range(_ROUNDS):
-        shares = weight / weight.sum()
-        mean = symmetrize(np.tensordot(shares, matrices, axes=1))
-        part = Part(matrix=mean, diagonal_variance=2 * float(shares**2 @ own))
+    found, within = np.zeros_like(metric), np.where(known, within, 0.0)
+    for _ in range(_ROUNDS * known.any()):
+        shares = weight / weight.sum(axis=0)
+        mean = symmetrize(undo @ np.sum(shares * within, axis=0) @ undo)
+        variance = 2 * float(np.mean(np.sum(shares**2 * own, axis=0)[known]))
+        part = Part(matrix=mean, diagonal_variance=variance)
         found = shrink_strata([part], clearest_is_inhabited=True).matrix
         spread = (float(np.trace(found)) ** 2 + float(np.sum(found**2))) / entries.sum()
-        errors = own + spread * rows
-        squares = ((matrices - found) ** 2).sum(axis=(1, 2)) / entries.sum() - errors
-        last, t = t, max(0.0, float(np.average(squares, weights=1 / (t + errors) ** 2)))
+        errors = own + spread * sampling
+        squares = (within - root @ found @ root) ** 2 / unit - errors
+        counted = entries * known / (t + errors) ** 2
+        last, t = t, max(0.0, float(np.average(squares, weights=counted)))
         if abs(t - last) <= _CLOSE * last:
             break
         weight = 1 / (t + errors)
@@ -269,20 +270,25 @@ def _common(within: Array, noise: Array, sampling: Array, metric: Array) -> tupl
 
 
 def _pull_columns(
-    noisy: Array, noise: Array, common: Array, shares: Array, sampling: Array, seen: Places
+    noisy: Array,
+    noise: Array,
+    common: Array,
+    shares: Array,
+    sampling: Array,
+    known: NDArray[np.bool_],
 ) -> tuple[Array, Array, Array, Array]:
-    """Variances toward those of ``common``, (p, p), and correlations of ``seen`` toward its own.
+    """Variances toward those of ``common``, (p, p), and ``known`` correlations toward its own.
 
     Returns covariances (G, p, p), the variances of their errors, the part of these that is of
     correlations, and the shares kept (G,).
     """
     p = len(common)
-    rows, columns = seen[np.array(np.triu_indices(len(seen), 1))]
+    rows, columns = np.nonzero(np.triu(known, 1))
     spread, one = np.diagonal(common), range(p)
     # Nothing is divided by zero where nobody has a spread.
     spread = np.maximum(spread, max(1e-9 * float(spread.max(initial=0.0)), 1e-60))
     own = noise[:, one, one] / spread**2 + 2 * sampling[:, one, one]
-    scales = pull(noisy[:, one, one] / spread, own, np.ones(p), shares)
+    scales = pull(noisy[:, one, one] / spread, own, np.ones(p), shares[:, one, one])
     relative = np.maximum(scales.values, _LEAST_VARIANCE)
     deviations = np.sqrt(relative * spread)
     units = deviations[:, :, None] * deviations[:, None, :]
@@ -296,7 +302,7 @@ def _pull_columns(
             (noisy / units)[:, rows, columns],
             errors[:, rows, columns],
             target[rows, columns],
-            shares,
+            shares[:, rows, columns],
             1 - target[rows, columns] ** 2,
         )
         kept = made.kept
