@@ -12,6 +12,9 @@ from benchmarks.analyst.missing import BY_LEVEL, LINES, SETTINGS
 from dpcov.analysis import (
     NoiseWarning,
     PrivateCorrelation,
+    PrivateLDA,
+    PrivateLinearRegression,
+    PrivateQDA,
     PrivateRidge,
     coefficient_intervals,
     correlation_intervals,
@@ -351,6 +354,26 @@ def test_a_column_that_is_hardly_ever_there_leaves_others_alone(share, post):
         release = released_within(rows, -20, 30, seed, **terms)
         errors.append(release.correlation(post=post).loc["a", "b"] - rows["a"].corr(rows["b"]))
     assert np.sqrt(np.mean(np.square(errors))) < 0.03
+
+
+@pytest.mark.filterwarnings("ignore::dpcov.analysis.NoiseWarning")
+@pytest.mark.parametrize("share", [0.9, 1.0])
+def test_a_column_that_is_hardly_ever_there_does_not_hide_others_from_estimators(share):
+    rng = np.random.default_rng(3)
+    rows = pd.DataFrame(rng.normal(size=(4_000, 4)), columns=[*"abce"])
+    rows["b"] = 0.8 * rows["a"] + 0.6 * rows["b"]
+    rows["class"] = np.where(rng.random(len(rows)) < 0.5, "x", "y")
+    rows["c"] += 3.0 * (rows["class"] == "x")
+    new = rows.drop(columns="class").tail(500)
+    rows.loc[rng.random(len(rows)) < share, "e"] = np.nan
+    release = released_within(rows, -20, 30, missing="indicator", by="class")
+    slopes = PrivateLinearRegression.from_release(release, target="b").coef_
+    assert slopes[:2] == pytest.approx([0.8, 0.0], abs=0.1)
+    partial = PrivateCorrelation.from_release(release).partial_correlation_
+    assert partial[0, 1] == pytest.approx(0.8, abs=0.1)
+    for estimator in (PrivateLDA, PrivateQDA):
+        right = estimator.from_release(release).predict(new) == rows["class"].tail(500)
+        assert right.mean() > 0.88
 
 
 def test_levels_that_noise_hides_do_not_stop_reading_at_random():

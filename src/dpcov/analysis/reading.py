@@ -89,7 +89,24 @@ class Reading:
     @cached_property
     def edge(self) -> float:
         """Where the noise's eigenvalues end in encoded units, but for one; 0 where unknown."""
-        return 0.0 if self.noise is None else bulk_edge(self.noise, np.ones(len(self.places)))
+        return self._edge_of(np.ones(len(self.places)))
+
+    @cached_property
+    def even_edge(self) -> float:
+        """The same of encoded features times :attr:`evening`."""
+        return self._edge_of(self.evening)
+
+    def _edge_of(self, scales: Array) -> float:
+        return 0.0 if self.noise is None else bulk_edge(self.noise, scales)
+
+    @cached_property
+    def evening(self) -> Array:
+        """What makes noise about as large in all encoded features, (p,): shares that are present.
+
+        Otherwise the noise of one that hardly any row has would hide all others.
+        """
+        shares = None if self.noise is None else self.noise.shares
+        return np.ones(len(self.places)) if shares is None else np.diagonal(shares)
 
     def noise_levels(self, scales: Array | float = 1.0) -> tuple[float, float]:
         """Largest variance of noise in encoded units times scales, and clear of it, or zeros."""
@@ -108,14 +125,15 @@ class Reading:
     def floored_covariance(self, what: str) -> Array:
         """Encoded covariance with eigenvalues raised to the noise edge; warns, naming ``what``."""
         # A direction that the noise hides is given the largest variance it may well have.
-        values, vectors = eigh(self.encoded_covariance)
-        hidden = int(np.sum(values < self.edge))
+        units = np.outer(self.evening, self.evening)
+        values, vectors = eigh(self.encoded_covariance * units)
+        hidden = int(np.sum(values < self.even_edge))
         if hidden > count_empty_directions(self.release.restored_features, self.places):
             warn_noise(
                 f"{hidden} of {len(values)} directions lie within the noise of the release; {what} "
                 "cautiously takes their variance to be that of the noise."
             )
-        return compose(np.maximum(values, self.edge), vectors)
+        return compose(np.maximum(values, self.even_edge), vectors) / units
 
     def encoded_precision(self) -> Array:
         """Inverse of the encoded covariance, finite whatever the noise."""

@@ -166,17 +166,18 @@ class PrivateLDA(Discriminant):
         pooled = self._unbiased(self._pooled)
         others = [self._of_class(OTHER)] if OTHER in self.release_.group_names else []
         # Noise is divided by the rows of the classes, which are fewer.
-        self.noise_edge_ = pooled.edge / _shares([*found, *others])[: len(found)].sum()
+        self.noise_edge_ = pooled.even_edge / _shares([*found, *others])[: len(found)].sum()
         within = self._within(pooled, found, others)
         # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).  It
         # classifies best, on images at any budget, between trusting noise and dropping directions.
-        values, vectors = _floored(within, self.noise_edge_ / 2)
+        units = np.outer(pooled.evening, pooled.evening)
+        values, vectors = _floored(within * units, self.noise_edge_ / 2)
         if values[-1] <= self.noise_edge_:
             warn_noise(
                 "The noise hides how features vary within the classes: these are told apart by "
                 "little more than the distance of their means."
             )
-        scale = np.outer(pooled.half_ranges, pooled.half_ranges)
+        scale = np.outer(pooled.half_ranges, pooled.half_ranges) / units
         self.covariance_ = compose(values, vectors) * scale
         # Scores relative to the common mean, where fewer digits cancel.
         centered = self.means_ - pooled.mean
@@ -235,9 +236,13 @@ class PrivateQDA(Discriminant):
     """
 
     def _learn(self, found: Parts) -> None:
-        systems = [_floored(reading.encoded_covariance, reading.edge) for _, reading in found]
         # Every class has units of its own, as scaling rows down took more of some.
-        units = [reading.half_ranges for _, reading in found]
+        units = [reading.half_ranges / reading.evening for _, reading in found]
+        scales = [np.outer(u, u) for u in units]
+        systems = [
+            _floored(reading.covariance / scale, reading.even_edge)
+            for scale, (_, reading) in zip(scales, found, strict=True)
+        ]
         pairs = list(zip(systems, units, strict=True))
         self.covariance_ = np.array([compose(*system) * np.outer(u, u) for system, u in pairs])
         self._roots = np.array([v / np.sqrt(values) / u[:, None] for (values, v), u in pairs])

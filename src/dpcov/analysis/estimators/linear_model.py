@@ -274,8 +274,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 class PrivateLinearRegression(LinearModel):
     """Least squares within the principal components of the features that stand out of the noise.
 
-    Those below the noise edge, in encoded units, are left out with a warning.  Without noise it is
-    ordinary least squares, with the smallest coefficients where columns are collinear.
+    Those below the noise edge are left out with a warning.  They and the edge are in encoded units,
+    times the share of the rows that have a value.  Without noise it is ordinary least squares.
 
     Attributes
     ----------
@@ -284,6 +284,8 @@ class PrivateLinearRegression(LinearModel):
     """
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
+        evening, self.noise_edge_ = self._units.evening, self._units.even_edge
+        problems = [each.scaled(evening) for each in problems]
         values = problems[0].spectrum[0]
         above = int(np.sum(values > self.noise_edge_))
         # Without a known law of the noise nothing counts as hidden.
@@ -293,9 +295,8 @@ class PrivateLinearRegression(LinearModel):
                 "noise and are left out. PrivateRidge uses them as far as they deserve."
             )
         # Directions that rounding cannot tell from zero are never inverted.
-        usable = int(np.sum(values > problems[0].rounding))
-        self.n_components_ = min(above, usable)
-        return [problem.truncated_weights(self.n_components_) for problem in problems]
+        self.n_components_ = min(above, int(np.sum(values > problems[0].rounding)))
+        return [evening * problem.truncated_weights(self.n_components_) for problem in problems]
 
 
 @dataclass(eq=False, repr=False)

@@ -51,6 +51,13 @@ class RidgeProblem:
         """The same with another estimate of M."""
         return RidgeProblem(moment, self.features, self.target, self.has_intercept)
 
+    def scaled(self, scales: Array) -> "RidgeProblem":
+        """The same with features times ``scales``, (p,)."""
+        if (scales == 1.0).all():
+            return self
+        features = scales[:, None] * self.features
+        return RidgeProblem(self.moment, features, self.target, self.has_intercept)
+
     def weights(self, alpha: float) -> Array:
         """Minimizer of E[(target - w'features - w_0)^2] + alpha |w|^2, shape (p,)."""
         return np.asarray(self.path(np.array([alpha]))[0])
