@@ -369,6 +369,8 @@ def test_a_column_that_is_hardly_ever_there_does_not_hide_others_from_estimators
     release = released_within(rows, -20, 30, missing="indicator", by="class")
     slopes = PrivateLinearRegression.from_release(release, target="b").coef_
     assert slopes[:2] == pytest.approx([0.8, 0.0], abs=0.1)
+    # Its penalty is for the column that is hardly ever there, too.
+    assert PrivateRidge.from_release(release, target="b").coef_[0] > 0.4
     partial = PrivateCorrelation.from_release(release).partial_correlation_
     assert partial[0, 1] == pytest.approx(0.8, abs=0.1)
     for estimator in (PrivateLDA, PrivateQDA):

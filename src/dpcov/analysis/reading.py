@@ -88,16 +88,8 @@ class Reading:
 
     @cached_property
     def edge(self) -> float:
-        """Where the noise's eigenvalues end in encoded units, but for one; 0 where unknown."""
-        return self._edge_of(np.ones(len(self.places)))
-
-    @cached_property
-    def even_edge(self) -> float:
-        """The same of encoded features times :attr:`evening`."""
-        return self._edge_of(self.evening)
-
-    def _edge_of(self, scales: Array) -> float:
-        return 0.0 if self.noise is None else bulk_edge(self.noise, scales)
+        """Where eigenvalues of noise end, but for one, in encoded units times :attr:`evening`."""
+        return 0.0 if self.noise is None else bulk_edge(self.noise, self.evening)
 
     @cached_property
     def evening(self) -> Array:
@@ -127,13 +119,13 @@ class Reading:
         # A direction that the noise hides is given the largest variance it may well have.
         units = np.outer(self.evening, self.evening)
         values, vectors = eigh(self.encoded_covariance * units)
-        hidden = int(np.sum(values < self.even_edge))
+        hidden = int(np.sum(values < self.edge))
         if hidden > count_empty_directions(self.release.restored_features, self.places):
             warn_noise(
                 f"{hidden} of {len(values)} directions lie within the noise of the release; {what} "
                 "cautiously takes their variance to be that of the noise."
             )
-        return compose(np.maximum(values, self.even_edge), vectors) / units
+        return compose(np.maximum(values, self.edge), vectors) / units
 
     def encoded_precision(self) -> Array:
         """Inverse of the encoded covariance, finite whatever the noise."""

@@ -159,14 +159,14 @@ class PrivateLDA(Discriminant):
     coef_, intercept_ : (n_classes, p) and (n_classes,) float64
         One discriminant function for each class, also where there are two.
     noise_edge_ : float
-        In encoded units.
+        In encoded units times the share of the rows that have a value.
     """
 
     def _learn(self, found: Parts) -> None:
         pooled = self._unbiased(self._pooled)
         others = [self._of_class(OTHER)] if OTHER in self.release_.group_names else []
         # Noise is divided by the rows of the classes, which are fewer.
-        self.noise_edge_ = pooled.even_edge / _shares([*found, *others])[: len(found)].sum()
+        self.noise_edge_ = pooled.edge / _shares([*found, *others])[: len(found)].sum()
         within = self._within(pooled, found, others)
         # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).  It
         # classifies best, on images at any budget, between trusting noise and dropping directions.
@@ -240,7 +240,7 @@ class PrivateQDA(Discriminant):
         units = [reading.half_ranges / reading.evening for _, reading in found]
         scales = [np.outer(u, u) for u in units]
         systems = [
-            _floored(reading.covariance / scale, reading.even_edge)
+            _floored(reading.covariance / scale, reading.edge)
             for scale, (_, reading) in zip(scales, found, strict=True)
         ]
         pairs = list(zip(systems, units, strict=True))

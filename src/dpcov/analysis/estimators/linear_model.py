@@ -76,8 +76,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     reference_levels_ : tuple of str
         Categories without a coefficient.
     noise_edge_ : float
-        Variance, in encoded units, that noise alone may show in any direction but that of the
-        means; 0 where it is unknown.
+        Variance, in encoded units times the share of the rows that have a value, that noise alone
+        may show in any direction but that of the means; 0 where it is unknown.
     """
 
     target: str | Sequence[str] | None = None
@@ -274,8 +274,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 class PrivateLinearRegression(LinearModel):
     """Least squares within the principal components of the features that stand out of the noise.
 
-    Those below the noise edge are left out with a warning.  They and the edge are in encoded units,
-    times the share of the rows that have a value.  Without noise it is ordinary least squares.
+    Those below ``noise_edge_``, in its units, are left out with a warning.  Without noise it is
+    ordinary least squares.
 
     Attributes
     ----------
@@ -284,7 +284,7 @@ class PrivateLinearRegression(LinearModel):
     """
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
-        evening, self.noise_edge_ = self._units.evening, self._units.even_edge
+        evening = self._units.evening
         problems = [each.scaled(evening) for each in problems]
         values = problems[0].spectrum[0]
         above = int(np.sum(values > self.noise_edge_))
@@ -347,7 +347,7 @@ class PrivateRidge(LinearModel):
         else:
             self._penalties = [float(self.alpha)] * len(problems)
         self.alpha_: Any = self._flattened(self._penalties)
-        if problems[0].spectrum[0][-1] <= self.noise_edge_:
+        if problems[0].scaled(self._units.evening).spectrum[0][-1] <= self.noise_edge_:
             warn_noise(
                 "All directions of the features, and so the coefficients, may be noise alone."
             )
