@@ -15,7 +15,7 @@ def noisy_groups(spread, seed=0, groups=40, entries=30):
 def test_pulling_never_loses_and_knows_its_error(spread):
     # Mean squares of 1,200 numbers: a standard deviation is 4 %.
     truth, noisy, variances = noisy_groups(spread)
-    found = pull(noisy, variances, np.zeros(30), np.zeros(len(noisy)))
+    found = pull(noisy, variances, np.zeros(30), np.zeros_like(noisy))
     error, alone = np.mean((found.values - truth) ** 2), np.mean((noisy - truth) ** 2)
     assert error < 1.02 * alone
     best = np.mean(spread**2 * variances / (spread**2 + variances))
@@ -27,14 +27,14 @@ def test_pulling_never_loses_and_knows_its_error(spread):
 
 def test_groups_that_are_alike_are_their_mean():
     _, noisy, variances = noisy_groups(0.0, groups=100)
-    found = pull(noisy, variances, np.zeros(30), np.zeros(len(noisy)))
+    found = pull(noisy, variances, np.zeros(30), np.zeros_like(noisy))
     assert np.mean(found.kept) < 0.1
 
 
 def test_entries_in_which_groups_differ_are_told_from_others():
     spread = np.where(np.arange(30) < 3, 5.0, 0.1)
     _, noisy, variances = noisy_groups(spread)
-    kept = pull(noisy, variances, np.zeros(30), np.zeros(len(noisy))).kept.mean(axis=0)
+    kept = pull(noisy, variances, np.zeros(30), np.zeros_like(noisy)).kept.mean(axis=0)
     assert kept[:3].min() > 0.9 and kept[3:].max() < 0.5
 
 
@@ -48,7 +48,7 @@ def test_few_groups_that_differ_clearly_keep_their_own(groups, seed):
     variances = np.full(truth.shape, 1e-6)
     variances[-1] = 10.0
     noisy = truth + np.sqrt(variances) * rng.normal(size=truth.shape)
-    found = pull(noisy, variances, np.zeros(6), np.zeros(groups + 1))
+    found = pull(noisy, variances, np.zeros(6), np.zeros_like(noisy))
     np.testing.assert_allclose(found.values[:-1, 0], truth[:-1, 0], atol=0.01)
 
 
@@ -56,7 +56,7 @@ def reading(back):
     """Features that are always present: ``back``, (p, p), times the features of a row."""
     p = len(back)
     values, present = np.hstack([np.zeros((p, 1)), back]), np.eye(1, p + 1) + np.zeros((p, 1))
-    return Reading(values, present, np.ones((p, p)), np.zeros((p, p)))
+    return Reading(values, present, np.ones((p, p)), np.zeros((p, p)), np.ones((p, p), dtype=bool))
 
 
 def test_a_group_of_which_nothing_is_known_gets_what_others_have_in_common():
