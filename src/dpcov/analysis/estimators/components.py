@@ -23,6 +23,7 @@ from dpcov.analysis.problems import (
 )
 from dpcov.analysis.reading import Reading
 from dpcov.markup import Child, listing, shorten
+from dpcov.published.digits import plural
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigh
 from dpcov.published.plots import NAME_LENGTH, axes_or_new
@@ -264,7 +265,9 @@ class PrivateFactorAnalysis(Projection):
         most = int(p + 0.5 - sqrt(2 * p + 0.25))
         if k > most:
             can = f"no more than {most} can" if most else "three or more are needed"
-            raise InputError(f"{k} factors cannot be told from {p} features: {can}.")
+            raise InputError(
+                f"{plural(k, 'factor')} cannot be told from {plural(p, 'feature')}: {can}."
+            )
         return k
 
     def _read(self, release: Release) -> None:
