@@ -181,6 +181,17 @@ def test_intervals_hold_and_would_not_without_the_design_effect(case):
         assert 0.93 <= covered(known, "mean") <= 0.97 < covered(counted, "mean") <= 0.995
 
 
+def test_noise_rarely_makes_the_design_effect_too_small():
+    table = rows(np.random.default_rng(0), 5000, lognormal)
+    truth = len(table) * (table["w"] ** 2).sum() / table["w"].sum() ** 2
+    terms = {"schema": schema(), "budget": dpcov.Budget(epsilon=2, delta="1e-6")}
+    made = [dpcov.release(table, entropy=dpcov.SeededEntropy(s), **terms) for s in range(24)]
+    effects = np.array([design_of(each).effect for each in made])
+    # It is nearly one in two where the noise of the sum of weights is not counted.
+    assert (effects < truth).mean() <= 0.2
+    assert np.median(effects) < 1.15 * truth
+
+
 def test_bounded_weights_hold_whatever_they_are_related_to():
     population = rows(np.random.default_rng(0), 400_000, apart)
     truth = weighted(population)[0][:1]

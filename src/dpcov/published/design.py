@@ -202,12 +202,17 @@ def _count_noise(release: BaseRelease) -> float:
 
 
 def _own(release: BaseRelease, weighting: Weighting) -> float | None:
-    """The weighted mean of the weights, relative to the largest: as large as the noise allows."""
+    """The weighted mean of the weights, relative to the largest.
+
+    As large as it has to be for noise to make the design effect no smaller.
+    """
     features, law = release.features, noise_of(release)
     places = [i for i, column in enumerate(features) if column.name == weighting.column]
     if not places or law is None:
         return None
     column, mean = features[places[0]], release.mean_vector()[places]
-    encoded = (mean - column.center) / column.half_range
+    # The design effect goes with S / W^2 for S = sum w^2 and W = sum w.  Its noise is that of
+    # S - 2 m W for m = S / W, where the noise of m is that of S - m W.
+    encoded = (2 * mean - column.center) / column.half_range
     noise = mean_noise(encoded, law.on(np.array(places))) * column.half_range
     return float(np.clip((mean + DEVIATIONS * noise)[0] / weighting.upper, 0.0, 1.0))
