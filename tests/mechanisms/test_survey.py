@@ -422,6 +422,33 @@ def test_a_finer_look_that_noise_misled_is_not_taken():
         assert (module._closer(first, seen) is not first) == is_taken
 
 
+def test_a_finer_look_at_one_value_after_all_counts_its_others_where_it_is_as_wide():
+    """Where it is narrower it is what is taken; without others, or a first spread, nothing is."""
+    value = survey_counts.Alone(survey_counts.Spread(0.1, 0.5), 0.02, N, 0.0, 9.0, None)
+    first = replace(value, finer=survey_counts.Spread(0.1, 0.01))
+    beside = survey_counts.Alone(survey_counts.Spread(0.1, 0.01), 0.02, N, 50.0, 7.0, None)
+
+    def closer(first, scale, alone=beside):
+        return module._closer(first, survey_counts.Seen(survey_counts.Spread(0.1, scale), alone))
+
+    assert closer(first, 0.01) == replace(first, others=50.0, unsure=7.0)
+    assert closer(first, 0.004) == replace(first, finer=survey_counts.Spread(0.1, 0.004))
+    assert closer(first, 0.004, replace(beside, others=0.0)) == first
+    assert closer(value, 0.004) == value
+    assert closer(value, 0.004, None).is_spread
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 5), Fraction(1)])
+def test_a_column_within_few_cells_of_a_drawn_middle_has_its_own_scale_in_pure_epsilon(epsilon):
+    """Such as a percentage near three quarters: windows less fine made some 200 times as wide."""
+    random = np.random.default_rng(8)
+    near = 0.75 + 1e-3 * random.integers(-1, 2, N)
+    for seed in range(20):
+        spread = first([near, *random.normal(size=(3, N)) / 8], seed, PureDP(epsilon=epsilon))
+        assert 0.4 < spread.scale / near.std() < 2
+        assert abs(spread.center - 0.75) < near.std()
+
+
 def test_coordinates_keep_a_fine_scale():
     """Rows that the finer cells saw were counted as rows at the bounds before."""
     n, random = 50_000, np.random.default_rng(4)

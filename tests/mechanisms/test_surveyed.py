@@ -1,5 +1,6 @@
 """A mechanism in a geometry found privately: the split of the budget, and what is released."""
 
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.stats import gmean
 import dpcov
 from dpcov.analysis import mean_intervals
 from dpcov.data.checkpoint import Checkpoint
+from dpcov.data.encode import Encoder
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.linear import LinearMap
 from dpcov.data.vault import Key
@@ -270,6 +272,19 @@ def test_without_an_intercept_a_geometry_keeps_the_middles_of_the_bounds():
         dpcov.release(pd.DataFrame({"a": [1.0]}), schema=schema, budget=BUDGET, geometry=other)
 
 
+def test_without_an_intercept_a_survey_keeps_the_middles_of_the_bounds():
+    """Its scales are the spreads around them: half of the bounds for yes or no."""
+    made = release(schema=schema(intercept=False), budget=Budget(rho=5))
+    height, _, _, ill, *levels = made.manifest.columns
+    assert (height.center, ill.center, ill.half_range) == (175, 0.5, 0.5)
+    assert height.half_range == pytest.approx(np.sqrt(9**2 + 5**2), rel=0.3)
+    assert [level.half_range for level in levels] == pytest.approx([0.43] * 4, rel=0.1)
+    away = {"height": (TABLE["height"] - 175) / height.half_range, "ill": TABLE["ill"] * 2.0 - 1}
+    found = made.second_moment()
+    assert found[0, 0] == pytest.approx(np.mean(away["height"] ** 2), rel=0.05)
+    assert found[0, 3] == pytest.approx(np.mean(away["height"] * away["ill"]), abs=0.05)
+
+
 def test_a_geometry_takes_numbers_of_numpy():
     known = Scale(center=np.float32(170), scale=np.int64(9))
     made = release(geometry=Geometry(columns={"height": known}, norm_bound=np.float64(3)))
@@ -319,6 +334,57 @@ def test_a_group_has_the_number_of_its_rows_for_an_intercept():
 def test_a_cost_that_cannot_be_drawn_is_refused_before_the_charge():
     with pytest.raises(BudgetError, match="drowns"):
         calibrated(Separate(), Budget(rho="1e-32"))
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["losses", "none"])
+def test_losses_whose_noise_cannot_be_drawn_are_refused_before_the_charge(intercept):
+    """Without an intercept no losses are asked, and all other noise can be drawn."""
+    declared = schema(intercept=intercept)
+    mechanism = Surveyed.of(Separate(), declared, Encoder(declared))
+    asked = Problem(n_features=9, neighbors="add-remove-one")
+    with pytest.raises(BudgetError, match="drowns") if intercept else nullcontext():
+        mechanism.calibrate(asked, Budget(rho="1e-21"))
+
+
+@pytest.mark.parametrize(("rho", "drawn"), [("3e-10", False), ("2e-9", False), ("1e-8", True)])
+def test_a_first_matrix_is_left_out_where_its_noise_cannot_be_drawn(rho, drawn):
+    """The rest of the budget may be drawn all the same."""
+    declared = schema()
+    asked = Problem(n_features=9, neighbors="add-remove-one")
+    budget = Budget(rho=rho)
+    made = Surveyed.of(Gaussian(), declared, Encoder(declared)).calibrate(asked, budget)
+    assert (made.first is not None) == drawn
+    costs = [made.survey.rho, made.losses.rho, made.inner.promise.rho]
+    assert sum(costs) + (made.first.promise.rho if drawn else 0) == budget.rho
+
+
+@pytest.mark.parametrize(("rho", "drawn"), [("1e-21", False), ("1e-20", True)])
+def test_lengths_and_losses_are_not_asked_where_their_noise_cannot_be_drawn(rho, drawn):
+    declared = schema()
+    inside = Surveyed.of(Separate(), declared, Encoder(declared))
+    known = Geometry(columns={"height": Scale(center=170, scale=9)})
+    asked = Problem(n_features=9, neighbors="add-remove-one")
+    made = InGeometry(inside, known).calibrate(asked, Budget(rho=rho))
+    assert (made.survey is not None) == (made.losses is not None) == drawn
+    assert (made.inner.promise == made.promise) == (not drawn)
+
+
+def test_a_split_that_would_spend_more_than_delta_is_refused_before_the_charge(monkeypatch):
+    """As if the multiplier of the whole had been rounded down."""
+    assert calibrated(Gaussian(), BUDGET).survey is not None
+    less = gaussian_noise_multiplier(BUDGET.epsilon, BUDGET.delta) * (1 - Fraction(1, 10**9))
+    monkeypatch.setattr(budget_split, "gaussian_noise_multiplier", lambda *_: less)
+    with pytest.raises(BudgetError, match="cannot be split"):
+        calibrated(Gaussian(), BUDGET)
+
+
+def test_a_bound_beyond_all_lengths_that_are_told_apart_is_kept():
+    """Nothing of the losses was expected, which must not fail: the budget is charged by then."""
+    units = {f"x{place}": Scale(center=0.0, scale=1e-4) for place in range(2)}
+    known = Geometry(columns=units, norm_bound=1000.0)
+    made = released_within(RNG.normal(size=(2_000, 2)) * 1e-4, -1, 1, geometry=known)
+    assert (made.manifest.norm_bound, made.statistics.lost) == (1000, 0)
+    assert made.statistics.losses.counted == 1
 
 
 def test_the_geometry_of_an_earlier_release_serves_elsewhere(tmp_path):

@@ -173,7 +173,7 @@ def _middle(cells: Cells, cost: Cost, problem: Problem, entropy: Entropy) -> _Mi
             upper, below[1] = middle, found
         else:
             lower, below[0] = middle, found
-        if below[1] - below[0] < ENOUGH * rows or upper - lower == 1:
+        if below[1] - below[0] < ENOUGH * rows:
             break
     # Many values may lie at the upper end of all: the last cell holds it.
     at_end = upper - lower == 1 and upper + 1 == len(cells.edges)

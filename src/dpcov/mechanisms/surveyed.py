@@ -347,9 +347,8 @@ class Surveyed(Mechanism[SurveyedCalibration]):
     ) -> Whitening | None:
         """The map that a matrix of all groups together points to; of the earlier map's spreads."""
         ask, problem, entropy = drawing
-        together, drawn_by = replace(problem, n_groups=1), first_mechanism(calibration.promise)
-        shortened = self._shortened(geometry, usual)
-        first = drawn_by.draw(ask.under(shortened), calibration, together, entropy)
+        shortened, drawn_by = self._shortened(geometry, usual), first_mechanism(calibration.promise)
+        first = drawn_by.draw(ask.under(shortened), calibration, problem, entropy)
         columns = shortened.apply(self.declared)
         bound, n_rows, linear = shortened.bound(columns), problem.n_rows, shortened.linear
         return whitening_map(first, columns, bound, n_rows, self.keeps_intercept, linear, spreads)
