@@ -1,6 +1,7 @@
 """A mechanism in a geometry found privately: the split of the budget, and what is released."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -33,6 +34,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.guarantee import PureDP
+from dpcov.published.statistics import LOSS_UNITS
 from tests.releases import released as released_within
 
 RNG = np.random.default_rng(7)
@@ -385,6 +387,91 @@ def test_a_bound_beyond_all_lengths_that_are_told_apart_is_kept():
     made = released_within(RNG.normal(size=(2_000, 2)) * 1e-4, -1, 1, geometry=known)
     assert (made.manifest.norm_bound, made.statistics.lost) == (1000, 0)
     assert made.statistics.losses.counted == 1
+
+
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("budget", [Budget(rho="0.5"), BUDGET], ids=str)
+@pytest.mark.parametrize("mechanism", [Gaussian(), Stratified()], ids=lambda each: each.name)
+def test_the_stated_multiplier_counts_whatever_is_drawn(mechanism, budget, width):
+    """Exactly: a ledger adds up what it says.  One column has no first matrix, but losses."""
+    column = dpcov.Numeric(lower=-1, upper=1)
+    declared = dpcov.Schema(columns={f"x{i}": column for i in range(width)}, missing="never")
+    asked = Problem(n_features=1 + width, neighbors="replace-one", n_rows=N)
+    inside = Surveyed.of(mechanism, declared, Encoder(declared))
+    made = inside.calibrate(asked, budget)
+    first = 0 if width == 1 else made.first.promise.rho
+    assert (made.first is None) == (width == 1)
+    for number, inner in enumerate((made.inner, *made.rests)):
+        again = number * made.again.promise.rho if number else 0
+        beside = made.survey.rho + made.losses.rho + first + again
+        whole = 1 / inner.noise_multiplier**2 + 2 * beside
+        assert 1 / made.noise_multiplier**2 >= whole
+        assert 1 / made.noise_multiplier**2 < whole * (1 + Fraction(1, 10**6))
+
+
+@pytest.fixture
+def asked_of(monkeypatch):
+    """What was given to functions of a survey by name, and what they returned."""
+    asked = {}
+
+    def recorded(name):
+        plain = getattr(surveyed, name)
+
+        def called(*given, **named):
+            made = plain(*given, **named)
+            asked.setdefault(name, []).append((given, made))
+            return made
+
+        monkeypatch.setattr(surveyed, name, called)
+
+    for name in ("find_lengths", "spread_out", "loss_question"):
+        recorded(name)
+    return asked
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_the_limit_of_losses_is_in_encoded_units(asked_of, mapped):
+    """Lengths are those of features before these are mapped, or divided by the unit."""
+    rows = pd.DataFrame({"x": RNG.exponential(size=N)})
+    rows["y"] = rows["x"] + 0.2 * RNG.normal(size=N)
+    columns = {name: dpcov.Numeric(lower=-50, upper=50) for name in rows}
+    rows["w"] = RNG.uniform(size=N)
+    if not mapped:
+        del columns["y"]
+    columns["w"] = dpcov.Ignored()
+    weights = dpcov.Weights(column="w", upper=1)
+    declared = dpcov.Schema(columns=columns, weights=weights, missing="never")
+    made = release(rows[[*columns]], schema=declared)
+    ((_, lengths),) = asked_of["find_lengths"]
+    ((_, question),) = asked_of["loss_question"]
+    assert ("linear" in made.statistics.arrays) == mapped
+    factor = asked_of["spread_out"][0][1] if mapped else 1 / (1 + 1 / 8)
+    assert question.limit == pytest.approx(lengths.limit * factor, rel=1e-12)
+    assert lengths.limit != question.limit
+    assert made.statistics.losses.unit == question.limit / LOSS_UNITS
+
+
+def test_losses_of_every_group_have_all_of_the_noise(asked_of):
+    """Where each has a part of the rows: lengths are chosen for that."""
+    stds = []
+    for more in ({}, {"by": "region"}):
+        release(**more)
+        given, _ = asked_of["find_lengths"][-1]
+        stds.append(given[5].loss_std)
+    plain, grouped = stds
+    assert grouped > 4 * plain
+
+
+def test_a_center_beyond_the_bounds_is_moved_to_them(monkeypatch):
+    """A geometry with such a one would be refused, and the budget is charged by then."""
+    survey = surveyed.survey
+
+    def far(*given):
+        height, *others = survey(*given)
+        return [[replace(height[0], center=1.5)], *others]
+
+    monkeypatch.setattr(surveyed, "survey", far)
+    assert release().manifest.columns[1].center == 250
 
 
 def test_the_geometry_of_an_earlier_release_serves_elsewhere(tmp_path):
