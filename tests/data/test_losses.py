@@ -20,7 +20,7 @@ from dpcov.data.linear import LinearMap
 from dpcov.data.losses import Losses, LossQuestion
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
-from dpcov.errors import DataError
+from dpcov.errors import DataError, NumericError
 from dpcov.mechanisms.losses import spread_out
 from dpcov.published.statistics import LOSS_UNITS
 
@@ -63,8 +63,35 @@ def test_the_sensitivity_is_attained(in_l2):
         )
     else:
         assert sum(map(abs, change)) == pytest.approx(2 * LOSS_UNITS, rel=1e-5)
+    farthest = alone([1e150, 0.5, -1.0], 1e150, in_l2)
+    assert farthest.tolist() == [LOSS_UNITS - 1, 0, 0]
     assert none.tolist() == [0, 0, 0]
     assert (first - none).sum() == pytest.approx(LOSS_UNITS, rel=1e-5)
+
+
+def test_whole_numbers_of_a_longer_vector_are_not_kept():
+    """Losses of 2^20 and 1 have a norm that no float tells from 2^20."""
+    row = [[2.0**10, 1.0]]
+    asked = LossQuestion(columns=(1, 2), middles=(0.0, 0.0), limit=1.0, in_l2=True)
+    found = asked.of_rows(np.array(row), np.array([1e200]))[:, 0]
+    assert sum(int(each) ** 2 for each in found) <= LOSS_UNITS**2
+
+
+def test_more_rows_than_sums_can_hold_are_refused():
+    """Sums would wrap around, and noise on them hide nothing."""
+    half = Losses(question(True))
+    half.sums[:] = 2**61
+    whole = Losses(question(True))
+    whole.merge(half)
+    whole.merge(half)
+    with pytest.raises(NumericError, match="more rows"):
+        whole.merge(half)
+
+
+@pytest.mark.parametrize("limit", [0.0, 1e-101, 1e101, float("nan")])
+def test_a_limit_of_no_usual_size_is_refused(limit):
+    with pytest.raises(NumericError, match="limit"):
+        question(True, limit=limit)
 
 
 @pytest.mark.parametrize("in_l2", [True, False])

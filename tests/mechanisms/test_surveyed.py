@@ -338,14 +338,22 @@ def test_a_cost_that_cannot_be_drawn_is_refused_before_the_charge():
         calibrated(Separate(), Budget(rho="1e-32"))
 
 
-@pytest.mark.parametrize("intercept", [True, False], ids=["losses", "none"])
-def test_losses_whose_noise_cannot_be_drawn_are_refused_before_the_charge(intercept):
-    """Without an intercept no losses are asked, and all other noise can be drawn."""
+@pytest.mark.parametrize(
+    ("intercept", "rho", "refused"),
+    [
+        (True, "1e-20", False),
+        (True, "1e-21", True),
+        (False, "1e-24", False),
+        (False, "1e-25", True),
+    ],
+)
+def test_noise_that_cannot_be_drawn_is_refused_before_the_charge(intercept, rho, refused):
+    """Of losses, which need most, or of rings where an intercept is missing, and so are losses."""
     declared = schema(intercept=intercept)
     mechanism = Surveyed.of(Separate(), declared, Encoder(declared))
     asked = Problem(n_features=9, neighbors="add-remove-one")
-    with pytest.raises(BudgetError, match="drowns") if intercept else nullcontext():
-        mechanism.calibrate(asked, Budget(rho="1e-21"))
+    with pytest.raises(BudgetError, match="drowns") if refused else nullcontext():
+        mechanism.calibrate(asked, Budget(rho=rho))
 
 
 @pytest.mark.parametrize(("rho", "drawn"), [("3e-10", False), ("2e-9", False), ("1e-8", True)])

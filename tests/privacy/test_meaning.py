@@ -42,7 +42,7 @@ def test_zcdp_numbers_cover_gaussian_noise_and_are_not_far_above(rho):
     # Gaussian noise with sensitivity over std = sqrt(2 rho) is the extreme case of rho-zCDP here.
     promise, shift = ZCDP(rho=Fraction(rho)), sqrt(2 * float(rho))
     power, guess = norm.cdf(norm.ppf(0.05) + shift), norm.cdf(shift / 2)
-    assert power <= detection(promise, ALARMS) <= min(1.0, 3 * power)
+    assert power <= detection(promise, ALARMS) <= min(1.0, 1.6 * power)
     assert guess <= float(certainty(promise)) <= min(1.0, 1.25 * guess)
 
 

@@ -68,9 +68,10 @@ def test_what_is_divided_keeps_the_total_as_it_is_printed(total):
         assert sum(Fraction(each[1 : each.index(")")]) for each in told) <= whole
 
 
-def test_too_many_parts_are_refused():
+@pytest.mark.parametrize("weights", [[1] * 100, [1, 10**6]], ids=["many", "one is too small"])
+def test_parts_that_leave_nothing_are_refused(weights):
     with pytest.raises(UsageError, match="fewer"):
-        divided(ApproxDP(epsilon=Fraction(1, 10**5), delta=DELTA), [1] * 100)
+        divided(ApproxDP(epsilon=Fraction(1, 10**5), delta=DELTA), weights)
 
 
 def test_of_disjoint_tables_the_largest_holds():
