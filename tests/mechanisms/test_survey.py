@@ -15,10 +15,11 @@ from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.survey import SurveyColumn, pays, survey
-from dpcov.mechanisms.survey_at_once import exponential_choice
+from dpcov.mechanisms.survey_at_once import PARTS_OF, exponential_choice, look_at_once
 from dpcov.mechanisms.survey_rings import look_around
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
+from tests.contracts.replay import recorded
 
 RHO = Fraction(1, 20)
 RNG = np.random.default_rng(5)
@@ -102,6 +103,57 @@ def test_the_second_look_costs_the_numbers_fifths(spent, cost, finer):
     assert parts[-1] == whole * Fraction(32, 33) / 5 / (1 + finer)
     assert parts.count(whole / 33) == 1
     assert whole / 33 + parts[-1] < sum(parts) <= whole
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_draws_hide_the_rows_of_a_person_at_their_parts_of_the_price(neighbors, k):
+    """Against the odds of the draws themselves, for rows moved from anywhere to anywhere."""
+
+    def looked(values, earlier=None):
+        counts = asked([values])(module.question([SurveyColumn("x")])).counts
+        cells = survey_counts.Cells.whole(counts[0], 0.0)
+        with recorded(earlier) as run:
+            look_at_once(cells, cost, problem(k, neighbors, 200), SeededEntropy(1))
+        return run
+
+    cost, parts = PureDP(epsilon=Fraction(40)), PARTS_OF[neighbors]
+    prices = np.array([parts.counting, parts.middle, parts.one_value, parts.radius], float)
+    assert sum(parts[:4]) == 1
+    most = np.zeros(4)
+    for values in (np.full(200, 0.3), np.linspace(-0.5, 0.5, 200)):
+        run = looked(values)
+        assert [step.law.kind for step in run.steps] == ["laplace", "choice"] * 2
+        for start, away in product((0, 100, 200 - k), (-1.0, 0.0, 0.3, 1.0)):
+            person = slice(start, start + k)
+            others = np.delete(values, person)
+            if neighbors == "replace-one":
+                others = np.append(others, np.full(k, away))
+            losses = [loss / 40 for _, loss in run.losses(looked(others, run))]
+            most = np.maximum(most, losses)
+    assert np.all(most <= prices * (1 + 1e-9))
+    assert most[1] == pytest.approx(prices[1]) and most[3] > 0.45 * prices[3]
+
+
+@pytest.mark.parametrize("cost", [ZCDP(rho=Fraction(1)), PureDP(epsilon=Fraction(40))], ids=str)
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+def test_rings_of_all_columns_hide_a_row_that_is_far_out_in_each(neighbors, cost):
+    """The pair of rows that moves counts most: they are in other rings of every column."""
+
+    def looked(row, earlier=None):
+        rows = np.zeros((399 if row is None else 400, 4))
+        rows[:4] = 0.7
+        rows[399:] = row
+        names = [SurveyColumn(str(place)) for place in range(4)]
+        with recorded(earlier) as run:
+            survey(asked(rows.T), names, cost, problem(1, neighbors, 400), SeededEntropy(1))
+        return run
+
+    run = looked(0.9)
+    assert len(run.questions[1].shared.rings) == 4
+    other = 0.001 if neighbors == "replace-one" else None
+    law, loss = run.losses(looked(other, run))[-1]
+    assert 0.9 * law.paid < loss <= law.paid * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("unit", [1, UNIT])
