@@ -124,6 +124,18 @@ def test_a_full_block_of_the_longest_rows_is_exact():
     assert moments.strata[0].sscp.trace() == len(rows) * 4**20
 
 
+@pytest.mark.parametrize("normalized", [False, True])
+def test_sums_of_millions_of_the_longest_rows_are_exact(normalized):
+    """Nine million rows exceed one word of 64 bits."""
+    blocks, rows = 1100, np.full((8192, 1), 2.0**20)
+    stratum = StratumMoments(1, normalized=normalized)
+    for _ in range(blocks):
+        stratum.add(rows, 20)
+    assert stratum.sscp.trace() == blocks * 8192 * 4**20 > 2**63
+    if normalized:
+        assert stratum.normalized.trace() == blocks * 8192 * (2**20 - 1) ** 2
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from(SPECS), st.floats(0.5, 50))
 @settings(max_examples=60, deadline=None)
 def test_no_lattice_row_is_too_long(seed, spec, scale):
@@ -452,6 +464,8 @@ def test_strata_are_numbered_by_group_and_then_by_shell():
     assert numbered.tolist() == [0, 1, 8, 6, 5]
     assert quantize(rows, MomentsSpec(groups=3), groups)[1].tolist() == [0, 0, 2, 2, 1]
     assert MomentsSpec(shells=3, groups=5).n_strata == 15
+    halved = quantize(rows, MomentsSpec(shells=3, fineness=1, groups=3), groups)[1]
+    assert halved.tolist() == [0, 2, 16, 12, 11]
 
 
 @pytest.mark.parametrize(("bits", "rows"), [(4, 2**45), (20, 8192), (23, 128), (24, 32)])

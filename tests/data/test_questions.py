@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.library import NUMPY
-from dpcov.data.linear import ROW_BITS, LinearMap
+from dpcov.data.linear import ROW_BITS, LinearMap, by_columns
 from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion, digest_of
 from dpcov.errors import DataError, NumericError, UsageError
@@ -45,6 +45,19 @@ def test_a_map_is_exact_integer_arithmetic(d, alone, empty):
         assert [float(number) for number in exact] == np.ldexp(
             mapped, ROW_BITS - linear.exponent
         ).tolist()
+
+
+@pytest.mark.parametrize(("d", "alone"), [(1, 0), (2, 0), (7, 0), (7, 3), (8, 8), (200, 90)])
+@pytest.mark.parametrize("empty", [False, True])
+def test_columns_that_rows_have_are_mapped_as_whole_rows_are(d, alone, empty):
+    linear, rows = LinearMap.nearest(mixing(d, alone)), unit_rows(5, d)
+    rows[:, 2::3] *= not empty
+    places, mapped = np.flatnonzero(rows.any(axis=0)), linear.apply(rows)
+    outputs = linear.inhabited(places)
+    found = by_columns(5, len(outputs))
+    linear.apply_scaled(rows[:, places] * 2.0**ROW_BITS, places, 0.5, found)
+    assert found.tolist() == (mapped[:, outputs] / 2).tolist()
+    assert not np.delete(mapped, outputs, axis=1).any()
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32))

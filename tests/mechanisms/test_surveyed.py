@@ -1,9 +1,11 @@
 """A mechanism in a geometry found privately: the split of the budget, and what is released."""
 
+import itertools
 from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -16,7 +18,7 @@ from dpcov.analysis import mean_intervals
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.encode import Encoder
 from dpcov.data.geometry import Geometry, Scale
-from dpcov.data.linear import LinearMap
+from dpcov.data.linear import ROW_BITS, LinearMap
 from dpcov.data.vault import Key
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
 from dpcov.mechanisms import budget_split, surveyed
@@ -25,6 +27,7 @@ from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.budget_split import LENGTHS, LOSSES, SHARE, SHARE_PURE, one_gaussian
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.in_geometry import InGeometry
+from dpcov.mechanisms.losses import loss_question
 from dpcov.mechanisms.separate import Separate
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
@@ -33,7 +36,7 @@ from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
-from dpcov.privacy.guarantee import PureDP
+from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.published.statistics import LOSS_UNITS
 from tests.releases import released as released_within
 
@@ -300,17 +303,21 @@ def test_what_has_its_own_geometry_keeps_it():
         assert made.manifest.columns[1].half_range == 75
 
 
-def test_a_table_that_changes_after_the_survey_ends_the_release(monkeypatch):
-    changing = table(2_000)
-    apply = Geometry.apply
+@pytest.mark.parametrize("changed", ["age", "weight", "group"])
+def test_a_table_that_changes_after_the_survey_ends_the_release(changed, monkeypatch):
+    changing = table(2_000).assign(weight=0.5, group=True)
+    declared = schema(weights=dpcov.Weights(column="weight", upper=1))
+    columns = declared.columns | {"weight": dpcov.Ignored(), "group": dpcov.Boolean()}
+    declared = msgspec.structs.replace(declared, columns=columns)
+    apply, rows = Geometry.apply, itertools.count()
 
-    def changed(self, columns):
-        changing.loc[0, "age"] += 1
+    def changes(self, columns):
+        changing.loc[next(rows), changed] = {"age": 0, "weight": 0.25, "group": False}[changed]
         return apply(self, columns)
 
-    monkeypatch.setattr(Geometry, "apply", changed)
+    monkeypatch.setattr(Geometry, "apply", changes)
     with pytest.raises(DataError, match="changed"):
-        release(changing)
+        release(changing, schema=declared, by="group")
 
 
 def test_rows_that_are_scaled_down_keep_their_intercept():
@@ -457,6 +464,32 @@ def test_the_limit_of_losses_is_in_encoded_units(asked_of, mapped):
     assert question.limit == pytest.approx(lengths.limit * factor, rel=1e-12)
     assert lengths.limit != question.limit
     assert made.statistics.losses.unit == question.limit / LOSS_UNITS
+
+
+def test_rows_lose_around_what_the_map_takes_to_zero():
+    mixed, middles = np.array([[2.0, 0.5], [-0.25, 1.0]]), np.array([0.375, -0.5])
+    numbers = np.column_stack([-mixed @ middles, mixed])
+    geometry = Geometry(columns={}, linear=LinearMap.nearest(numbers), norm_bound=2.0)
+    columns = Encoder(schema(missing="never")).columns[:3]
+    for limit, kept in ((0.0, 1e-100), (3.0, 3.0), (float("inf"), 1e100)):
+        asked = loss_question(geometry, columns, ZCDP(rho=Fraction(1)), limit)
+        assert asked.middles == pytest.approx(tuple(middles), abs=1e-6)
+        assert asked.limit == kept
+
+
+def test_mapped_rows_are_no_longer_than_products_are_exact_for(monkeypatch):
+    """With their intercept, whatever their cells hold."""
+    mapped, found = LinearMap.apply_scaled, []
+
+    def recorded(self, rows, places, factor, out):
+        found.append((np.trunc(rows) ** 2).sum(axis=1).max())
+        return mapped(self, rows, places, factor, out)
+
+    monkeypatch.setattr(LinearMap, "apply_scaled", recorded)
+    tiny = {f"x{place}": Scale(center=0.0, scale=1e-6) for place in range(4)}
+    known = Geometry(columns=tiny, linear=LinearMap.nearest(np.eye(4, 5, 1)), norm_bound=3.0)
+    released_within(RNG.uniform(-1, 1, size=(500, 4)), -1, 1, geometry=known)
+    assert 0.99 * 4**ROW_BITS < max(found) <= 4**ROW_BITS
 
 
 def test_losses_of_every_group_have_all_of_the_noise(asked_of):

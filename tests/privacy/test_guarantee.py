@@ -6,7 +6,15 @@ from fractions import Fraction
 import pytest
 
 from dpcov.errors import BudgetError
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP, costs_nothing, format_number, promise_of
+from dpcov.privacy.guarantee import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    PureDP,
+    costs_nothing,
+    format_number,
+    promise_of,
+)
 from tests.privacy.spends import MILLIONTH, approximate, pure, zcdp
 
 ZERO, HALF = Fraction(0), Fraction(1, 2)
@@ -31,6 +39,14 @@ def test_only_an_epsilon_of_zero_costs_nothing():
     for promise in (PureDP(epsilon=HALF), ZCDP(rho=HALF), ApproxDP(epsilon=ZERO, delta=HALF)):
         assert not costs_nothing(promise)
         assert promise_of(**vars(promise)) == promise
+
+
+def test_a_guarantee_names_whom_it_protects():
+    made = Guarantee(
+        promise=ZCDP(rho=HALF), neighbors="replace-one", rows_per_person=1, numerics="exact"
+    )
+    assert str(made) == "(0.5)-zCDP, replace-one neighbors, unit: one row, numerics: exact"
+    assert "unit: up to 2 rows of one person" in str(replace(made, rows_per_person=2))
 
 
 @pytest.mark.parametrize("names", [(), ("delta",), ("rho", "epsilon"), ("rho", "delta")])
