@@ -10,7 +10,8 @@ import pytest
 from dpcov.data.geometry import Geometry
 from dpcov.data.histograms import MISSING
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.lengths import CELLS, Stakes, find_lengths
+from dpcov.mechanisms.blocks.counts import CountNoise
+from dpcov.mechanisms.lengths import _STARTS, CELLS, Stakes, _counted, find_lengths
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 
@@ -37,6 +38,19 @@ def chosen(energies, cost, seed, levels=0):
     entropy = SeededEntropy(seed)
     stakes = Stakes(entry_std=1.5, n_values=D, n_levels=levels)
     return find_lengths(ask, Geometry(columns={}), cost, problem, entropy, stakes)
+
+
+def test_every_bin_has_the_rows_from_its_first_cell_to_its_last():
+    """With noise that is rounded to none."""
+    counts, own = np.zeros(MISSING + 1 + CELLS, dtype=int), np.arange(2, len(_STARTS) + 1)
+    counts[MISSING + 1 + _STARTS[:-1]] = own
+    counts[MISSING + _STARTS[1:]] += 100
+    ask = lambda question: SimpleNamespace(counts=[counts])  # noqa: E731
+    problem = Problem(n_features=D + 1, neighbors="replace-one", n_rows=N)
+    noise = CountNoise(ZCDP(rho=Fraction(10**6)), problem)
+    found, _, last = _counted(ask, Geometry(columns={}), noise, SeededEntropy(0))
+    assert found.tolist() == (own + 100).tolist()
+    assert last == len(own) - 1
 
 
 @pytest.mark.parametrize("table", TABLES)

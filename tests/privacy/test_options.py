@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpcov.errors import UsageError
-from dpcov.privacy.options import Between, plain
+from dpcov.privacy.options import Between, Count, plain
 
 COUNT = Annotated[int, Between(2, 60)]
 SHARE = Annotated[float, Between(0, 1, open=True)]
@@ -33,6 +33,7 @@ def test_values_become_plain(value, hint, expected):
     ("hint", "wrong", "message"),
     [
         (COUNT, [1, 61, 2.0, "2", None, Fraction(2), np.array(2)], "a whole number from 2 to 60"),
+        (Count, [0, 2**53 + 1, 10**30], "a whole number, 1 or more"),
         (COUNT | None, [1, "2"], "a whole number from 2 to 60"),
         (int, [True, np.True_, 0.0, "1"], "a whole number."),
         (SHARE, [0, 1, -0.5, NAN, "0.5", None, 0.5j, 10**400, Decimal("sNaN")], "both excluded"),

@@ -43,9 +43,14 @@ def test_rho_and_delta_have_no_common_sum():
         together([NORMAL, rho])
 
 
-@pytest.mark.parametrize("weights", [[1, 1], [1, 2, 3, 4], [1] * 12])
+@pytest.mark.parametrize("weights", [[1, 1], [1, 4], [1, 2, 3, 4], [1] * 12])
 @pytest.mark.parametrize(
-    "total", [PureDP(epsilon=HALF), ZCDP(rho=HALF), ApproxDP(epsilon=HALF, delta=DELTA)]
+    "total",
+    [
+        *[PureDP(epsilon=HALF), ZCDP(rho=HALF), ApproxDP(epsilon=HALF, delta=DELTA)],
+        # One step of rounding would not do for a fifth and four of this.
+        ApproxDP(epsilon=Fraction(5, 7), delta=Fraction(1, 1000)),
+    ],
 )
 def test_what_is_divided_keeps_the_total_and_uses_it(total, weights):
     parts = divided(total, weights)

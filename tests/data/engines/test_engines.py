@@ -192,6 +192,9 @@ def sized(n_features, memory_limit=None, **spec):
 
 @pytest.mark.parametrize(("threads", "copies"), [(1, 1), (3, 1), (1, 4)])
 def test_what_fits_to_the_byte_is_taken_and_one_byte_more_is_refused(threads, copies):
+    # Two words of eight bytes for every entry.
+    assert sized(300).answer_bytes == 300**2 * 16
+    assert sized(300, shells=3, normalized=True).answer_bytes == 6 * 300**2 * 16
     needed = copies * sized(300).answer_bytes + working_bytes(sized(300), threads)
     options = {"threads": threads, "copies": copies}
     require_memory(sized(300, needed / 2**30), **options)

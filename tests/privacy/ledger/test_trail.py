@@ -8,6 +8,7 @@ import pytest
 from dpcov.errors import LedgerError, UsageError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.ledger.records import ENTRY_FIELDS
 from dpcov.privacy.ledger.trail import GENESIS, Event, Head, canonical, verify
 from tests.privacy.spends import RELATION, SPEND, TENTH, pure
 
@@ -199,6 +200,14 @@ def chain(*steps):
         previous = event.expected_digest(previous)
         events.append(event._replace(digest=previous))
     return events, Head(events=len(events), entries=0, digest=previous)
+
+
+@pytest.mark.parametrize("number", [-7, 0, 99])
+def test_a_record_that_nobody_wrote_is_found_whatever_its_number(path, number):
+    columns = ", ".join(ENTRY_FIELDS[1:])
+    rows = f"SELECT {number}, {columns} FROM entry LIMIT 1"
+    edit(path, f"INSERT INTO entry (id, {columns}) {rows}")
+    assert f"entry {number} is unknown to the trail" in Ledger(path).verify().problems
 
 
 def test_what_is_hashed_is_written_in_one_way_only():
