@@ -172,6 +172,7 @@ def test_columns_of_a_database_that_are_no_numbers_are_told_one_by_one(tmp_path)
     schema = Schema(columns=dict.fromkeys(("day", "hour", "list", "x"), Numeric(lower=0, upper=1)))
     found = fit(source, schema)
     assert [column.usable for column in found.columns] == [False, False, False, True]
+    assert not found.usable
     assert [column.findings[0].rows for column in found.columns] == [3, 3, 3, 3]
     # A release refuses them before a row is read.
     with pytest.raises(DataError, match="Column 'day' is a date"):

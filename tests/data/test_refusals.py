@@ -1,5 +1,6 @@
 import gzip
 import lzma
+import zipfile
 
 import duckdb
 import numpy as np
@@ -109,6 +110,7 @@ def test_missing_columns_are_named_but_those_found_are_not(tmp_path):
         (np.zeros((2, 2, 2)), "3 dimensions"),
         (np.zeros((0, 2)), "no rows"),
         (np.zeros((2, 0)), "no columns"),
+        (np.broadcast_to(0.0, (2, 10**6)), "too many for a covariance matrix"),
         (np.array([["a"]]), "real numbers"),
         (np.array([[object()]]), "real numbers"),
         (np.eye(2) * 1j, "real numbers"),
@@ -129,6 +131,16 @@ def test_missing_columns_are_named_but_those_found_are_not(tmp_path):
 )
 def test_objects_that_cannot_be_read(data, expected):
     assert expected in refusal(data)
+
+
+def test_an_encrypted_archive_is_told_as_such(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.csv", "x\n1\n")
+    content = bytearray((tmp_path / "a.zip").read_bytes())
+    # The flag of its entry in the list of all files.
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    (tmp_path / "a.zip").write_bytes(content)
+    assert refusal(tmp_path / "a.zip") == "'a.zip' is encrypted. Unpack it first."
 
 
 def test_pickled_objects_are_never_loaded(tmp_path):

@@ -127,6 +127,22 @@ TABLES = [
     ({"weights": Weights(column="a", upper=1)}, "its bounds are 0 and the upper"),
     ({"columns": {"a": Boolean()}, "weights": Weights(column="a", upper=1)}, "make it numeric"),
     *((weighted(wrong), "largest weight") for wrong in (None, 0, -1)),
+    (
+        {
+            "columns": {"a": Numeric(lower=0, upper=1, transform="sqrt")},
+            "weights": Weights(column="a", upper=1),
+        },
+        "take no transform",
+    ),
+    ({"missing_together": [["a", "b"]]}, "'b', which is no column that is encoded"),
+    ({"missing_together": [["a", "a"]]}, "'a' twice"),
+    (
+        {
+            "columns": {"a": Numeric(lower=0, upper=1, missing="center")},
+            "missing_together": [["a"]],
+        },
+        "whose own `missing` says otherwise",
+    ),
     (weighted(1, intercept=False), "intercept"),
 ]
 
@@ -141,6 +157,12 @@ def test_each_problem_is_found_and_refused(changes, expected):
         schema.require_complete()
     with pytest.raises(SchemaError):
         _ = schema.encoded_columns
+
+
+@pytest.mark.parametrize("wrong", [["ab"], [3]])
+def test_columns_that_miss_together_are_lists_of_lists(wrong):
+    with pytest.raises(SchemaError, match="is a list of lists"):
+        complete(missing_together=wrong)
 
 
 def test_bounds_are_numbers_and_categories_texts():

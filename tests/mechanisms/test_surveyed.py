@@ -264,6 +264,19 @@ def test_a_geometry_takes_no_more_than_a_release_states(lost):
         Geometry(columns={"x": Scale(center=0, scale=1)}, norm_bound=2.0, lost=lost)
 
 
+@pytest.mark.parametrize("bound", [0.5, 1.0, 1e151, float("inf")])
+def test_a_geometry_has_a_bound_beyond_its_intercept(bound):
+    with pytest.raises(SchemaError, match=r"larger than its intercept|must be a number"):
+        Geometry(columns={"x": Scale(center=0, scale=1)}, norm_bound=bound)
+
+
+def test_a_map_of_another_shape_is_refused():
+    """Of four features beside an intercept."""
+    known = Geometry(columns={}, linear=LinearMap.nearest(np.eye(4)), norm_bound=2.0)
+    with pytest.raises(SchemaError, match="is 4 by 5 numbers"):
+        released_within(RNG.normal(size=(9, 4)), -1, 1, geometry=known)
+
+
 @pytest.mark.parametrize("center", [float("nan"), float("-inf"), "0"])
 def test_a_geometry_has_centers_that_are_numbers(center):
     with pytest.raises(SchemaError, match="center of 'x' must be a number"):

@@ -25,6 +25,10 @@ def keys_of_the_system(monkeypatch):
     monkeypatch.setattr(entropy, "_new_key", lambda: os.urandom(32))
 
 
+def test_a_seed_is_not_shown():
+    assert repr(SeededEntropy(48_151_623)) == "SeededEntropy(...)"
+
+
 def words_of_a_fork(source):
     reader, writer = os.pipe()
     if os.fork() == 0:

@@ -80,6 +80,14 @@ def test_a_multiplier_a_little_too_small_is_raised_until_delta_is_met(exponent, 
     assert met <= delta < missed
 
 
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_a_search_that_is_cut_short_costs_accuracy_and_no_privacy(steps, monkeypatch):
+    epsilon, delta = Fraction(1), Fraction(1, 10**6)
+    monkeypatch.setattr(calibrate, "_STEPS", steps)
+    found = calibrate.gaussian_noise_multiplier.__wrapped__(epsilon, delta)
+    assert calibrate.gaussian_delta(found, epsilon) <= delta
+
+
 def test_calibration_needs_no_heavy_import():
     heavy = "{'scipy', 'numpy'} & set(sys.modules)"
     code = f"import sys, dpcov.privacy.ledger.ledger; print(*{heavy})"

@@ -210,6 +210,12 @@ def test_a_record_that_nobody_wrote_is_found_whatever_its_number(path, number):
     assert f"entry {number} is unknown to the trail" in Ledger(path).verify().problems
 
 
+def test_of_many_differences_twenty_are_told_and_the_others_counted():
+    found = verify(*chain(), [], [{"id": number} for number in range(25)]).problems
+    assert len(found) == 21 and found[19] == "entry 19 is unknown to the trail"
+    assert found[20] == "and 5 more differences"
+
+
 def test_what_is_hashed_is_written_in_one_way_only():
     assert canonical({"b": [1, "\u00e4", None], "a": "x y"}) == '{"a":"x y","b":[1,"\\u00e4",null]}'
     text = '[7,"t","drawn","d",3,"{}","' + "0" * 64 + '"]'
