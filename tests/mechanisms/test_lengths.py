@@ -1,7 +1,7 @@
 """The length of rows: what scaling down is said to take is what it takes, up to the noise."""
 
 from fractions import Fraction
-from math import inf
+from math import inf, sqrt
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,10 +9,13 @@ import pytest
 
 from dpcov.data.geometry import Geometry
 from dpcov.data.histograms import MISSING
-from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.lengths import _STARTS, CELLS, Stakes, _counted, find_lengths
+from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.lengths import _STARTS, CELLS, Stakes, _counted, entry_std, find_lengths
+from dpcov.mechanisms.nuclear import Nuclear, noise_law
 from dpcov.noise.entropy import SeededEntropy
+from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
 
 RNG = np.random.default_rng(7)
@@ -51,6 +54,23 @@ def test_every_bin_has_the_rows_from_its_first_cell_to_its_last():
     found, _, last = _counted(ask, Geometry(columns={}), noise, SeededEntropy(0))
     assert found.tolist() == (own + 100).tolist()
     assert last == len(own) - 1
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
+@pytest.mark.parametrize("budget", [Budget(rho="0.5"), Budget(epsilon=1, delta="1e-6")], ids=str)
+def test_what_lengths_are_chosen_for_is_the_noise_that_is_drawn(neighbors, budget, k):
+    n_rows = N if neighbors == "replace-one" else None
+    problem = Problem(n_features=D + 1, neighbors=neighbors, n_rows=n_rows, rows_per_person=k)
+    made = Gaussian().calibrate(problem, budget)
+    std = sqrt(made.off_diagonal_variance) / 4**20
+    assert entry_std(made, problem) == pytest.approx(std, rel=0.05)
+    other = Calibration(promise=made.promise) if budget.delta is None else made
+    assert entry_std(other, problem) == pytest.approx(std, rel=0.05)
+    pure = Nuclear().calibrate(problem, Budget(epsilon=1))
+    law = noise_law("nuclear", pure.scale, D + 1)
+    std = sqrt(float(law.off_diagonal_variance)) / 4**20
+    assert entry_std(pure, problem) == pytest.approx(std, rel=0.2)
 
 
 @pytest.mark.parametrize("table", TABLES)

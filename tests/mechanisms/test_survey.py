@@ -330,6 +330,15 @@ def test_a_tail_of_which_no_ring_shows_leaves_its_spread_as_it_was():
         assert any(kept) is not changed
 
 
+@pytest.mark.parametrize("fits", [False, True])
+def test_a_tail_whose_rows_were_counted_keeps_its_spread_where_no_ring_shows_them(fits):
+    seen = survey_counts.Spread(0.1, 0.02, 0.6)
+    tail = survey_counts.Alone(seen, 2.0**-5, N, 900.0, 5.0, None, finer=seen, is_spread=True)
+    empty = [np.zeros(6, dtype=np.int64)]
+    found = look_around([tail], empty, SPENT[1], problem(), 8, SeededEntropy(0), fits=fits)
+    assert found == [seen]
+
+
 def test_tails_that_nobody_counted_do_not_make_other_columns_show_less(monkeypatch):
     monkeypatch.setattr(
         CountNoise, "draw", lambda self, size, entropy, disjoint: np.zeros(size, dtype=np.int64)

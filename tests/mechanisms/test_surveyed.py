@@ -388,6 +388,17 @@ def test_a_first_matrix_is_left_out_where_its_noise_cannot_be_drawn(rho, drawn):
     assert sum(costs) + (made.first.promise.rho if drawn else 0) == budget.rho
 
 
+@pytest.mark.parametrize(("n", "drawn"), [(700, False), (2_000, True)])
+def test_a_first_matrix_is_drawn_where_it_shows_something(n, drawn):
+    """Of sixty columns its noise has eigenvalues above theirs where rows are few."""
+    column = dpcov.Numeric(lower=-1, upper=1)
+    declared = dpcov.Schema(columns={f"x{i}": column for i in range(60)}, missing="never")
+    asked = Problem(n_features=61, neighbors="replace-one", n_rows=n)
+    inside = Surveyed.of(Gaussian(), declared, Encoder(declared))
+    made = inside.calibrate(asked, Budget(rho="0.5"))
+    assert made.survey is not None and (made.first is not None) == drawn
+
+
 @pytest.mark.parametrize(("rho", "drawn"), [("1e-21", False), ("1e-20", True)])
 def test_lengths_and_losses_are_not_asked_where_their_noise_cannot_be_drawn(rho, drawn):
     declared = schema()

@@ -12,8 +12,10 @@ from dpcov.analysis import mean_intervals
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.linear import LinearMap
 from dpcov.errors import ReleaseError, SchemaError
-from dpcov.mechanisms.whitening import whitening_map
+from dpcov.mechanisms.whitening import _mixing, whitening_map
 from dpcov.noise.entropy import SeededEntropy
+from dpcov.published.estimate.entry_noise import MomentNoise
+from dpcov.published.estimate.unit import EntryNoise
 from tests.releases import released as released_within
 
 N, D = 4_000, 5
@@ -51,6 +53,12 @@ def whitened(budget, before=None, rows=ROWS, **more):
 
 def found(budget, **more):
     return whitened(budget, **more).linear
+
+
+def test_a_variance_below_the_deviation_of_its_noise_counts_as_that():
+    noise = MomentNoise(entries=EntryNoise(0.04, 0.02), features=np.eye(3))
+    _, spreads, _ = _mixing(np.diag([1.0, 0.01, -0.5]), noise, None)
+    assert (spreads**2).tolist() == pytest.approx([1.0, 0.2, 0.2])
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove-one"])
