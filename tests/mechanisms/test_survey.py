@@ -331,10 +331,11 @@ def test_a_tail_of_which_no_ring_shows_leaves_its_spread_as_it_was():
 
 
 @pytest.mark.parametrize("fits", [False, True])
-def test_a_tail_whose_rows_were_counted_keeps_its_spread_where_no_ring_shows_them(fits):
-    seen = survey_counts.Spread(0.1, 0.02, 0.6)
-    tail = survey_counts.Alone(seen, 2.0**-5, N, 900.0, 5.0, None, finer=seen, is_spread=True)
-    empty = [np.zeros(6, dtype=np.int64)]
+def test_a_wide_spread_keeps_its_scale_where_no_ring_shows_what_was_counted_beyond(fits):
+    """Where bounds fit, others might be taken to lie anywhere, which is narrower here."""
+    seen = survey_counts.Spread(0.1, 0.5, 0.6)
+    tail = survey_counts.Alone(seen, 0.6, N, 900.0, 5.0, None, finer=seen, is_spread=True)
+    empty = [np.zeros(1, dtype=np.int64)]
     found = look_around([tail], empty, SPENT[1], problem(), 8, SeededEntropy(0), fits=fits)
     assert found == [seen]
 
@@ -528,6 +529,28 @@ def test_noise_alone_shows_a_shell_as_rarely_as_promised():
     strengths = [survey_shells._strongest(each, std) for each in seen.reshape(draws, 2, shells)]
     last = [survey_shells._outermost(each, noise, chance) for each in strengths]
     assert sum(each > 0 for each in last) <= 2 * survey_counts.FALSE_SHELLS * draws
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_center_of_a_skewed_column_is_its_mean_on_either_side(sign):
+    """Wherever the middle is among the cells: the median is a third of a deviation away."""
+    skewed = sign * np.random.default_rng(6).exponential(0.02, N)
+    for shift in np.linspace(-0.3, 0.3, 7):
+        spread = found(shift + skewed, 1, ZCDP(rho=Fraction("0.05")))
+        assert abs(spread.center - shift - skewed.mean()) < 0.1 * skewed.std()
+
+
+def test_one_value_beside_which_others_lie_anywhere_has_their_spread():
+    seen = survey_counts.Spread(0.1, 0.02, 0.6)
+    tail = survey_counts.Alone(seen, 0.05, 1000.0, 40.0, 5.0, None, finer=seen, is_spread=True)
+    found = tail.as_one_value()
+    assert (found.spread.center, found.finer, found.is_tail) == (0.1, None, False)
+    assert found.spread.scale == pytest.approx((0.02**2 + 0.04 * 1.1**2) ** 0.5)
+
+
+def test_the_first_shell_is_the_last_where_none_shows():
+    noise = CountNoise(ZCDP(rho=Fraction("0.001")), problem())
+    assert survey_shells._outermost(np.zeros(9), noise, 1e-4) == 0
 
 
 def test_a_shell_far_from_the_last_must_hold_more_to_show():
