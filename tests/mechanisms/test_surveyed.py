@@ -17,7 +17,7 @@ import dpcov
 from dpcov.analysis import mean_intervals
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.encode import Encoder
-from dpcov.data.geometry import Geometry, Scale
+from dpcov.data.geometry import Geometry, Scale, longest_row
 from dpcov.data.linear import ROW_BITS, LinearMap
 from dpcov.data.vault import Key
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
@@ -729,6 +729,17 @@ def test_any_map_of_a_known_geometry_is_released_in(intercept, numbers, exponent
     rows = pd.DataFrame({name: RNG.normal(size=1000) for name in names})
     made = dpcov.release(rows, schema=declared, budget=BUDGET, geometry=known)
     assert made.manifest.norm_bound == 1.5
+
+
+@pytest.mark.parametrize("budget", [Budget(rho=1), Budget(epsilon=1)], ids=str)
+def test_rows_that_no_bound_shortens_are_in_the_units_that_are_stated(budget):
+    """The longest row of this column is shorter than the bound that its lengths give."""
+    rows = np.where(RNG.random((N, 1)) < 0.5, -1.0, 1.0)
+    for seed in range(3):
+        made = released_within(rows, -1, 1, seed, budget=budget)
+        longest = longest_row(made.manifest.columns)
+        assert made.manifest.norm_bound == longest
+        assert made.covariance_matrix() == pytest.approx(rows.var(), rel=0.02)
 
 
 def test_the_widest_bounds_are_surveyed():
