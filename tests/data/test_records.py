@@ -10,6 +10,7 @@ import pytest
 
 from dpcov.data.schema.draft import describe
 from dpcov.data.sources import open_source
+from dpcov.data.sources.records import TransportRecords
 from dpcov.errors import DataError
 
 pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
@@ -241,3 +242,13 @@ def test_moments_that_count_leap_seconds_are_refused(tmp_path, written):
         with pytest.raises(DataError, match=r"'moment' counts leap seconds \(%tC\).* cofC"):
             next(source.blocks(9, wanted={"day": "text", "moment": reading}))
     assert next(source.blocks(9, wanted={"day": "text"})).num_rows == 1
+
+
+def test_numbers_of_transport_files_have_the_sign_of_their_first_bit():
+    """Of all exponents; the lowest bytes may be left out."""
+    exponents = np.arange(128, dtype=np.uint8)
+    cells = np.zeros((256, 4), dtype=np.uint8)
+    cells[:, 0], cells[:, 1] = np.concatenate([exponents, exponents + 128]), 0x10
+    found = TransportRecords.numbers(None, cells)
+    expected = 16.0 ** (exponents.astype(float) - 65)
+    assert found.tolist() == [*expected, *-expected]

@@ -441,6 +441,8 @@ def test_every_group_has_runs_traces_and_counts_of_its_own(monkeypatch):
     first, second = [Run(1, 1, 3)], [Run(0, 0, 0), Run(2, 2, 3)]
     waiting = [first, second]
     rule = choose(monkeypatch, NAME + "choose_runs", lambda *asked, fitted: waiting.pop(0))
+    # Whole shells have no parts that a look would pay for.
+    choose(monkeypatch, NAME + "shell_to_fit", lambda *asked: 1)
     calibration = replace(CALIBRATION, row_count_variance=Fraction(7, 2))
     made = MECHANISM.draw(
         Ask.saved(grouped_moments(n_groups=2)), calibration, grouped(), SeededEntropy(0)

@@ -34,6 +34,13 @@ def ledger(path):
     return ledger
 
 
+def test_people_read_what_is_left_and_nothing_of_a_rest_that_rounding_leaves(ledger):
+    ledger.reserve("patients", zcdp("0.25"), RELATION)
+    assert ledger.remaining("patients").rows == [("rho", "1", "0.25", "0.75")]
+    ledger.reserve("patients", zcdp(Fraction(3, 4) - Fraction(1, 10**13)), RELATION)
+    assert ledger.remaining("patients").rows[0][-1] == "0"
+
+
 def refuses(match, *calls):
     for call in calls:
         with pytest.raises(LedgerError, match=match):
