@@ -38,6 +38,14 @@ def gathered(rows, **changes):
     return dpcov.checkpoint(rows, **({"schema": SCHEMA, "budget": BUDGET} | changes))
 
 
+def test_more_parts_than_a_checkpoint_holds_are_refused(monkeypatch):
+    monkeypatch.setattr(checkpoint_module, "_MAX_PARTS", 2)
+    first, second, third = (gathered(table(9, seed), name=str(seed)) for seed in range(3))
+    both = first.merge(second)
+    with pytest.raises(DataError, match="at most 2 parts"):
+        both.merge(third)
+
+
 @pytest.mark.parametrize(
     "how",
     [

@@ -103,6 +103,12 @@ def test_what_lies_a_radius_below_a_rounded_middle_is_within_it():
         assert rings.places(values).tolist() == [-1, 0]
 
 
+def test_histograms_equal_no_list_of_their_counts():
+    found = Histograms(HistogramQuestion(windows=(Window(cells=1),)))
+    found.add([np.zeros(3)])
+    assert found != [counts.tolist() for counts in found.counts]
+
+
 def shared_by(weights, in_l2):
     return Shared(tuple((i, w, Rings(0.0, 0.25, 2)) for i, w in enumerate(weights)), in_l2)
 
