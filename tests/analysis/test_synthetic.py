@@ -8,6 +8,7 @@ import dpcov
 from dpcov import Boolean, Budget, Categorical, Numeric, Schema
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.noise.entropy import SeededEntropy
+from dpcov.published import synthetic
 from dpcov.published.synthetic import _GRID as GRID
 from dpcov.published.synthetic import Copula
 from dpcov.published.synthetic import _beta_quantiles as beta_quantiles
@@ -75,9 +76,20 @@ def test_means_deviations_and_correlations_are_the_releases(release):
 
 def test_rows_without_correlations_would_be_noticed(release, monkeypatch):
     """The planted copula that leaves the latent correlations out is seen."""
-    monkeypatch.setattr(Copula, "_adjusted", lambda copula: np.eye(len(copula.columns)))
+    monkeypatch.setattr(Copula, "_adjusted", lambda copula, free: np.eye(len(free)))
     copula = Copula(release, np.random.default_rng(2))
     assert worst_correlation_error(copula, copula.draw(20_000)) > 0.3
+
+
+def test_latent_correlations_are_those_of_columns_without_levels_alone(release, monkeypatch):
+    """With thousands of levels everything else took hours."""
+    sizes, root = [], synthetic._root
+    monkeypatch.setattr(
+        synthetic, "_root", lambda latent: sizes.append(len(latent)) or root(latent)
+    )
+    copula = Copula(release, np.random.default_rng(2))
+    assert set(sizes) == {sum(column.kind != "category" for column in copula.columns)}
+    assert len(copula.columns) > max(sizes)
 
 
 def exact_errors(frame, schema):

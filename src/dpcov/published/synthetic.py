@@ -18,7 +18,7 @@ from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn, centers_of, given_names, half_ranges_of, of_kind
 from dpcov.published.encoded import on_one_thread
 from dpcov.published.linalg.project import capped_simplex_projection, clip_eigenvalues
-from dpcov.published.linalg.symmetric import Array, compose, correlation_of, eigh
+from dpcov.published.linalg.symmetric import Array, Places, compose, correlation_of, eigh
 
 # Latent numbers on which correlations are adjusted: as many rows as this makes, within limits.
 _TRIAL_VALUES, _TRIAL_ROWS = 4_000_000, (2_000, 20_000)
@@ -85,24 +85,32 @@ class Copula:
         self._logits: list[tuple[list[int], Array]] = []
         d = len(self.columns)
         self._trial = rng.standard_normal((int(np.clip(_TRIAL_VALUES // d, *_TRIAL_ROWS)), d))
-        self._latent = self._adjusted()
+        # Latent numbers of levels go along with nothing: a logit chooses levels.
+        self._root = np.eye(d)
+        free = np.flatnonzero(~self._is_level)
+        if len(free):
+            self._root[np.ix_(free, free)] = _root(self._adjusted(free))
         self._choose()
 
     def draw(self, n_rows: int) -> Array:
         """Encoded rows, (n, d), before scaling to units."""
         normal = self._rng.standard_normal((n_rows, len(self.columns)))
-        return self._seen(normal @ _root(self._latent))
+        latent = normal @ self._root
+        seen = self._seen(latent, np.arange(len(self.columns)))
+        for places, weights in self._logits:
+            self._take(seen, latent, places, weights)
+        return seen
 
-    def _adjusted(self) -> Array:
+    def _adjusted(self, free: Places) -> Array:
         # The map from latent to seen values bends correlations; latent ones are adjusted.
-        is_free = self.is_free & ~np.logical_or.outer(self._is_level, self._is_level)
-        latent = best = np.where(is_free, self.wanted, np.eye(len(is_free)))
-        smallest = np.inf
+        is_free, wanted = self.is_free[np.ix_(free, free)], self.wanted[np.ix_(free, free)]
+        latent = best = np.where(is_free, wanted, np.eye(len(free)))
+        trial, smallest = self._trial[:, free], np.inf
         for _ in range(_ROUNDS):
             latent = correlation_of(clip_eigenvalues(latent, 1e-9), undefined=0.0)
             # Constants are correlated with nothing.
-            spread = np.atleast_2d(np.cov(self._seen(self._trial @ _root(latent)), rowvar=False))
-            gap = np.where(is_free, self.wanted - correlation_of(spread, undefined=0.0), 0.0)
+            spread = np.atleast_2d(np.cov(self._seen(trial @ _root(latent), free), rowvar=False))
+            gap = np.where(is_free, wanted - correlation_of(spread, undefined=0.0), 0.0)
             if (size := float(np.linalg.norm(gap))) < smallest:
                 best, smallest = latent, size
             latent = latent + gap
@@ -110,11 +118,11 @@ class Copula:
 
     def _choose(self) -> None:
         # Levels of every category in turn, given all columns that are none and those before.
-        latent = self._trial @ _root(self._latent)
+        latent = self._trial @ self._root
         # The chance of a trial would move shares of levels that go with a number; ranks have none.
         ranks = np.argsort(np.argsort(latent, axis=0), axis=0)
         latent = special.ndtri((ranks + 0.5) / len(latent))
-        seen = self._seen(latent)
+        seen = self._seen(latent, np.arange(len(self.columns)))
         members = groupby(np.flatnonzero(self._is_level), lambda x: self.columns[x].source)
         for places in ([int(place) for place in group] for _, group in members):
             listed = capped_simplex_projection(self._shares[places], 1.0)
@@ -140,19 +148,19 @@ class Copula:
         found = _beta_quantiles(near * size, (1 - near) * size)
         return np.asarray(lowest + width * found if near == mean else largest - width * found[::-1])
 
-    def _seen(self, latent: Array) -> Array:
-        # Latent normal numbers as encoded values.
+    def _seen(self, latent: Array, places: Places) -> Array:
+        # Latent normal numbers of columns at these places as encoded values, before levels are
+        # chosen.
         seen = np.empty_like(latent)
-        for place, column in enumerate(self.columns):
+        for normal, values, place in zip(latent.T, seen.T, places, strict=True):
+            column = self.columns[place]
             if column.kind == "numeric":
-                seen[:, place] = np.interp(latent[:, place], _GRID, self._quantiles[place])
+                values[:] = np.interp(normal, _GRID, self._quantiles[place])
             elif column.kind == "category":
-                seen[:, place] = column.lowest
+                values[:] = column.lowest
             else:
-                taken = special.ndtr(latent[:, place]) > 1 - self._shares[place]
-                seen[:, place] = np.where(taken, column.largest, column.lowest)
-        for places, weights in self._logits:
-            self._take(seen, latent, places, weights)
+                taken = special.ndtr(normal) > 1 - self._shares[place]
+                values[:] = np.where(taken, column.largest, column.lowest)
         return seen
 
     def _take(self, seen: Array, latent: Array, places: list[int], weights: Array) -> None:
