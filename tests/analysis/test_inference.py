@@ -94,7 +94,7 @@ def test_privacy_form_and_simulated_noise_agree_with_privacy_covariance():
     a, u = rng.standard_normal((2, 4))
     form = (np.outer(a, u) + np.outer(u, a)) / 2
     expected = law.privacy_covariance(form[None])[0, 0]
-    assert u @ law.privacy_form(a) @ u == pytest.approx(expected)
+    assert u @ law.privacy_forms(np.eye(len(a)))(a) @ u == pytest.approx(expected)
     drawn = law.draw_noise(mean_square_samples(), rng)
     assert_mean_square(np.einsum("i,kij,j->k", a, drawn, u), expected)
 

@@ -160,10 +160,26 @@ def test_laws_at_random_agree_with_themselves_and_where_nothing_is_missing():
     )
     a, u = rng.normal(size=(2, len(law.moment)))
     form = (np.outer(a, u) + np.outer(u, a)) / 2
-    assert u @ law.privacy_form(a) @ u == pytest.approx(law.privacy_covariance(form[None])[0, 0])
+    expected = law.privacy_covariance(form[None])[0, 0]
+    assert u @ law.privacy_forms(np.eye(len(a)))(a) @ u == pytest.approx(expected)
     whole = released(0.0, 0, "never")
     one, other = (correlation_intervals(whole, missing=each) for each in ("pairwise", "at-random"))
     assert one.rows == other.rows
+
+
+def test_laws_at_random_of_some_features_read_those_alone():
+    made = released_by_first(0, 0, "0.5", geometry="schema")
+    names = [column.name for column in made.restored_features]
+    places = np.array([names.index("x0"), names.index("x2")])
+    every, some = (moment_law(made, each, missing="at-random") for each in (None, places))
+    own, other = np.append(0, places + 1), names.index("x1") + 1
+    np.testing.assert_array_equal(some.moment[np.ix_(own, own)], every.moment[np.ix_(own, own)])
+    pairwise = moment_law(made)
+    assert some.moment[other, other] == pairwise.moment[other, other]
+    assert every.moment[other, other] != pairwise.moment[other, other]
+    drawn = some.draw_noise(3, np.random.default_rng(0))
+    among = every.draw_noise(3, np.random.default_rng(0))[:, own[:, None], own]
+    np.testing.assert_allclose(drawn, among, rtol=1e-9)
 
 
 def test_estimators_give_intervals_for_what_they_estimate():

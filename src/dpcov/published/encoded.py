@@ -289,7 +289,12 @@ class EncodedRelease(ReleaseRecord):
         return presence.predicts(found, well_hidden(found.mean, self._noise_of_all))
 
     def filled(
-        self, found: PresentMoments, missing: MissingAs, *, pairs: bool = True
+        self,
+        found: PresentMoments,
+        missing: MissingAs,
+        *,
+        wanted: Places | None = None,
+        pairs: bool = True,
     ) -> PresentMoments:
         """Pairwise moments as they are, or what they say of all rows: see :func:`at_random`."""
         if plain("missing", missing, MissingAs) == "pairwise" or self.presence is None:
@@ -299,7 +304,9 @@ class EncodedRelease(ReleaseRecord):
             return found
         doubt = Doubt.of(found, predicts, self._noise_of_all, self.unit.n_rows)
         levels = levels_of(self.encoded_features, self.two_valued)
-        return at_random(found, self.presence, predicts, doubt, levels, pairs=pairs)
+        return at_random(
+            found, self.presence, predicts, doubt, levels, wanted=wanted, pairs=pairs
+        )
 
     def _moments_of(
         self, unit: UnitEstimate, post: Post | None, missing: MissingAs, mean: Array | None = None

@@ -9,7 +9,7 @@ from dpcov.data.encode import Encoder
 from dpcov.data.sources import open_source
 from dpcov.published.estimate.at_random import Doubt, at_random
 from dpcov.published.estimate.present import Presence
-from dpcov.published.estimate.selections import Selections, levels_of
+from dpcov.published.estimate.selections import Selections, levels_among, levels_of
 from tests.data.reading import read_encoded
 
 COLUMNS = {
@@ -321,6 +321,48 @@ def test_without_pairs_single_features_are_read_as_with_them():
     np.testing.assert_allclose(np.diagonal(one.covariance), np.diagonal(other.covariance))
     b, c = (next(i for i, each in enumerate(columns) if each.name == name) for name in "bc")
     assert abs(one.covariance[b, c] - other.covariance[b, c]) > 1e-4
+
+
+def test_wanted_features_are_read_as_among_all_and_others_are_left():
+    rows = table()
+    rows.loc[rows["kind"].eq("u") & (rows.index % 4 > 0), "c"] = np.nan
+    moment, columns = moments(Schema(columns=COLUMNS), rows)
+    presence = Presence.of(columns)
+    pairwise = presence.moments(moment)
+    predicts = presence.predicts(pairwise)
+    lacking = np.flatnonzero(predicts.any(axis=0) & ~predicts.any(axis=1))
+    wanted, left = lacking[:1], lacking[1:]
+    every, some = (
+        at_random(pairwise, presence, predicts, Doubt(0.01), wanted=each) for each in (None, wanted)
+    )
+    assert len(left)
+    for all_read, read, pairs in zip(every, some, pairwise, strict=True):
+        np.testing.assert_array_equal(read[wanted[0], wanted], all_read[wanted[0], wanted])
+        np.testing.assert_array_equal(read[np.ix_(left, left)], pairs[np.ix_(left, left)])
+    assert not np.allclose(every.mean[left], pairwise.mean[left])
+
+
+def test_what_selections_leave_of_covariances_is_divided_by():
+    """With levels, of a matrix that is never made."""
+    rng = np.random.default_rng(0)
+    schema = Schema(columns={"kind": Categorical(categories=tuple("uvw")), "truth": Boolean()})
+    rows = pd.DataFrame({"kind": rng.choice(list("uvwx"), 900), "truth": rng.random(900) < 0.4})
+    moment, columns = moments(schema, rows)
+    exact, mean = levels_of(columns, np.ones(len(columns), dtype=bool)), moment[0, 1:]
+    inner = moment[1:, 1:] - np.outer(mean, mean)
+    values, vectors = np.linalg.eigh(inner)
+    kept = values > 1e-3
+    axes = (vectors[:, kept] / np.sqrt(values[kept])).T
+    levels = [levels_among(each, mean, inner, axes, 1e-3) for each in exact]
+    within_bounds = mean + 0.05 * rng.random((4, len(mean)))
+    present, told = rng.uniform(0.3, 0.9, 4), np.ones((4, len(mean)), dtype=bool)
+    shifts = (within_bounds - mean) @ axes.T
+    selections = Selections.of(shifts, present, within_bounds, told, levels)
+    sides, unit = rng.normal(size=(len(axes), 2)), np.eye(len(axes))[None]
+    for each in selections.alone:
+        left = unit[0] - each.lost(unit, unit)[0]
+        assert np.abs(left - np.eye(len(axes))).max() > 0.01
+        np.testing.assert_allclose(left @ each.solved(sides[None])[0], sides, atol=1e-12)
 
 
 def test_a_part_is_made_up_for_where_relations_are_curves():

@@ -5,42 +5,45 @@ T(b) = F M g - (F M F' + alpha P) b = 0.  The values of a coefficient that are k
 which some values of the others make T(b) no larger than its noise: a quadric (docs/inference.md).
 """
 
-from math import inf, sqrt
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, nan, sqrt
 
 import numpy as np
 from numpy.linalg import norm
+from scipy.linalg import solve_triangular
 
 from dpcov.analysis.features import Coding
 from dpcov.analysis.intervals.law import MomentLaw
-from dpcov.analysis.intervals.table import Interval, solve_quadratic
+from dpcov.analysis.intervals.table import Interval
 from dpcov.published.columns import INTERCEPT, centers_of, half_ranges_of
 from dpcov.published.linalg.symmetric import Array, Places
 
 
-class Regression(NamedTuple):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Regression:
     """A regression in encoded units: F (q, d), g (d,) and the diagonal of alpha P (q,).
 
-    ``left``: the part of the rows that a fit leaves; ``known``: whether all products of its
-    columns are.
+    ``functionals``, (m, q), of the coefficients are asked for; ``left``: the part of the rows that
+    a fit leaves; ``known``: whether all products of its columns are.
     """
 
     law: MomentLaw
     regressors: Array
     target: Array
     penalty: Array
+    functionals: Array
     left: float
     known: bool
 
-    def line(self, name: str, functional: Array, offset: float, factor: float) -> Interval:
-        """Interval for offset + functional'b; ``factor`` multiplies the sampling variance."""
-        law, F, g = self.law, self.regressors, self.target
-        A, y = F @ law.moment @ F.T + np.diag(self.penalty), F @ law.moment @ g
-        try:
-            c, b = np.linalg.solve(A, np.column_stack([functional, y])).T
-            determined = bool(np.isfinite(c).all() and np.isfinite(b).all() and c.any())
-        except np.linalg.LinAlgError:
-            determined = False
+    def line(self, k: int, name: str, offset: float, factor: float) -> Interval:
+        """Interval for offset + functional'b of the k-th functional.
+
+        ``factor`` multiplies the sampling variance.
+        """
+        law, functional, c, b = self.law, self.functionals[k], self._solved[k], self._solved[-1]
+        determined = bool(np.isfinite(c).all() and np.isfinite(b).all() and c.any())
         # Collinear features do not determine the coefficient, nor do as many as rows.
         if not (determined and self.known and self.left > 0):
             return Interval(name, -inf, inf, sampling_std=inf, privacy_std=inf)
@@ -49,33 +52,67 @@ class Regression(NamedTuple):
         at = np.append(b, 1.0)
         privacy, sampling = self._privacy(c), self._sampling(c, at, factor)
         z, widening = law.reaches()
-        system, units = np.column_stack([-A, y]), F @ law.noise_metric @ F.T
-        # Regressors that determine each other leave a penalty to decide.
-        units += np.eye(len(units)) * (1e-12 * np.trace(units))
         # Kept are the (b, 1) with |c|² |T(b)|² <= z² Var(c'T(b)), in units of the noise on T.
-        spread = (widening * privacy + sampling) / float(c @ units @ c)
-        lengths = system.T @ np.linalg.solve(units, system)
-        lower, upper = project_quadric(lengths - z * z * spread, functional)
+        spread = (widening * privacy + sampling) / float(c @ self._units @ c)
+        lower, upper = project_quadric(self._lengths - z * z * spread, functional)
         stds = (sqrt(max(0.0, float(at @ each @ at))) for each in (sampling, privacy))
         return Interval(name, lower, upper, float(functional @ b), *stds).scaled(1.0, offset)
 
-    @property
+    @cached_property
+    def _system(self) -> Array:
+        """The map from (b, 1) to T(b), (q, q + 1)."""
+        F, moment = self.regressors, self.law.moment
+        return np.column_stack(
+            [-(F @ moment @ F.T + np.diag(self.penalty)), F @ moment @ self.target]
+        )
+
+    @cached_property
+    def _solved(self) -> Array:
+        """The c of every functional, and b last, (m + 1, q)."""
+        A, y = -self._system[:, :-1], self._system[:, -1]
+        try:
+            return np.asarray(np.linalg.solve(A, np.column_stack([*self.functionals, y])).T)
+        except np.linalg.LinAlgError:
+            return np.full((len(self.functionals) + 1, len(y)), nan)
+
+    @cached_property
+    def _units(self) -> Array:
+        """Covariance of the noise on T, (q, q)."""
+        F = self.regressors
+        units = F @ self.law.noise_metric @ F.T
+        # Regressors that determine each other leave a penalty to decide.
+        return np.asarray(units + np.eye(len(units)) * (1e-12 * np.trace(units)))
+
+    @cached_property
+    def _lengths(self) -> Array:
+        """The form |T(b)|² of (b, 1)."""
+        return np.asarray(self._system.T @ np.linalg.solve(self._units, self._system))
+
+    @cached_property
     def _residual(self) -> Array:
         """The map from (b, 1) to u, (d, q + 1)."""
         return np.column_stack([-self.regressors.T, self.target])
 
+    @cached_property
+    def _forms(self) -> Callable[[Array], Array]:
+        return self.law.privacy_forms(self._residual.T)
+
+    @cached_property
+    def _errors(self) -> Array:
+        """The form E u² of (b, 1)."""
+        return np.asarray(self._residual.T @ self.law.plausible @ self._residual)
+
     def _privacy(self, c: Array) -> Array:
         """Variance of c'T(b) by noise, a form of (b, 1)."""
-        law, L = self.law, self._residual
         # A penalty is relative to variances, of which a common factor is not known.
-        penalized = law.scaled.factor_std * np.append(self.penalty * c, 0.0)
-        form = L.T @ law.privacy_form(self.regressors.T @ c) @ L
-        return np.asarray(form + np.outer(penalized, penalized))
+        penalized = self.law.scaled.factor_std * np.append(self.penalty * c, 0.0)
+        # F'c is what u is at (-c, 0).
+        return np.asarray(self._forms(np.append(-c, 0.0)) + np.outer(penalized, penalized))
 
     def _sampling(self, c: Array, at: Array, factor: float) -> Array:
         """Variance of c'T(b) by sampling, a form of (b, 1); ``at`` is that of the fit."""
         law, L, direction = self.law, self._residual, self.regressors.T @ c
-        weight, errors = float(direction @ law.plausible @ direction), L.T @ law.plausible @ L
+        weight, errors = float(direction @ law.plausible @ direction), self._errors
         if law.tails == "bounded":
             factor = _worst(law, (direction, weight), (L @ at, float(at @ errors @ at)))
         scale = law.sampling_factor / self.left
@@ -104,23 +141,21 @@ def project_quadric(form: Array, functional: Array) -> tuple[float, float]:
 
     ``form`` is (q + 1, q + 1) float64, ``functional`` (q,) float64.
     """
-    # Coordinates in which functional'b is the k-th.
-    k = int(np.argmax(np.abs(functional)))
-    change = np.eye(len(form))
-    change[k, :-1] = -functional / functional[k]
-    change[k, k] = 1.0 / functional[k]
-    form = change.T @ form @ change
-    others = [i for i in range(len(form) - 1) if i != k]
-    ends = [k, len(form) - 1]
-    reduced = form[np.ix_(ends, ends)]
-    if others:
-        inner, mixed = form[np.ix_(others, others)], form[np.ix_(others, ends)]
-        # Units of coefficients differ.
-        scale = np.sqrt(np.abs(np.diagonal(inner)))
-        if not scale.all() or np.linalg.eigvalsh(inner / np.outer(scale, scale))[0] <= 1e-13:
-            return -inf, inf
-        reduced = reduced - mixed.T @ np.linalg.solve(inner, mixed)
-    return solve_quadratic(float(reduced[0, 0]), -float(reduced[0, 1]), float(reduced[1, 1]))
+    inner, mixed, constant = form[:-1, :-1], form[:-1, -1], float(form[-1, -1])
+    # Units of coefficients differ.
+    scale = np.sqrt(np.abs(np.diagonal(inner)))
+    try:
+        root = np.linalg.cholesky(inner / np.outer(scale, scale)) if scale.all() else inner
+    except np.linalg.LinAlgError:
+        return -inf, inf
+    if not np.square(np.diagonal(root)).min() > 1e-13:
+        return -inf, inf
+    # With inner = R R', functional'b is between those of the center, -inner⁻¹ mixed, and the ends.
+    sides = np.column_stack([functional, mixed]) / scale[:, None]
+    along, beside = solve_triangular(root, sides, lower=True).T
+    center, length = -float(along @ beside), float(along @ along)
+    reach = sqrt(max(0.0, length * (float(beside @ beside) - constant)))
+    return center - reach, center + reach
 
 
 def coefficient_lines(
@@ -144,18 +179,28 @@ def coefficient_lines(
     known = not law.hardly_together(used)
     of_fit = law.restored.of_losses(used).of_pairs(used)
     left = rows_left(of_fit, regressors, penalty)
-    fit = Regression(of_fit, regressors, maps[target], penalty, left, known)
-    lines = []
+    functionals, scales = [], goal.half_range / half_ranges_of(chosen)[coding.kept]
     if fit_intercept:
         centers = centers_of(chosen) / half_ranges_of(chosen)
         offsets = coding.reference - coding.contrasts.T @ centers[coding.kept]
-        functional = goal.half_range * np.append(1.0, directions @ offsets)
-        lines.append(fit.line(INTERCEPT, functional, goal.center, error_factor(law, [target])))
-    for place, contrast in zip(map(int, places[coding.kept]), coding.contrasts, strict=True):
-        scale = goal.half_range / columns[place].half_range
-        functional = np.append([0.0] * fit_intercept, directions @ contrast) * scale
+        functionals.append(goal.half_range * np.append(1.0, directions @ offsets))
+    for contrast, scale in zip(coding.contrasts, scales, strict=True):
+        functionals.append(np.append([0.0] * fit_intercept, directions @ contrast) * scale)
+    fit = Regression(
+        law=of_fit,
+        regressors=regressors,
+        target=maps[target],
+        penalty=penalty,
+        functionals=np.array(functionals),
+        left=left,
+        known=known,
+    )
+    lines = []
+    if fit_intercept:
+        lines.append(fit.line(0, INTERCEPT, goal.center, error_factor(law, [target])))
+    for place in map(int, places[coding.kept]):
         factor = error_factor(law, [target, place])
-        line = fit.line(columns[place].name, functional, 0.0, factor)
+        line = fit.line(len(lines), columns[place].name, 0.0, factor)
         lines.append(line.times_unsure(_unit_std(law, target, place), law.reaches()[0]))
     if fit_intercept:
         moved = _moved_std(law, target, places[coding.kept], lines[1:])

@@ -192,8 +192,7 @@ def spectrum_of(
     rows *= scale[:, None] / sqrt(law.count)
     law = law.of_losses(chosen).of_pairs(chosen)
     # A common factor changes no correlation.
-    drawn = law.around_means.draw_noise(draws, rng, in_all=not normalized)
-    noise = rows @ drawn @ rows.T
+    noise = law.around_means.draw_noise(draws, rng, rows, in_all=not normalized)
     normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
     kurtoses = np.array([law.shape(place).kurtosis for place in chosen])
     bounds = np.array([law.reach(place) for place in chosen])

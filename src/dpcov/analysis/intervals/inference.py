@@ -218,7 +218,8 @@ def coefficient_intervals(
     chosen = predictors(columns, goals, features, weights_column(release))
     require_number("alpha", alpha)
     fit_intercept = plain("fit_intercept", fit_intercept, bool)
-    law = moment_law(release, level, sampling, design_effect, missing, tails)
+    used = np.append(chosen, goals)
+    law = moment_law(release, used, level, sampling, design_effect, missing, tails)
     references: tuple[str, ...] = ()
     if fit_intercept:
         require_intercept(release)
@@ -268,9 +269,11 @@ def _opened(
     missing: MissingAs,
     tails: Tails = "moments",
 ) -> tuple[MomentLaw, Places]:
-    law = moment_law(release, level, sampling, design_effect, missing, tails)
+    require_release(release)
+    places = find_features(release.restored_features, features, weights_column(release))
+    law = moment_law(release, places, level, sampling, design_effect, missing, tails)
     require_intercept(release)
-    return law, find_features(release.restored_features, features, weights_column(release))
+    return law, places
 
 
 def _table(

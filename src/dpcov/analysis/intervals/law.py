@@ -5,6 +5,7 @@ Moments are before post-processing, in encoded units; the intercept is 1.
 Fourth moments are those of `shapes`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, sqrt
@@ -129,6 +130,10 @@ class MomentLaw:
         along = min(lost * total / squares, 2 / scaled.longest**2)
         return np.asarray(along * (square - squares / total * self.shortened))
 
+    @cached_property
+    def _taken_of_moments(self) -> Array:
+        return self.noises[0].mapped(self.taken)
+
     def of_losses(self, chosen: Places) -> Self:
         """The law for a question about these columns: others may have lost far more."""
         stds = self.scaled.stretch_stds
@@ -146,7 +151,7 @@ class MomentLaw:
         """
         if not self.scaled.lost:
             return self
-        moment = self.moment + self.noises[0].mapped(self.taken) / 2
+        moment = self.moment + self._taken_of_moments / 2
         return replace(
             self, moment=moment, scaled=replace(self.scaled, unsure=self.taken / sqrt(12))
         )
@@ -289,11 +294,18 @@ class MomentLaw:
         largest = min(largest, self.scaled.ends[place, 1])
         return min(lowest, mean), max(largest, mean)
 
-    def privacy_form(self, a: Array) -> Array:
-        """Matrix K with Var(a'Wu) = u'Ku for every u."""
-        first, *others = self.noises
-        found = first.form(a, self.taken)
-        return np.asarray(sum((other.form(a, None) for other in others), start=found))
+    def privacy_forms(self, rows: Array) -> Callable[[Array], Array]:
+        """The map from a, (q,), to the K, (q, q), with Var(a'FWF'u) = u'Ku for every u.
+
+        ``rows`` are F, (q, d).
+        """
+        first, *others = (replace(each, back=rows @ each.back) for each in self.noises)
+
+        def form(a: Array) -> Array:
+            found = first.form(a, self.taken)
+            return np.asarray(sum((other.form(a, None) for other in others), start=found))
+
+        return form
 
     def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
         """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
@@ -303,22 +315,31 @@ class MomentLaw:
             found = found + other.covariance(forms, places, None)
         return found
 
-    def draw_noise(self, draws: int, rng: np.random.Generator, *, in_all: bool = True) -> Array:
-        """Simulate Gaussian noise of this covariance, (draws, d, d).
+    def draw_noise(
+        self,
+        draws: int,
+        rng: np.random.Generator,
+        rows: Array | None = None,
+        *,
+        in_all: bool = True,
+    ) -> Array:
+        """F W F' for simulated Gaussian noise W of this covariance and ``rows`` F, (q, d).
 
-        Of what scaling rows down took it has all, or without ``in_all`` what is no factor.
+        (draws, q, q); by default of W itself.  Of what scaling rows down took it has all, or
+        without ``in_all`` what is no factor.
         """
         first, *others = self.noises
-        noise = first.mapped(first.draw(draws, rng))
+        noise = first.draw(draws, rng, rows)
         if self.scaled.lost:
-            taken = first.mapped(self.taken)
+            taken = self._taken_of_moments
             if in_all:
                 # Variances feel the factors of columns, too: long rows make all err to one side.
                 stds = self.scaled.factor_stds / 2
                 taken = taken + (stds[:, None] + stds) * self.spread
+            taken = taken if rows is None else rows @ taken @ rows.T
             noise += rng.standard_normal((draws, 1, 1)) * taken
         for other in others:
-            noise = noise + other.mapped(other.draw(draws, rng))
+            noise += other.draw(draws, rng, rows)
         return noise
 
     def reaches(self, level: float | None = None) -> tuple[float, float]:

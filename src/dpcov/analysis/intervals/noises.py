@@ -32,18 +32,28 @@ class Noise:
         """What matrices (..., d, d) like N make of the moments."""
         return np.asarray(self.back @ matrices @ self.back.T)
 
+    @cached_property
+    def _own(self) -> tuple[Places, Array]:
+        """Which diagonal entries are not those of isotropic noise, and their covariance beyond."""
+        beyond = self.diagonal - 2 * self.off_diagonal * np.eye(len(self.diagonal))
+        rounding = 1e-12 * np.abs(self.diagonal).max(initial=2 * self.off_diagonal)
+        places = np.flatnonzero((np.abs(beyond) > rounding).any(axis=1))
+        return places, beyond[np.ix_(places, places)]
+
     def form(self, a: Array, taken: Array | None) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u.
 
         ``taken``, (d, d), is in N with a factor of variance 1, too.
         """
         a = self.back.T @ a
-        squares = np.outer(a, a)
-        spread = self.off_diagonal * (float(a @ a) * np.eye(len(a)) + squares - 2 * np.diag(a**2))
-        found = spread + self.diagonal * squares
+        along, (places, beyond) = self.back @ a, self._own
+        squares = self.back[:, places] * a[places]
+        found = self.off_diagonal * (float(a @ a) * self._gram + np.outer(along, along))
+        found += squares @ beyond @ squares.T
         if taken is not None:
-            found = found + np.outer(taken @ a, taken @ a)
-        return self.mapped(found)
+            moved = self.back @ (taken @ a)
+            found += np.outer(moved, moved)
+        return np.asarray(found)
 
     def covariance(self, forms: Array, places: Places | None, taken: Array | None) -> Array:
         """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
@@ -57,16 +67,22 @@ class Noise:
         along = 0.0 if taken is None else np.einsum("kij,ij->k", forms, rows @ taken @ rows.T)
         return np.asarray(noise + np.outer(along, along))
 
-    def draw(self, draws: int, rng: np.random.Generator) -> Array:
-        """Gaussian N of this covariance, (draws, d, d)."""
-        d = len(self.diagonal)
-        normals = rng.standard_normal((draws, d, d))
-        noise = sqrt(self.off_diagonal) * np.triu(normals, 1)
-        noise = noise + noise.transpose(0, 2, 1)
+    @cached_property
+    def _diagonal_root(self) -> Array:
         values, vectors = np.linalg.eigh(self.diagonal)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        noise[:, range(d), range(d)] = normals[:, range(d), range(d)] @ root.T
-        return noise
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+    def draw(self, draws: int, rng: np.random.Generator, rows: Array | None) -> Array:
+        """F W F' for Gaussian W of this covariance and ``rows`` F, (q, d); None: W itself."""
+        back, d = self.back if rows is None else rows @ self.back, len(self.diagonal)
+        found = np.empty((draws, len(back), len(back)))
+        for each in found:
+            normals = rng.standard_normal((d, d))
+            noise = sqrt(self.off_diagonal) * np.triu(normals, 1)
+            noise += noise.T
+            np.fill_diagonal(noise, self._diagonal_root @ np.diagonal(normals))
+            each[:] = back @ noise @ back.T
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

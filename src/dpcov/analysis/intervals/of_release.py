@@ -21,6 +21,7 @@ from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import design_of, told_of_scaling
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.present import UNPREDICTED, MissingAs, PresentMoments
+from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
 
@@ -33,12 +34,19 @@ _ROWS_ALONE = "Sampling is left out: intervals are about the rows of the table, 
 class FilledLaw(MomentLaw):
     """The law of what all rows would have, were no value missing; its noise is simulated.
 
-    ``raw`` is that of encoded rows, whose missing values are zeros; ``fill`` makes of a raw moment
-    that of all rows, both (d, d), or of single columns only, where it is told so.
+    It is known of the ``chosen`` columns alone, (q,), ascending, with the intercept.  ``raw`` is
+    that of encoded rows, whose missing values are zeros; ``fill`` makes of a raw moment that of all
+    rows, both (d, d), or of single columns only, where it is told so.
     """
 
+    chosen: Places
     raw: MomentLaw
     fill: Callable[[Array, bool], Array]
+
+    @cached_property
+    def plausible(self) -> Array:
+        """The nearest positive semidefinite moment of the chosen columns, and zeros, (d, d)."""
+        return self._embedded(project_psd(self._of_chosen(self.moment)))
 
     def on(self, raw: MomentLaw) -> Self:
         """The same of another law of encoded rows."""
@@ -67,51 +75,78 @@ class FilledLaw(MomentLaw):
         """The same: simulated noise on means multiplies by itself."""
         return self
 
-    def privacy_form(self, a: Array) -> Array:
-        """Matrix K with Var(a'Wu) = u'Ku for every u."""
-        along = self._drawn @ a
-        return np.asarray(along.T @ along / len(along))
+    def privacy_forms(self, rows: Array) -> Callable[[Array], Array]:
+        """As in a law of moments that are read as they are; of chosen columns."""
+        drawn = rows[:, self.chosen] @ self._drawn @ rows[:, self.chosen].T
+
+        def form(a: Array) -> Array:
+            along = drawn @ a
+            return np.asarray(along.T @ along / len(along))
+
+        return form
 
     def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
         """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
-        if places is None:
-            drawn = self._drawn
-        else:
-            # Of the intercept and one column no pairs are needed, which take most of the time.
-            drawn = self._drawn if len(places) > 2 else self._drawn_alone
-            drawn = drawn[:, places[:, None], places]
+        places = self.chosen if places is None else places
+        # Of the intercept and one column no pairs are needed, which take most of the time.
+        drawn = self._drawn if len(places) > 2 else self._drawn_alone
+        own = np.searchsorted(self.chosen, places)
+        drawn = drawn[:, own[:, None], own]
         found = np.einsum("mij,kij->km", forms, drawn)
         return np.asarray(found.T @ found / len(found))
 
-    def draw_noise(self, draws: int, rng: np.random.Generator, *, in_all: bool = True) -> Array:
-        """What simulated noise makes of the moments, (draws, d, d)."""
-        return self._read(self.raw.draw_noise(draws, rng, in_all=in_all), True)
+    def draw_noise(
+        self,
+        draws: int,
+        rng: np.random.Generator,
+        rows: Array | None = None,
+        *,
+        in_all: bool = True,
+    ) -> Array:
+        """F W F' for what simulated noise makes of the moments of chosen columns, W.
+
+        ``rows`` F, (q, d), by default one for each chosen column; (draws, q, q).
+        """
+        drawn = self._read(draws, rng, in_all=in_all, pairs=True)
+        return drawn if rows is None else rows[:, self.chosen] @ drawn @ rows[:, self.chosen].T
 
     @cached_property
     def _drawn(self) -> Array:
-        return self._read(self._noise, True)
+        return self._read(_DRAWS, np.random.default_rng(0), in_all=False, pairs=True)
 
     @cached_property
     def _drawn_alone(self) -> Array:
-        return self._read(self._noise, False)
+        return self._read(_DRAWS, np.random.default_rng(0), in_all=False, pairs=False)
 
-    @property
-    def _noise(self) -> Array:
-        return self.raw.draw_noise(_DRAWS, np.random.default_rng(0), in_all=False)
+    def _read(self, draws: int, rng: np.random.Generator, *, in_all: bool, pairs: bool) -> Array:
+        """Simulated noise on the moments of the chosen columns, (draws, q, q)."""
+        # One after the other: together they would take much memory.
+        noises = (self.raw.draw_noise(1, rng, in_all=in_all)[0] for _ in range(draws))
+        found = [self._of_chosen(self.fill(self.raw.moment + each, pairs)) for each in noises]
+        return np.array(found) - self._of_chosen(self.moment)
 
-    def _read(self, noise: Array, pairs: bool) -> Array:
-        return np.array([self.fill(self.raw.moment + each, pairs) for each in noise]) - self.moment
+    def _of_chosen(self, matrix: Array) -> Array:
+        return matrix[np.ix_(self.chosen, self.chosen)]
+
+    def _embedded(self, matrix: Array) -> Array:
+        found = np.zeros_like(self.moment)
+        found[np.ix_(self.chosen, self.chosen)] = matrix
+        return found
 
 
 def moment_law(
     release: Release,
+    places: Places | None = None,
     level: float = 0.95,
     sampling: bool = True,
     design_effect: float | None = None,
     missing: MissingAs = "pairwise",
     tails: Tails = "moments",
 ) -> MomentLaw:
-    """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all."""
+    """Read a release; UnknownNoiseError where it has no law of its noise, or no matrix at all.
+
+    Of values that are missing at random it is that of the features at ``places``, by default all.
+    """
     require_release(release)
     if not is_number(level) or not 0.5 <= level < 1:
         raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
@@ -144,7 +179,10 @@ def moment_law(
         design_effect=design_effect or 1.0,
         notes=notes,
     )
-    return _over_present(release, raw) if missing == "pairwise" else _of_all_rows(release, raw)
+    if missing == "pairwise":
+        return _over_present(release, raw)
+    every = np.arange(len(release.encoded_features))
+    return _of_all_rows(release, raw, every if places is None else places)
 
 
 def _known_noise(release: Release) -> MomentNoise:
@@ -229,7 +267,7 @@ def _over_present(release: Release, raw: MomentLaw) -> MomentLaw:
     return replace(raw, moment=found.moment() * count, noises=noises, shares=found.shares)
 
 
-def _of_all_rows(release: Release, raw: MomentLaw) -> MomentLaw:
+def _of_all_rows(release: Release, raw: MomentLaw, places: Places) -> MomentLaw:
     """The law of what all rows would have if values are missing at random."""
     pairwise, presence = _over_present(release, raw), release.presence
     if pairwise is raw or presence is None:
@@ -239,7 +277,7 @@ def _of_all_rows(release: Release, raw: MomentLaw) -> MomentLaw:
 
     def read(moment: Array, pairs: bool) -> PresentMoments:
         found = presence.moments(moment / moment[0, 0])
-        return release.filled(found, "at-random", pairs=pairs)
+        return release.filled(found, "at-random", wanted=places, pairs=pairs)
 
     def fill(moment: Array, pairs: bool) -> Array:
         return np.asarray(read(moment, pairs).moment() * moment[0, 0])
@@ -247,7 +285,8 @@ def _of_all_rows(release: Release, raw: MomentLaw) -> MomentLaw:
     # Its fields are those of the law over what is present, and those few of its own.
     facts = {name: getattr(pairwise, name) for name in MomentLaw.__dataclass_fields__}
     facts |= {"shares": read(raw.moment, True).shares, "moment": fill(raw.moment, True)}
-    return FilledLaw(**facts, raw=raw, fill=fill)
+    chosen = np.append(0, np.unique(places) + 1)
+    return FilledLaw(**facts, chosen=chosen, raw=raw, fill=fill)
 
 
 def _diagonal(noise: MomentNoise, d: int, intercept_is_known: bool) -> Array:

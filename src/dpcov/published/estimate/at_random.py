@@ -22,6 +22,7 @@ from dpcov.published.estimate.entry_noise import (
 from dpcov.published.estimate.noise_edge import bulk_edge
 from dpcov.published.estimate.present import Presence, PresentMoments
 from dpcov.published.estimate.selections import (
+    AT_ONCE,
     LEAST_VALUE,
     Levels,
     Selections,
@@ -30,24 +31,19 @@ from dpcov.published.estimate.selections import (
 )
 from dpcov.published.linalg.symmetric import Array, Places, eigh
 
-# Numbers in an array that is worked on at once.
-_AT_ONCE = 300_000
-
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
     """How k components of the predictors predict m features, of g indicators.
 
     ``slopes`` (k, m) of features of these ``groups`` (m,); where those are present their
-    covariances are ``along`` (k, m), and those of components lack ``taken`` (g, k, k).  By
-    ``moved`` (m,) selection has moved the means of the features, and their estimates need ``extra``
-    (m,) times as many rows.
+    covariances are ``along`` (k, m).  By ``moved`` (m,) selection has moved the means of the
+    features, and their estimates need ``extra`` (m,) times as many rows.
     """
 
     selections: Selections
     groups: Places
     along: Array
-    taken: Array
     slopes: Array
     moved: Array
     extra: Array
@@ -55,37 +51,36 @@ class _Lines:
     @classmethod
     def of(cls, selections: Selections, along: Array, groups: Places) -> Self:
         """The lines of those that are present, which hold for all rows."""
-        (k, m), alone = along.shape, np.arange(len(selections.present))
-        slopes, moved, extra = np.empty((k, m)), np.empty(m), np.empty(m)
-        taken = selections.within(alone, alone).lost(np.eye(k)[None], np.eye(k)[None])
-        for group, shift in enumerate(selections.shifts):
+        slopes, moved, extra = np.empty_like(along), *np.empty((2, along.shape[1]))
+        for group, (shift, within) in enumerate(
+            zip(selections.shifts, selections.alone, strict=True)
+        ):
             own = groups == group
-            sides = np.column_stack([along[:, own], shift])
-            solved = np.linalg.solve(np.eye(k) - taken[group], sides)
+            solved = within.solved(np.column_stack([along[:, own], shift])[None])[0]
             slopes[:, own], moved[own] = solved[:, :-1], shift @ solved[:, :-1]
             # Away from the mean of its rows a line is known less well.
             extra[own] = 1.0 + shift @ solved[:, -1]
-        return cls(selections, groups, along, taken, slopes, moved, extra)
+        return cls(selections, groups, along, slopes, moved, extra)
 
     def lost(self) -> Array:
         """What covariances lack in rows that have the feature of the row, (m, m)."""
         found = np.empty((len(self.groups),) * 2)
-        for group, taken in enumerate(self.taken):
+        for group, within in enumerate(self.selections.alone):
             own = self.groups == group
-            found[own] = self.slopes[:, own].T @ taken @ self.slopes
+            found[own] = within.lost(self.slopes[None, :, own], self.slopes[None])[0]
         return found
 
     def lost_of_both(self) -> Array:
         """What covariances lack in rows that have both features, (m, m)."""
-        members = [np.flatnonzero(self.groups == group) for group in range(len(self.taken))]
+        count = len(self.selections.present)
+        members = [np.flatnonzero(self.groups == group) for group in range(count)]
         m, most = len(self.groups), max(map(len, members))
         padded = np.array([[*own, *[m] * (most - len(own))] for own in members])
         slopes = np.pad(self.slopes, ((0, 0), (0, 1)))[:, padded].swapaxes(0, 1)
         first, second = np.tril_indices(len(members))
-        found, parts = np.empty((m + 1, m + 1)), len(first) * slopes.shape[1] ** 2 // _AT_ONCE
-        for i, j in zip(
-            *(np.array_split(each, parts + 1) for each in (first, second)), strict=True
-        ):
+        found, size = np.empty((m + 1, m + 1)), slopes[0].size + self.selections.crossed.size
+        parts = len(first) * size // AT_ONCE + 1
+        for i, j in zip(*(np.array_split(each, parts) for each in (first, second)), strict=True):
             lost = self.selections.within(i, j).lost(slopes[i], slopes[j])
             found[padded[i][:, :, None], padded[j][:, None]] = lost
             found[padded[j][:, :, None], padded[i][:, None]] = lost.swapaxes(1, 2)
@@ -134,6 +129,7 @@ def at_random(
     doubt: Doubt,
     exact: Sequence[TwoValued] = (),
     *,
+    wanted: Places | None = None,
     pairs: bool = True,
 ) -> PresentMoments:
     """What the rows would have without missing values, if those are missing at random.
@@ -141,11 +137,13 @@ def at_random(
     ``predicts`` (p, p) says which features, the rows, predict the missing values of which;
     whether a value is missing may depend on those.  Their law is normal, but for the ``exact``
     ones.  ``shares`` become those of as many rows without missing values as estimates are worth.
-    Without ``pairs`` covariances between features that are missing in different rows are not to be
+    Features that are not ``wanted`` may stay as they are; by default all are.  Without ``pairs``
+    covariances between features that are missing in different rows are not to be
     used, which takes much less time.
     """
     predictors, lacking = (np.flatnonzero(predicts.any(axis=axis)) for axis in (1, 0))
     mutual, rest = np.intersect1d(lacking, predictors), np.setdiff1d(lacking, predictors)
+    rest = rest if wanted is None else np.intersect1d(rest, wanted)
     filled = found
     if len(mutual):
         toward = _Predictors.of(found, found, predictors, doubt, exact, leaves_out=False)

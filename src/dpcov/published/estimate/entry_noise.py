@@ -189,17 +189,32 @@ class MomentNoise:
 
         F = a_i a_j' - half_ij a_i a_i' - half_ji a_j a_j' for features a times ``scale``, (p,).
         """
-        excess = self.entries.excess
-        if abs(excess) <= 1e-9 * self.entries.diagonal:  # rounding
+        excess = self._own_excess
+        if not excess:
             return np.zeros(())
-        a = self.features[:, int(self.has_intercept) :]
-        a = a * (self.thinning[0] * scale)[:, None]
+        a = self._thinned(scale)
         squares, cubes = a**2, a**3 @ a.T
         both, own = squares @ squares.T, np.sum(squares**2, axis=1)
         if half is None:
             return np.asarray(excess * both)
         more = half**2 * own[:, None] + half * half.T * both - 2 * half * cubes
         return np.asarray(excess * (both + more + more.T))
+
+    def of_squares(self) -> Array:
+        """The diagonal of what `of_entries` gives features themselves, (p,)."""
+        excess = self._own_excess
+        if not excess:
+            return np.zeros(())
+        return np.asarray(excess * np.sum(self._thinned(np.ones(len(self.features))) ** 4, axis=1))
+
+    @property
+    def _own_excess(self) -> float:
+        excess = self.entries.excess
+        return excess if abs(excess) > 1e-9 * self.entries.diagonal else 0.0  # rounding
+
+    def _thinned(self, scale: Array) -> Array:
+        a = self.features[:, int(self.has_intercept) :]
+        return np.asarray(a * (self.thinning[0] * scale)[:, None])
 
 
 def of_all(size: Callable[..., Array]) -> Callable[..., Array]:
@@ -359,9 +374,13 @@ def _of_total(weights: Array, noise: MomentNoise) -> MomentNoise:
     return replace(alone.mapped(weights[None, places]), shares=shares, others=others)
 
 
+@of_all
 def variance_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:
     """Standard deviation of the noise on variances, shape (d,)."""
-    return np.asarray(np.diagonal(covariance_noise(means, np.diag(variances), noise)))
+    # The diagonal of the noise on covariances, which a matrix of them would take a product for.
+    own, first = noise.squares(means)
+    variance = noise.of_form(own**2 + 2 * own * first**2, own, first**2 - variances)
+    return np.asarray(np.sqrt(np.maximum(variance + noise.of_squares(), 0.0)) / noise.intercept)
 
 
 def deviation_noise(means: Array, variances: Array, noise: MomentNoise) -> Array:

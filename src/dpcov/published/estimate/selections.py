@@ -7,6 +7,7 @@ only.  Derived in docs/missing.md.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -17,6 +18,9 @@ from dpcov.published.linalg.symmetric import Array, Places
 
 LEAST_VALUE = 1e-3
 """The least part of its variance that is divided by."""
+
+AT_ONCE = 300_000
+"""Numbers in an array that is worked on at once."""
 
 # The most of a variance that selection takes.
 _MOST_TAKEN = 0.9
@@ -157,21 +161,39 @@ class Selections:
         units = shifts / np.maximum(lengths, np.finfo(np.float64).tiny)[:, None]
         return cls(shifts, np.sqrt(parts)[:, None] * units, present, means, told, levels)
 
+    @cached_property
+    def directions(self) -> Array:
+        """What all levels span, (k, r)."""
+        return np.hstack([self.taken[:0].T, *(each.directions for each in self.levels)])
+
+    @cached_property
+    def crossed(self) -> Array:
+        """Products of the directions, (r, r)."""
+        return self.directions.T @ self.directions
+
+    @cached_property
+    def alone(self) -> list["Within"]:
+        """Rows that each of the selections leaves."""
+        every = np.arange(len(self.present))
+        parts = np.array_split(every, len(every) * self.crossed.size // AT_ONCE + 1)
+        found = (self.within(part, part) for part in parts)
+        return [each.only(place) for each in found for place in range(len(each.rows))]
+
     def within(self, first: Places, second: Places) -> "Within":
         """Rows that n pairs of these selections leave, (n,) each; a pair of one is that one."""
         rows = self._of_normal(first, second)
-        directions = np.hstack([rows[0, :0].T, *(each.directions for each in self.levels)])
-        along = rows @ directions
-        normal = directions.T @ directions - along.swapaxes(1, 2) @ along
+        along = rows @ self.directions
+        normal = self.crossed - along.swapaxes(1, 2) @ along
         more, start, alone = np.zeros_like(normal), 0, first == second
         present = self.present[first] * np.where(alone, 1.0, self.present[second])
         # The rest keeps its regression on the levels: a step of iterative proportional fitting.
         for each in self.levels:
             places, size = each.features.places, each.size
-            own = each.features.shares(self.means[:, places])
-            told = np.asarray(self.told[:, places].all(axis=1))
-            both = each.selected_twice(own[first], self.present[first], own[second])
-            exact = each.covariance(np.where(alone[:, None], own[first], both), present)
+            one, other = (
+                each.features.shares(self.means[np.ix_(own, places)]) for own in (first, second)
+            )
+            both = each.selected_twice(one, self.present[first], other)
+            exact = each.covariance(np.where(alone[:, None], one, both), present)
             # Levels that are to come have no part in it yet.
             stop = start + size
             seen = np.zeros((len(rows), stop, size))
@@ -179,17 +201,17 @@ class Selections:
             seen[:, start:] = np.eye(size)
             inner = normal[:, start:stop, :stop] @ seen
             gain = seen @ np.linalg.inv(inner)
-            known = (told[first] & told[second])[:, None, None]
-            off = np.where(known, exact - inner, 0.0)
+            told = self.told[np.ix_(first, places)] & self.told[np.ix_(second, places)]
+            off = np.where(told.all(axis=1)[:, None, None], exact - inner, 0.0)
             more[:, :stop, :stop] += gain @ off @ gain.swapaxes(1, 2)
             start = stop
-        return Within(rows, directions, along, more)
+        return Within(rows, self.directions, self.crossed, along, more)
 
     def _of_normal(self, first: Places, second: Places) -> Array:
         # The precision that a selection adds is g g', and those of two add up.
-        added = self.taken / np.sqrt(1.0 - np.sum(self.taken**2, axis=1))[:, None]
-        others = np.where((first == second)[:, None], 0.0, added[second])
-        both = np.stack([added[first], others], axis=1)
+        both = np.stack([self.taken[first], self.taken[second]], axis=1)
+        both /= np.sqrt(1.0 - np.sum(both**2, axis=2, keepdims=True))
+        both[first == second, 1] = 0.0
         root = np.linalg.cholesky(np.eye(2) + both @ both.swapaxes(1, 2))
         return np.asarray(np.linalg.solve(root, both))
 
@@ -197,22 +219,44 @@ class Selections:
 class Within(NamedTuple):
     """What covariances of k components lack in n selections: R'R - P D M D' P with P = I - R'R.
 
-    R are ``rows`` (n, 2, k), D ``directions`` (k, r), RD is ``along`` (n, 2, r), M ``more``
-    (n, r, r).
+    R are ``rows`` (n, 2, k), D ``directions`` (k, r), D'D is ``crossed`` (r, r), RD ``along``
+    (n, 2, r), M ``more`` (n, r, r).
     """
 
     rows: Array
     directions: Array
+    crossed: Array
     along: Array
     more: Array
 
+    def only(self, place: int) -> Self:
+        """One of the selections."""
+        own = slice(place, place + 1)
+        return self._replace(rows=self.rows[own], along=self.along[own], more=self.more[own])
+
+    def _coordinates(self, vectors: Array) -> tuple[Array, Array]:
+        """R times vectors (n, k, m), and D'P times them."""
+        normal = self.rows @ vectors
+        return normal, self.directions.T @ vectors - self.along.swapaxes(1, 2) @ normal
+
+    def solved(self, sides: Array) -> Array:
+        """X with W X = ``sides``, (n, k, m), for the covariances W of components, (n, k, k)."""
+        size, turned = self.rows.shape[1], self.along.swapaxes(1, 2)
+        # What they lack is A S A', A = (R', P D): W⁻¹ = I + A S (I - A'A S)⁻¹ A', of low rank.
+        squares = self.rows @ self.rows.swapaxes(1, 2)
+        mixed = self.along - squares @ self.along
+        levels = self.crossed - turned @ (self.along + mixed)
+        inner = np.eye(size + len(self.crossed)) - np.block(
+            [[squares, -mixed @ self.more], [mixed.swapaxes(1, 2), -levels @ self.more]]
+        )
+        solved = np.linalg.solve(inner, np.concatenate(self._coordinates(sides), axis=1))
+        moved = -self.more @ solved[:, size:]
+        normal = self.rows.swapaxes(1, 2) @ (solved[:, :size] - self.along @ moved)
+        return np.asarray(sides + normal + self.directions @ moved)
+
     def lost(self, first: Array, second: Array) -> Array:
         """What covariances of combinations lack, (n, m, m), for slopes (n, k, m) each."""
-        normal = [self.rows @ slopes for slopes in (first, second)]
-        levels = [
-            self.directions.T @ slopes - self.along.swapaxes(1, 2) @ each
-            for slopes, each in zip((first, second), normal, strict=True)
-        ]
+        (normal, levels), (others, beside) = map(self._coordinates, (first, second))
         return np.asarray(
-            normal[0].swapaxes(1, 2) @ normal[1] - levels[0].swapaxes(1, 2) @ self.more @ levels[1]
+            normal.swapaxes(1, 2) @ others - levels.swapaxes(1, 2) @ self.more @ beside
         )
