@@ -58,16 +58,15 @@ class Reading:
     def covariance(self) -> Array:
         """Covariance in original units, or the uncentered second moment, shape (p, p)."""
         if self.centered:
-            found = self.release.read_covariance(self.post, self.missing)
+            found = self.release.read_covariance(self.post, self.missing, self.places)
             found = found[np.ix_(self.places, self.places)]
             if of_kind(self.release.restored_features, "missing")[self.places].any():
                 scale = np.outer(self.half_ranges, self.half_ranges)
                 found = with_psd_correlations(found / scale) * scale
             return found
         to_original = original_map(self.release)[self.places]
-        return np.asarray(
-            to_original @ self.release.present_moment(self.post, self.missing) @ to_original.T
-        )
+        moment = self.release.present_moment(self.post, self.missing, self.places)
+        return np.asarray(to_original @ moment @ to_original.T)
 
     @cached_property
     def encoded_covariance(self) -> Array:

@@ -28,7 +28,7 @@ from dpcov.published.estimate.present import (
 from dpcov.published.estimate.unit import STEP, UnitEstimate, probes, with_noise
 from dpcov.published.file import member_records
 from dpcov.published.frame import Frame
-from dpcov.published.linalg.symmetric import Array, correlation_of
+from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.statistics import Post, PublishedArray
 
 
@@ -54,18 +54,27 @@ class BaseRelease(EncodedRelease):
         return matrix * self.manifest.norm_bound**2
 
     @on_one_thread
-    def present_moment(self, post: Post | None = None, missing: MissingAs = "pairwise") -> Array:
+    def present_moment(
+        self,
+        post: Post | None = None,
+        missing: MissingAs = "pairwise",
+        wanted: Places | None = None,
+    ) -> Array:
         """The second moment that rows with all values present have, (d, d), in encoded units.
 
         That of means and covariances, times the intercept's own; where there are none it is
-        :meth:`second_moment`.
+        :meth:`second_moment`.  At random, it may be that of the ``wanted`` features alone; by
+        default all are.
         """
-        return self._present_moment_of(self.unit, post or self.statistics.post, missing)
+        return self._present_moment_of(self.unit, post or self.statistics.post, missing, wanted)
 
-    def _present_moment_of(self, unit: UnitEstimate, post: Post, missing: MissingAs) -> Array:
+    def _present_moment_of(
+        self, unit: UnitEstimate, post: Post, missing: MissingAs, wanted: Places | None
+    ) -> Array:
         if self.presence is None and not self._knows_means_of(unit):
             return self._second_moment_of(unit, post)
-        mean, covariance = self._moments_of(unit, post, missing, self._processed_mean(unit, post))
+        mean = self._processed_mean(unit, post)
+        mean, covariance = self._moments_of(unit, post, missing, wanted, mean)
         if find_post(post).drops_empty and self.row_factors is not None:
             mean = self.row_factors.means(mean)
         intercept = self._centered_of(unit)[0] * self.manifest.norm_bound**2
@@ -86,7 +95,10 @@ class BaseRelease(EncodedRelease):
         return mean
 
     def noise_probes(
-        self, post: Post | None = None, missing: MissingAs = "pairwise"
+        self,
+        post: Post | None = None,
+        missing: MissingAs = "pairwise",
+        wanted: Places | None = None,
     ) -> Iterator[tuple[Array, Array, Array]]:
         """Made-up noises N of the release's own law, and the moments at STEP N and -STEP N.
 
@@ -96,8 +108,8 @@ class BaseRelease(EncodedRelease):
         chosen = post or self.statistics.post
         for seed in probes(self.unit):
             units = [with_noise(self.unit, step, seed) for step in (STEP, -STEP)]
-            raw = [self._present_moment_of(unit, "none", missing) for unit in units]
-            found = [self._present_moment_of(unit, chosen, missing) for unit in units]
+            raw = [self._present_moment_of(unit, "none", missing, wanted) for unit in units]
+            found = [self._present_moment_of(unit, chosen, missing, wanted) for unit in units]
             yield (raw[0] - raw[1]) / (2 * STEP), found[0], found[1]
 
     def mean_vector(self, *, missing: MissingAs = "pairwise", indicators: bool = False) -> Array:
@@ -108,10 +120,12 @@ class BaseRelease(EncodedRelease):
     def read_mean(self, missing: MissingAs) -> Array:
         """The same of all encoded features, without a warning."""
         columns, encoded = self.restored_features, self.means_of_rows
-        if self.pairwise is not None:
+        if self.presence is not None and self.pairwise is not None:
             encoded = self.pairwise.mean
             if missing != "pairwise":
-                encoded, _ = self._moments_of(self.unit, None, missing)
+                post = find_post(self.statistics.post)
+                moment = moment_of(self.means_of_rows, self._covariance_of_rows(post, self.unit))
+                encoded = self.filled(self.presence.moments(moment), missing, pairs=False).mean
         if self.row_factors is not None:
             encoded = self.row_factors.means(encoded)
         original = [c.center + c.half_range * x for c, x in zip(columns, encoded, strict=True)]
@@ -126,10 +140,12 @@ class BaseRelease(EncodedRelease):
         return self._of(self.read_covariance(post, missing), indicators)
 
     @on_one_thread
-    def read_covariance(self, post: Post | None, missing: MissingAs) -> Array:
-        """The same of all encoded features, without a warning."""
+    def read_covariance(
+        self, post: Post | None, missing: MissingAs, wanted: Places | None = None
+    ) -> Array:
+        """The same of all encoded features, or the ``wanted`` ones, without a warning."""
         # Post-processing happens in encoded units, where bounded columns have comparable scale.
-        encoded = self._moments_of(self.unit, post, missing)[1]
+        encoded = self._moments_of(self.unit, post, missing, wanted)[1]
         units = half_ranges_of(self.restored_features)
         return np.asarray(encoded * np.outer(units, units))
 

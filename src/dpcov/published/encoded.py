@@ -304,17 +304,20 @@ class EncodedRelease(ReleaseRecord):
             return found
         doubt = Doubt.of(found, predicts, self._noise_of_all, self.unit.n_rows)
         levels = levels_of(self.encoded_features, self.two_valued)
-        return at_random(
-            found, self.presence, predicts, doubt, levels, wanted=wanted, pairs=pairs
-        )
+        return at_random(found, self.presence, predicts, doubt, levels, wanted=wanted, pairs=pairs)
 
     def _moments_of(
-        self, unit: UnitEstimate, post: Post | None, missing: MissingAs, mean: Array | None = None
+        self,
+        unit: UnitEstimate,
+        post: Post | None,
+        missing: MissingAs,
+        wanted: Places | None = None,
+        mean: Array | None = None,
     ) -> tuple[Array, Array]:
         """Means, (p,), and covariance, (p, p), over the values that are present, in encoded units.
 
-        Indicators included.  ``mean``, (p,), is that of all rows, by default without noise taken
-        out.
+        Indicators included.  At random those of the ``wanted`` features are filled alone, by
+        default all.  ``mean``, (p,), is that of all rows, by default without noise taken out.
         """
         processing = find_post(post or self.statistics.post)
         if mean is None:
@@ -323,7 +326,7 @@ class EncodedRelease(ReleaseRecord):
         if self.presence is None:
             return mean, covariance
         present = self.presence.moments(moment_of(mean, covariance))
-        found = self.filled(present, missing)
+        found = self.filled(present, missing, wanted=wanted)
         if processing.may_be_indefinite:
             return found.mean, found.covariance
         law, rarely = self._noise_of_all, self.presence.indicators >= 0

@@ -129,7 +129,8 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             raise InputError("No feature is left to predict with. Leave one out of the targets.")
 
     def _read(self, release: Release) -> None:
-        columns, moment = release.restored_features, release.present_moment(self.post, self.missing)
+        columns = release.restored_features
+        moment = release.present_moment(self.post, self.missing, self._used)
         self._units = self._reading(not self.fit_intercept)
         self.noise_edge_ = self._units.edge
         self._coding = coding_of(columns, self._asked, self.reference_levels_)
@@ -146,6 +147,11 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         found = [self._original(k, w) for k, w in enumerate(self._weights)]
         self.coef_: Array = self._flattened([coefficients for coefficients, _ in found])
         self.intercept_: Any = self._flattened([intercept for _, intercept in found])
+
+    @property
+    def _used(self) -> Places:
+        """Features that are read, the targets among them."""
+        return np.append(self._asked, self._targets)
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         """Return the weights of every target."""
@@ -371,8 +377,9 @@ class PrivateRidge(LinearModel):
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
             nothing = np.full((len(problems), len(alphas)), np.nan)
             return nothing, nothing
-        raw, n_rows = self.release_.present_moment("none", self.missing), self.release_.n_rows
-        probes = list(self.release_.noise_probes(self.post, self.missing))
+        read, n_rows = self._used, self.release_.n_rows
+        raw = self.release_.present_moment("none", self.missing, read)
+        probes = list(self.release_.noise_probes(self.post, self.missing, read))
         found, unsure = [], []
         for p in problems:
             around = [Probe(noise, p.at(after), p.at(before)) for noise, after, before in probes]
