@@ -82,7 +82,7 @@ def test_rows_without_correlations_would_be_noticed(release, monkeypatch):
 
 
 def test_latent_correlations_are_those_of_columns_without_levels_alone(release, monkeypatch):
-    """With thousands of levels everything else took hours."""
+    """A matrix with thousands of levels took most of the time."""
     sizes, root = [], synthetic._root
     monkeypatch.setattr(
         synthetic, "_root", lambda latent: sizes.append(len(latent)) or root(latent)

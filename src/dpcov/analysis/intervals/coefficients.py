@@ -102,6 +102,10 @@ class Regression:
         """The form E u² of (b, 1)."""
         return np.asarray(self._residual.T @ self.law.plausible @ self._residual)
 
+    @cached_property
+    def _thinned(self) -> Callable[[Array], Array]:
+        return self.law.thinned_forms(self._residual.T)
+
     def _privacy(self, c: Array) -> Array:
         """Variance of c'T(b) by noise, a form of (b, 1)."""
         # A penalty is relative to variances, of which a common factor is not known.
@@ -118,7 +122,7 @@ class Regression:
         scale = law.sampling_factor / self.left
         if law.shares is None:
             return np.asarray(factor * (weight * errors * scale))
-        return np.asarray(factor * (L.T @ law.thinned(direction) @ L) * scale)
+        return np.asarray(factor * self._thinned(direction) * scale)
 
 
 def _worst(law: MomentLaw, *pairs: tuple[Array, float]) -> float:

@@ -86,6 +86,16 @@ class Spectrum:
         return np.asarray(values)
 
     @cached_property
+    def around(self) -> Array:
+        """Those simulated with ``unbiased`` ones."""
+        return self.simulated(self.unbiased)
+
+    @cached_property
+    def of_noise(self) -> Array:
+        """The same without sampling."""
+        return self.simulated(self.unbiased, sampling=False)
+
+    @cached_property
     def edge(self) -> float:
         """Largest eigenvalue of the noise alone, on average."""
         return float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
@@ -96,9 +106,9 @@ class Spectrum:
         if self.worst is not None:
             largest = float(np.abs(self.system[1][:, k]) @ self.worst[0]) ** 2
             extra = max(0.0, float(base[k]) * (largest - float(base[k]))) * self.worst[1]
-        spread = _spread(self.simulated(base)[:, k], extra)
+        spread = _spread(self.around[:, k], extra)
         lower, upper = (self._end(k, side, z, spread, extra) for side in (-1, 1))
-        privacy = INFLATION * self.simulated(base, sampling=False)[:, k].std(ddof=1)
+        privacy = INFLATION * self.of_noise[:, k].std(ddof=1)
         estimate, sampling = float(self.meant(base)[k]), sqrt(max(0.0, spread**2 - privacy**2))
         # The estimate without bias lies within, wherever the simulations have their mean.  The unit
         # diagonal of correlations holds back candidates of a column that nothing relates.
@@ -142,7 +152,7 @@ class Spectrum:
         # The spectrum with another k-th eigenvalue, still decreasing.
         values = np.r_[np.maximum(base[:k], value), value, np.minimum(base[k + 1 :], value)]
         # Simulations share their random numbers, so that scores are smooth.
-        found = self.simulated(values)[:, k]
+        found = (self.around if value == base[k] else self.simulated(values))[:, k]
         distance = float(observed - found.mean())
         score = distance / max(_spread(found, extra, np.sign(distance)), 1e-300)
         return _Candidate(value, float(self.meant(values)[k]), -side * score)

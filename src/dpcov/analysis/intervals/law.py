@@ -238,29 +238,41 @@ class MomentLaw:
         noises = (replace(each, back=larger[:, None] * each.back) for each in self.noises)
         return replace(self, noises=tuple(noises))
 
-    def thinned(self, a: Array) -> Array:
-        """Matrix K: u'Ku is n times the variance of a'Mu by sampling, for a'Mu about zero.
-
-        Normal rows whose pairs of columns are present in different ones (docs/missing.md).
-        """
-        present = self.present(np.arange(len(self.moment)))
-        own, means = np.diagonal(present), self.plausible[0]
+    @cached_property
+    def _thinning(self) -> tuple[Array, Array, Array]:
+        """Covariance of rows, what different rows add to it, (d, d), and 1/N - 1 of columns."""
+        present, means = self._present, self.plausible[0]
+        own = np.diagonal(present)
         spread = self.plausible - np.outer(means, means) / self.plausible[0, 0]
-        more = spread * (present / np.outer(own, own) - 1.0)
-        both = self.plausible + more
-        # Pairs of which one column is in both are over more of the same rows.
-        rarer, variances, squares = 1 / own - 1.0, np.diagonal(spread), a * a
-        half = (a[:, None] * spread + np.diag(spread @ a)) / 2 - np.diag(a * variances)
-        shared = 4 * half.T @ (rarer[:, None] * half)
-        # A square is over the rows of its column, and no product of two columns.
-        own_more = rarer * variances
-        alone = -2 * own_more * squares * (variances + own_more)
+        return spread, spread * (present / np.outer(own, own) - 1.0), 1 / own - 1.0
+
+    def thinned_forms(self, rows: Array) -> Callable[[Array], Array]:
+        """The map from a, (d,), to K, (q, q): u'Ku is n times the variance of a'MF'u by sampling.
+
+        ``rows`` are F, (q, d), and a'MF'u is about zero.  Normal rows whose pairs of columns are
+        present in different ones (docs/missing.md).
+        """
+        (spread, more, rarer), L = self._thinning, rows.T
+        variances, both = np.diagonal(spread), self.plausible + more
+        seen, whole = spread @ L, rows @ both @ L
         apart = spread**2 - np.diag(variances**2)
-        alone += rarer * (apart @ (rarer * squares))
-        crossed = np.outer(rarer * a, rarer * a) * apart
-        along = more @ a
-        products = float(a @ both @ a) * both + np.outer(along, along)
-        return np.asarray(products + shared + np.diag(alone) + crossed)
+        own_more = rarer * variances
+
+        def form(a: Array) -> Array:
+            along, squares = rows @ (more @ a), a * a
+            # Pairs of which one column is in both are over more of the same rows.
+            half = (a[:, None] * seen + (spread @ a - 2 * a * variances)[:, None] * L) / 2
+            shared = 4 * half.T @ (rarer[:, None] * half)
+            # A square is over the rows of its column, and no product of two columns.
+            alone = -2 * own_more * squares * (variances + own_more)
+            alone += rarer * (apart @ (rarer * squares))
+            used = np.flatnonzero(rarer * a)
+            pairs = (rarer * a)[used, None] * L[used]
+            crossed = pairs.T @ apart[np.ix_(used, used)] @ pairs
+            products = float(a @ both @ a) * whole + np.outer(along, along)
+            return np.asarray(products + shared + (rows * alone) @ L + crossed)
+
+        return form
 
     def shape(self, place: int) -> ColumnShape:
         """Shape of a column, with a variance that its bounds allow."""
@@ -307,12 +319,19 @@ class MomentLaw:
 
         return form
 
-    def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
-        """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
+    def privacy_covariance(
+        self, forms: Array, places: Places | None = None, rows: Array | None = None
+    ) -> Array:
+        """Covariances of ⟨G, F V F'⟩ for symmetric G, (m, q, q), where V is W at ``places``.
+
+        By default these are all, and ``rows`` F the identity.
+        """
+        places = np.arange(len(self.moment)) if places is None else places
+        rows = np.eye(len(places)) if rows is None else rows
         first, *others = self.noises
-        found = first.covariance(forms, places, self.taken)
+        found = first.covariance(forms, rows, places, self._taken_of_moments)
         for other in others:
-            found = found + other.covariance(forms, places, None)
+            found = found + other.covariance(forms, rows, places, None)
         return found
 
     def draw_noise(

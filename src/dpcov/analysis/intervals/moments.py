@@ -203,7 +203,8 @@ def _thinned(law: MomentLaw, places: Places, rows: Array, covariance: Array) -> 
     both, apart = combined[0] + combined[1], combined[0] - combined[1]
     x, y = (sqrt(1 - r) * both + sign * sqrt(1 + r) * apart for sign in (-1, 1))
     complete = float(x @ law.plausible @ x) * float(y @ law.plausible @ y)
-    return max(1.0, float(y @ law.thinned(x) @ y) / complete) if complete > 0 else 1.0
+    thinned = float(law.thinned_forms(y[None])(x)[0, 0])
+    return max(1.0, thinned / complete) if complete > 0 else 1.0
 
 
 def _stands_out(law: MomentLaw, moment: Array, places: list[int]) -> bool:
@@ -225,15 +226,13 @@ def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
     # At this k errors of the scales count in second order only.
     ratio = sqrt(a / b)
     slopes = np.array([[0.0, 1.0, 0.0], [0.5 / ratio, 0.0, 0.5 * ratio]])
-    first, second = pair.rows
-    cross = np.outer(first, second)
-    forms = np.array([np.outer(first, first), (cross + cross.T) / 2, np.outer(second, second)])
+    forms = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.5], [0.5, 0.0]], [[0.0, 0.0], [0.0, 1.0]]])
+    forms[1] *= pair.rarity
     point = float(c), float(slopes[1] @ [a, c, b])
     # Of two columns themselves it is known how much of their correlation scaling rows down takes.
     of_columns = len(pair.places) == 3
-    noise = (law.unbiased if of_columns else law).around_means.privacy_covariance(
-        forms * np.array([1.0, pair.rarity, 1.0])[:, None, None], pair.places
-    )
+    noisy = (law.unbiased if of_columns else law).around_means
+    noise = noisy.privacy_covariance(forms, pair.places, pair.rows)
     privacy = triple(slopes @ noise @ slopes.T / law.count**2)
     if of_columns:
         first_lost, second_lost = law.scaled.lost_parts[list(pair.columns)]

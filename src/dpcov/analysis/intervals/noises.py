@@ -55,17 +55,22 @@ class Noise:
             found += np.outer(moved, moved)
         return np.asarray(found)
 
-    def covariance(self, forms: Array, places: Places | None, taken: Array | None) -> Array:
-        """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
-        where = slice(None) if places is None else places
-        # Of rows' F rows, products of which need no such matrix.
-        rows, mixed = self.back[where], forms @ self._gram[where][:, where]
-        products = np.einsum("kij,lji->kl", mixed, mixed)
-        diagonals = np.sum((forms @ rows) * rows, axis=1)
-        off = products - diagonals @ diagonals.T
-        noise = 2 * self.off_diagonal * off + diagonals @ self.diagonal @ diagonals.T
-        along = 0.0 if taken is None else np.einsum("kij,ij->k", forms, rows @ taken @ rows.T)
-        return np.asarray(noise + np.outer(along, along))
+    def covariance(self, forms: Array, rows: Array, places: Places, taken: Array | None) -> Array:
+        """Covariances of ⟨G, F V F'⟩ for symmetric G, (m, q, q), where V is W at ``places``.
+
+        ``rows`` are F.  ``taken``, (d, d), is in W with a factor of variance 1, too.
+        """
+        own, beyond = self._own
+        mixed = forms @ (rows @ self._gram[places][:, places] @ rows.T)
+        noise = 2 * self.off_diagonal * np.einsum("kij,lji->kl", mixed, mixed)
+        # Isotropic noise needs no diagonals of the other coordinates.
+        seen = rows @ self.back[places][:, own]
+        diagonals = np.sum((forms @ seen) * seen, axis=1)
+        noise += diagonals @ beyond @ diagonals.T
+        if taken is not None:
+            along = np.einsum("kij,ij->k", forms, rows @ taken[places][:, places] @ rows.T)
+            noise += np.outer(along, along)
+        return np.asarray(noise)
 
     @cached_property
     def _diagonal_root(self) -> Array:

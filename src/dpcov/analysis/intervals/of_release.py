@@ -85,13 +85,16 @@ class FilledLaw(MomentLaw):
 
         return form
 
-    def privacy_covariance(self, forms: Array, places: Places | None = None) -> Array:
-        """Covariances of ⟨G, W⟩ for symmetric G, (m, q, q), that live on ``places`` of W."""
+    def privacy_covariance(
+        self, forms: Array, places: Places | None = None, rows: Array | None = None
+    ) -> Array:
+        """As in a law of moments that are read as they are; of chosen columns."""
         places = self.chosen if places is None else places
         # Of the intercept and one column no pairs are needed, which take most of the time.
         drawn = self._drawn if len(places) > 2 else self._drawn_alone
         own = np.searchsorted(self.chosen, places)
         drawn = drawn[:, own[:, None], own]
+        drawn = drawn if rows is None else rows @ drawn @ rows.T
         found = np.einsum("mij,kij->km", forms, drawn)
         return np.asarray(found.T @ found / len(found))
 

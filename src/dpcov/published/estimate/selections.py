@@ -202,7 +202,8 @@ class Selections:
             inner = normal[:, start:stop, :stop] @ seen
             gain = seen @ np.linalg.inv(inner)
             told = self.told[np.ix_(first, places)] & self.told[np.ix_(second, places)]
-            off = np.where(told.all(axis=1)[:, None, None], exact - inner, 0.0)
+            known = np.asarray(told.all(axis=1))[:, None, None]
+            off = np.where(known, exact - inner, 0.0)
             more[:, :stop, :stop] += gain @ off @ gain.swapaxes(1, 2)
             start = stop
         return Within(rows, self.directions, self.crossed, along, more)
@@ -211,7 +212,7 @@ class Selections:
         # The precision that a selection adds is g g', and those of two add up.
         both = np.stack([self.taken[first], self.taken[second]], axis=1)
         both /= np.sqrt(1.0 - np.sum(both**2, axis=2, keepdims=True))
-        both[first == second, 1] = 0.0
+        both[np.equal(first, second), 1] = 0.0
         root = np.linalg.cholesky(np.eye(2) + both @ both.swapaxes(1, 2))
         return np.asarray(np.linalg.solve(root, both))
 
