@@ -76,7 +76,7 @@ def test_means_deviations_and_correlations_are_the_releases(release):
 
 def test_rows_without_correlations_would_be_noticed(release, monkeypatch):
     """The planted copula that leaves the latent correlations out is seen."""
-    monkeypatch.setattr(Copula, "_adjusted", lambda copula, free: np.eye(len(free)))
+    monkeypatch.setattr(Copula, "_adjusted", lambda copula: np.eye(len(copula._free)))
     copula = Copula(release, np.random.default_rng(2))
     assert worst_correlation_error(copula, copula.draw(20_000)) > 0.3
 

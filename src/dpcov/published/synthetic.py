@@ -85,24 +85,28 @@ class Copula:
         self._logits: list[tuple[list[int], Array]] = []
         d = len(self.columns)
         self._trial = rng.standard_normal((int(np.clip(_TRIAL_VALUES // d, *_TRIAL_ROWS)), d))
-        # Latent numbers of levels go along with nothing: a logit chooses levels.
-        self._root = np.eye(d)
-        free = np.flatnonzero(~self._is_level)
-        if len(free):
-            self._root[np.ix_(free, free)] = _root(self._adjusted(free))
+        self._free = np.flatnonzero(~self._is_level)
+        self._root = _root(self._adjusted()) if len(self._free) else np.eye(0)
         self._choose()
 
     def draw(self, n_rows: int) -> Array:
         """Encoded rows, (n, d), before scaling to units."""
         normal = self._rng.standard_normal((n_rows, len(self.columns)))
-        latent = normal @ self._root
+        latent = self._related(normal)
         seen = self._seen(latent, np.arange(len(self.columns)))
         for places, weights in self._logits:
             self._take(seen, latent, places, weights)
         return seen
 
-    def _adjusted(self, free: Places) -> Array:
+    def _related(self, normal: Array) -> Array:
+        # Latent numbers of levels go along with nothing: a logit chooses levels.
+        latent = normal.copy()
+        latent[:, self._free] = normal[:, self._free] @ self._root
+        return latent
+
+    def _adjusted(self) -> Array:
         # The map from latent to seen values bends correlations; latent ones are adjusted.
+        free = self._free
         is_free, wanted = self.is_free[np.ix_(free, free)], self.wanted[np.ix_(free, free)]
         latent = best = np.where(is_free, wanted, np.eye(len(free)))
         trial, smallest = self._trial[:, free], np.inf
@@ -118,7 +122,7 @@ class Copula:
 
     def _choose(self) -> None:
         # Levels of every category in turn, given all columns that are none and those before.
-        latent = self._trial @ self._root
+        latent = self._related(self._trial)
         # The chance of a trial would move shares of levels that go with a number; ranks have none.
         ranks = np.argsort(np.argsort(latent, axis=0), axis=0)
         latent = special.ndtri((ranks + 0.5) / len(latent))

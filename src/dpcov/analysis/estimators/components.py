@@ -25,7 +25,7 @@ from dpcov.analysis.reading import Reading
 from dpcov.markup import Child, listing, shorten
 from dpcov.published.digits import plural
 from dpcov.published.estimate.post import POSTS
-from dpcov.published.linalg.symmetric import Array, correlation_of, eigh
+from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues, eigh
 from dpcov.published.plots import NAME_LENGTH, axes_or_new
 from dpcov.published.release import Release
 
@@ -275,7 +275,7 @@ class PrivateFactorAnalysis(Projection):
         k = self._factors(len(reading.places))
         encoded = reading.floored_covariance("factor analysis")
         self.noise_edge_, level = reading.noise_levels()
-        strong = int(np.sum(eigh(reading.encoded_covariance).values > level))
+        strong = int(np.sum(eigenvalues(reading.encoded_covariance) > level))
         if strong < k:
             warn_noise(f"Only {strong} directions stand out of the noise, fewer than {k} factors.")
         correlation = correlation_of(encoded, undefined=0.0)
