@@ -21,7 +21,6 @@ from dpcov.published.columns import EncodedColumn
 from dpcov.published.design import design_of, told_of_scaling
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.present import UNPREDICTED, MissingAs, PresentMoments
-from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
 
@@ -42,11 +41,6 @@ class FilledLaw(MomentLaw):
     chosen: Places
     raw: MomentLaw
     fill: Callable[[Array, bool], Array]
-
-    @cached_property
-    def plausible(self) -> Array:
-        """The nearest positive semidefinite moment of the chosen columns, and zeros, (d, d)."""
-        return self._embedded(project_psd(self._of_chosen(self.moment)))
 
     def on(self, raw: MomentLaw) -> Self:
         """The same of another law of encoded rows."""
@@ -130,11 +124,6 @@ class FilledLaw(MomentLaw):
 
     def _of_chosen(self, matrix: Array) -> Array:
         return matrix[np.ix_(self.chosen, self.chosen)]
-
-    def _embedded(self, matrix: Array) -> Array:
-        found = np.zeros_like(self.moment)
-        found[np.ix_(self.chosen, self.chosen)] = matrix
-        return found
 
 
 def moment_law(
