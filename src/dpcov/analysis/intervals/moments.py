@@ -168,13 +168,16 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
     chosen, q = [0, *map(int, places + 1)], len(places) + 1
     moment = law.moment[np.ix_(chosen, chosen)] / law.count
     used, hidden = 1 - (q - 2) * law.sampling_factor, law.hardly_together(places + 1)
+    # Where all directions stand out, those of some columns do.
+    clear = _stands_out(law, moment, chosen)
     for a, b in itertools.combinations(range(1, q), 2):
         others = [place for place in range(q) if place not in (a, b)]
         rows, covariance = np.zeros((2, q)), np.zeros((2, 2))
         rows[0, a] = rows[1, b] = 1.0
         inner = moment[np.ix_(others, others)]
         # A regression that drowned leaves no variance, so the interval is [-1, 1].
-        if not hidden and _stands_out(law, inner, [chosen[i] for i in others]) and used > 0.5:
+        stands_out = clear or _stands_out(law, inner, [chosen[i] for i in others])
+        if not hidden and stands_out and used > 0.5:
             rows[:, others] = -np.linalg.solve(inner, moment[np.ix_(others, [a, b])]).T
             covariance = rows @ moment @ rows.T
         columns = chosen[a], chosen[b]
