@@ -125,6 +125,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         self._targets = find_features(columns, wanted)
         self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
         self._asked = predictors(columns, self._targets, self.features, unasked)
+        self._used = np.append(self._asked, self._targets)
         if not len(self._asked):
             raise InputError("No feature is left to predict with. Leave one out of the targets.")
 
@@ -147,11 +148,6 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         found = [self._original(k, w) for k, w in enumerate(self._weights)]
         self.coef_: Array = self._flattened([coefficients for coefficients, _ in found])
         self.intercept_: Any = self._flattened([intercept for _, intercept in found])
-
-    @property
-    def _used(self) -> Places:
-        """Features that are read, the targets among them."""
-        return np.append(self._asked, self._targets)
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         """Return the weights of every target."""
