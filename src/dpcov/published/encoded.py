@@ -330,16 +330,13 @@ class EncodedRelease(ReleaseRecord):
         if processing.may_be_indefinite:
             return found.mean, found.covariance
         law, rarely = self._noise_of_all, self.presence.indicators >= 0
-        covariance = found.covariance
+        covariance = found.covariance.copy()
         if law is not None:
             covariance = without_hidden(covariance, present.mean, law, rarely)
-        return found.mean, self._positive(covariance)
-
-    def _positive(self, covariance: Array) -> Array:
         # Of values alone: noise on a rare indicator is many times its spread.
-        found, own = covariance.copy(), np.ix_(self.shown, self.shown)
-        found[own] = with_psd_correlations(covariance[own])
-        return found
+        own = np.ix_(self.shown, self.shown)
+        covariance[own] = with_psd_correlations(covariance[own])
+        return found.mean, covariance
 
     def noisy_covariance(self, post: Post) -> Array:
         """Before post-processing, of the parts that ``post`` takes to hold rows; encoded units."""
