@@ -10,7 +10,6 @@ from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
-import pyarrow.dataset
 import pyarrow.parquet
 
 from dpcov.data.seal import sealed
@@ -192,7 +191,10 @@ class ArrowFileSource(TypedSource):
         """As the headings of all batches say; those of a stream stand among the rows."""
         if not _is_file(_file(self._path)):
             return None
-        return self._sealed(lambda: int(pa.dataset.dataset(self._path, format="ipc").count_rows()))
+        # It imports pandas.
+        from pyarrow.dataset import dataset
+
+        return self._sealed(lambda: int(dataset(self._path, format="ipc").count_rows()))
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         file = _file(self._path)
