@@ -15,7 +15,7 @@ import numpy as np
 from dpcov.errors import ReleaseWarning, UsageError, warn_caller
 from dpcov.published.columns import centers_of, half_ranges_of
 from dpcov.published.combined import combined_facts
-from dpcov.published.encoded import EncodedRelease, noise_of, on_one_thread
+from dpcov.published.encoded import EncodedRelease, noise_of
 from dpcov.published.estimate.entry_noise import hidden_variance, mean_noise
 from dpcov.published.estimate.post import find_post, restricted
 from dpcov.published.estimate.present import (
@@ -29,6 +29,7 @@ from dpcov.published.estimate.unit import STEP, UnitEstimate, probes, with_noise
 from dpcov.published.file import member_records
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of
+from dpcov.published.rows import on_one_thread
 from dpcov.published.statistics import Post, PublishedArray
 
 

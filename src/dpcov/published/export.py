@@ -22,11 +22,12 @@ from dpcov.files import ReservedFile, write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn
-from dpcov.published.encoded import noise_of, on_one_thread
+from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import DEVIATIONS, covariance_noise, mean_noise
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array
+from dpcov.published.rows import on_one_thread
 from dpcov.published.scripts import quoted_for_r
 from dpcov.published.statistics import Post
 

@@ -14,13 +14,13 @@ from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
 from dpcov.published.combined import combined_facts
 from dpcov.published.diagnosis import diagnose
-from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.file import pack, unpack
 from dpcov.published.labelled import labelled
 from dpcov.published.nested import nested_facts
 from dpcov.published.numbers import WITHIN, GroupNumbers, group_numbers
 from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts
+from dpcov.published.rows import on_one_thread
 from dpcov.published.statistics import Post
 from dpcov.published.summary import LIGHTS, summarize, told_missing, told_numbers
 from dpcov.published.synthetic import sample

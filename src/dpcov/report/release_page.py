@@ -14,10 +14,10 @@ from dpcov.privacy.guarantee import costs_nothing
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.published.design import told_of
 from dpcov.published.digits import plus_minus
-from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.numbers import GroupNumbers
 from dpcov.published.release import Release
+from dpcov.published.rows import on_one_thread
 from dpcov.published.words import (
     NUMERICS_WORDS,
     change_in_words,

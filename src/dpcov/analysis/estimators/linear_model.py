@@ -38,10 +38,11 @@ from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
 from dpcov.published.columns import INTERCEPT, half_ranges_of
 from dpcov.published.design import weights_column
-from dpcov.published.encoded import noise_of, on_one_thread
+from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
+from dpcov.published.rows import on_one_thread
 from dpcov.published.words import rows_in_words
 
 FAR = 2.0

@@ -31,11 +31,11 @@ from dpcov.analysis.reading import half_range_map
 from dpcov.errors import ReleaseError, few_of
 from dpcov.privacy.options import plain
 from dpcov.published.design import weights_column
-from dpcov.published.encoded import on_one_thread
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Places
 from dpcov.published.numbers import UNTOLD, told_of_rare_pairs
 from dpcov.published.release import Release
+from dpcov.published.rows import on_one_thread
 
 Names = Sequence[str] | None
 
