@@ -10,7 +10,7 @@ import dpcov
 from dpcov import Budget, Categorical, Numeric, Schema
 from dpcov.analysis import mean_intervals
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.published import encoded as encoded_release
+from dpcov.published import rows as moments_of_rows
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate import levels
 from dpcov.published.estimate.entry_noise import MomentNoise, covariance_noise
@@ -261,9 +261,9 @@ def test_levels_are_shrunk_once_for_all_that_is_read(monkeypatch):
     table, schema, _ = made(0, 2_000)
     release = dpcov.release(table, schema=schema, budget=Budget(rho=1), entropy=SeededEntropy(0))
     assert "losses" in release.statistics.arrays
-    calls, whole = [], encoded_release.improved
+    calls, whole = [], moments_of_rows.improved
     monkeypatch.setattr(
-        encoded_release, "improved", lambda *facts: calls.append(facts) or whole(*facts)
+        moments_of_rows, "improved", lambda *facts: calls.append(facts) or whole(*facts)
     )
     release.diagnose()
     assert len(calls) == 1
