@@ -182,11 +182,6 @@ class DelimitedSource(Source):
             fields = plural(len(self.columns), "field")
             told = f"not every row has the {fields} that the line of names has"
             return f"{told}; correct those that have fewer or more. {NAMES_BELOW}"
-        if "block_size" in message or "straddl" in message:
-            return (
-                f"a row is longer than {BLOCK_BYTES >> 20} MiB, or a quotation mark is not closed; "
-                "shorten the row, or close the mark."
-            )
         return super()._explain(error, schema_names)
 
 
