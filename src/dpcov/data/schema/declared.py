@@ -4,6 +4,7 @@ Contract: everything is public, and the norm bound of an encoded row follows fro
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -61,9 +62,9 @@ class _Bounded(_Feature, frozen=True, kw_only=True):
         force_setattr(self, "upper", as_bound(self.upper))
 
     @property
+    @abstractmethod
     def function(self) -> str:
         """What is made of the number, empty if nothing."""
-        return ""
 
     @property
     def encoded_bounds(self) -> tuple[float, float]:
