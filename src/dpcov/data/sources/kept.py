@@ -4,6 +4,7 @@ Contract: every reading yields the same rows.  The copy takes at most the room t
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -64,10 +65,8 @@ class KeptSource(Source):
         return len(block) * len(self.columns) * _CELL_BYTES if once else block.nbytes
 
 
-def _folded(block: Block, wanted: Mapping[str, ReadAs]) -> Block:
+def _folded(block: Any, wanted: Mapping[str, ReadAs]) -> Block:
     # Levels are said again and again: each text is held once.
-    if not isinstance(block, pa.RecordBatch):
-        return block
     names = block.schema.names
     columns = [
         cells.dictionary_encode()

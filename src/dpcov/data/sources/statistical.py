@@ -121,11 +121,11 @@ class StatisticalSource(Source):
         """The column by which SPSS weights the rows of its file, where the heading names one."""
         if self._ending not in (".sav", ".zsav"):
             return None
+        name = ""
         # A heading that only its own library reads is a codebook all the same.
         with suppress(DataError):
             name = self._sealed(lambda: SpssRecords(self._path, 0).weights.decode(self._codec))
-            return name if name in self.columns else None
-        return None
+        return name if name in self.columns else None
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         for name in wanted:
