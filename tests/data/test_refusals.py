@@ -1,6 +1,7 @@
 import gzip
 import lzma
 import zipfile
+from codecs import BOM_UTF8
 
 import duckdb
 import numpy as np
@@ -32,6 +33,10 @@ def test_paths_that_cannot_be_read(tmp_path):
     for name in ("a.mat", "a.npz", "a.orc"):
         (tmp_path / name).write_bytes(b"1")
         assert ".parquet" in refusal(tmp_path / name)
+    (tmp_path / "b.jsonl").write_bytes(BOM_UTF8)
+    assert refusal(tmp_path / "b.jsonl") == "'b.jsonl' has no rows. Give it at least one."
+    np.save(tmp_path / "b.npy", np.zeros((3, 2), "V0"))
+    assert "'b.npy' cannot be read: it is damaged" in refusal(tmp_path / "b.npy")
     for name in ("a.csv", "a.parquet", "a.npy"):
         (tmp_path / name).write_bytes(b"")
         assert refusal(tmp_path / name) == f"'{name}' is empty. Give a file that holds the table."
@@ -124,6 +129,7 @@ def test_missing_columns_are_named_but_those_found_are_not(tmp_path):
         (pa.table([[1], [2]], names=["a", "a"]), "cannot be read"),
         (pa.table({}), "no columns"),
         (pl.DataFrame({"a": []}), "no rows"),
+        (pl.DataFrame({"a": [2**70]}, {"a": pl.Int128}), "that Arrow does not know; convert"),
         (pl.LazyFrame({"a": [1]}), "Compute it first"),
         (duckdb.sql("SELECT 1 AS a"), "as a Query"),
         (pa.table({"a": [1]}).slice(1), "no rows"),

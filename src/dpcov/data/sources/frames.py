@@ -84,7 +84,7 @@ class FrameSource(Source):
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
         if not isinstance(error, _UnreadableError):
-            return super()._explain(error, schema_names)
+            return "it has a type of cells that Arrow does not know; convert or drop such columns."
         # Where the line of names was forgotten, a name is a value.
         (name,) = error.args
         told = f"'{name}'" if schema_names else f"number {self.columns.index(name) + 1}"
