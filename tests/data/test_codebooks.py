@@ -414,6 +414,13 @@ def test_exclusive_bounds_are_bounds(tmp_path):
         assert read_codebook(path).columns["x"] == dpcov.Numeric(lower=0, upper=9)
 
 
+def test_texts_of_a_codebook_may_be_lists_and_its_dialect_a_link(tmp_path):
+    fields = [{"name": "x", "type": "number", "title": ["Age", "Alter"], "description": []}]
+    resource = {"schema": {"fields": fields}, "dialect": "dialect.json"}
+    book = read_codebook(written(tmp_path, resource))
+    assert (book.columns["x"].description, book.file) == ("Age", None)
+
+
 def test_csvw_says_that_there_are_no_quotation_marks_or_no_line_of_names(tmp_path):
     table = {"tableSchema": {"columns": [{"name": "x"}]}, "dialect": {"quoteChar": None}}
     assert read_codebook(written(tmp_path, table)).file == dpcov.FileLayout(quote="")

@@ -238,6 +238,22 @@ def test_damaged_files_are_refused_in_plain_words(tmp_path):
         assert "rich" not in str(caught.value)
 
 
+def test_a_sheet_behind_a_password_is_told_as_such(tmp_path):
+    entry = b'manifest:full-path="content.xml" manifest:media-type="text/xml"'
+    with (
+        zipfile.ZipFile(FILES / "awkward.ods") as whole,
+        zipfile.ZipFile(tmp_path / "t.ods", "w") as locked,
+    ):
+        for name in whole.namelist():
+            content = whole.read(name)
+            if name == "META-INF/manifest.xml":
+                assert content.count(entry + b"/>") == 1
+                parts = b"><manifest:encryption-data/></manifest:file-entry>"
+                content = content.replace(entry + b"/>", entry + parts)
+            locked.writestr(name, content)
+    refused(tmp_path / "t.ods", DataError, "a password protects it; save it without")
+
+
 def test_an_archive_packed_in_an_unknown_way_is_refused_in_plain_words(tmp_path):
     # Windows packs large files by Deflate64, method 9, which stands in both headings.
     with zipfile.ZipFile(tmp_path / "t.csv.zip", "w") as archive:

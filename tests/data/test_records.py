@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pandas.io.sas.sas7bdat import SAS7BDATReader
 
 from dpcov.data.schema.draft import describe
-from dpcov.data.sources import open_source
+from dpcov.data.sources import open_source, records
 from dpcov.data.sources.records import TransportRecords
 from dpcov.errors import DataError
 
@@ -108,8 +109,10 @@ def test_blanks_that_fill_a_transport_file_up_are_no_rows(name, n_rows, tmp_path
     assert len(found(path)["small"]) == n_rows
 
 
-def test_blank_rows_before_others_are_refused_in_a_transport_file(tmp_path):
+@pytest.mark.parametrize("cards", [1, records._PIECE_BYTES // records._CARD])
+def test_blank_rows_before_others_are_refused_in_a_transport_file(tmp_path, monkeypatch, cards):
     """At the end they fill the file up, and a row behind them would make them rows."""
+    monkeypatch.setattr(records, "_PIECE_BYTES", cards * records._CARD)
     path, blank = tmp_path / "v.xpt", [("", "")] * 500
     pyreadstat.write_xport(pd.DataFrame([("a", "u"), *blank], columns=["c", "d"]), path)
     wanted = {"c": "text", "d": "text"}
@@ -141,6 +144,22 @@ def test_files_that_are_cut_short_are_refused(name, tmp_path):
             found(path)
 
 
+def test_a_transport_file_that_says_nowhere_that_rows_begin_is_refused(tmp_path):
+    path = write(tmp_path, "eight.xpt", table(50))
+    path.write_bytes(path.read_bytes().replace(b"*******OBS", b"*******ABS"))
+    with pytest.raises(DataError, match=r"'eight\.xpt' is damaged\. Write it again"):
+        found(path)
+
+
+@pytest.mark.parametrize("name", ["plain.sav", "whole.zsav"])
+def test_notes_in_a_heading_of_spss_are_passed_over(name, tmp_path):
+    data = table(20)
+    path = write(tmp_path, name, data)
+    without = found(path)
+    assert found(write(tmp_path, name, data, note="First wave.")) == without
+    assert b"First wave." in path.read_bytes()
+
+
 def test_a_transport_file_of_several_tables_is_refused(tmp_path):
     path = write(tmp_path, "five.xpt", table(50))
     content = path.read_bytes()
@@ -159,6 +178,17 @@ def test_files_of_sas_with_many_columns_and_pages(name, tmp_path):
         path.write_bytes(content[: int(part * len(content))])
         with pytest.raises(DataError):
             found(path)
+
+
+def test_columns_that_two_readers_of_sas_count_differently_are_refused(tmp_path, monkeypatch):
+    class Shorter(SAS7BDATReader):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            self.column_names = self.column_names[:-1]
+
+    monkeypatch.setattr("pandas.io.sas.sas7bdat.SAS7BDATReader", Shorter)
+    with pytest.raises(DataError, match=r"'awkward\.sas7bdat' is damaged\. Write it again"):
+        found(FILES / "awkward.sas7bdat")
 
 
 def _not_understood(*arguments, **options):

@@ -71,6 +71,7 @@ MISTAKES = {
     "[columns.b]\ntype = 'date'\nlower = 2015-01-01": "line 5, .*2015, not 2015-01-01",
     "[columns.b]\ntype = 'date'\nreference = '1.2.2015'": "line 5, .*a date as 2020-12-31",
     "missing_codes = [[1]]": "line 3, ",
+    "missing_codes = [nan]": "line 1, .*column 'age': Missing codes are a list of numbers or texts",
     "missing_codes = [\n  1,\n  2020-01-01,\n]": "line 3, `missing_codes = .`.*missing_codes.1.",
     "lower = 1\nupper = 0": "cannot be used yet.*line 3, `lower = 1`: .*exchange them",
     "lower = 1": "cannot be used yet.*line 1, .*fill in upper",
@@ -104,6 +105,21 @@ TABLE_MISTAKES = {
 def test_mistakes_at_the_top_quote_their_line(first, words):
     with pytest.raises(SchemaError, match=f"(?s){words}"):
         Schema.loads(f"{first}\n{COLUMN}lower = 0\nupper = 1", complete=True)
+
+
+def test_what_is_wrong_with_the_whole_table_has_no_line():
+    told = "The schema cannot be used yet:\n  - No column is numeric, boolean or categorical; there"
+    with pytest.raises(SchemaError, match=told):
+        Schema.loads('[columns.a]\ntype = "ignored"', complete=True)
+
+
+def test_one_screen_of_mistakes_is_shown():
+    columns = "".join(f"[columns.c{place}]\nlower = 1\n" for place in range(23))
+    with pytest.raises(SchemaError) as caught:
+        Schema.loads(columns)
+    heading, *lines, rest = str(caught.value).split("\n")
+    assert heading == "The schema has mistakes:" and rest == "  - and 3 more"
+    assert len(lines) == 20 and "column 'c19'" in lines[-1]
 
 
 SYNTAX = {

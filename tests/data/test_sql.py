@@ -398,6 +398,10 @@ def test_parquet_files_that_duckdb_would_read_as_the_first_of_them_are_refused(t
                 with pytest.raises(DataError, match="'crp' does not have the same type"):
                     open_source(asked)
     pa.parquet.write_table(pa.table({"crp": [3, 4]}), first)
+    # A text that is compared with may be the name of another file.
+    (tmp_path / "notes.txt").write_text("no table")
+    asked = f"SELECT crp FROM '{first}' WHERE '{tmp_path / 'notes.txt'}' <> ''"
+    assert open_source(Query(asked, db="duckdb://")).columns == ("crp",)
     # Two tables of a query have types of their own.
     joined = f"SELECT x.crp FROM '{first}' x JOIN '{second}' y ON x.crp > y.crp"
     assert open_source(Query(joined, db="duckdb://")).columns == ("crp",)

@@ -251,6 +251,15 @@ def test_a_table_in_the_place_of_a_geometry_is_refused_without_a_word_of_it(text
     assert not any(word in str(refused.value) for word in ("lee", "BELL", "x07", "sick"))
 
 
+def test_a_geometry_with_a_text_for_a_number_is_refused_with_its_place(tmp_path):
+    path = tmp_path / "geometry.toml"
+    path.write_text('[columns.x]\ncenter = 0\nscale = "9"\n')
+    with pytest.raises(
+        SchemaError, match=r"is no geometry: Expected `float`, got `str` - at `\$.col"
+    ):
+        Geometry.from_toml(path)
+
+
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), "9"])
 def test_a_geometry_has_positive_scales(scale):
     with pytest.raises(SchemaError, match="scale"):

@@ -295,3 +295,11 @@ def test_a_file_whose_pages_do_not_fit_together_is_refused_though_it_answers(pat
     path.write_bytes(content)
     with pytest.raises(LedgerError, match="is not a dpcov ledger"):
         ledger.datasets()
+
+
+def test_a_name_of_a_table_that_is_no_text_any_more_is_told_as_damage(path, ledger):
+    ledger.datasets()
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"TABLE trail_head", b"TABLE tra\xffl_head"))
+    with pytest.raises(LedgerError, match="damaged or is not a dpcov ledger"):
+        ledger.datasets()
