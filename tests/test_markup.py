@@ -48,6 +48,14 @@ def schema():
     return dpcov.Schema(columns=columns, title=UNHELPFUL_NAMES[0], weights=weights)
 
 
+def complete_schema():
+    """Nothing is left open, and levels have names of their own."""
+    sex = dpcov.Categorical(
+        categories=("1",), labels={"1": "man", "2": "woman"}, groups={"2": ("2", "f")}
+    )
+    return dpcov.Schema(columns={"sex": sex})
+
+
 @cache
 def objects():
     hostile = unhelpful()
@@ -57,6 +65,7 @@ def objects():
         "a release without means": plain(),
         "a release with groups": grouped(),
         "schema": schema(),
+        "complete schema": complete_schema(),
         "budget": dpcov.Budget(epsilon=1, delta="1e-6"),
         "geometry": Geometry.of(hostile.features, hostile.manifest.norm_bound),
         "intervals": mean_intervals(hostile),
@@ -69,7 +78,8 @@ def objects():
 
 
 KINDS = (
-    *("release", "a release without means", "a release with groups", "schema", "budget"),
+    *("release", "a release without means", "a release with groups", "schema"),
+    *("complete schema", "budget"),
     *("geometry", "intervals", "ridge", "two targets", "components", "correlations", "not fitted"),
 )
 
@@ -96,6 +106,9 @@ def test_what_is_shown_is_what_the_objects_say():
     assert all(shorten(name, CELL) in shown["release"] for name in UNHELPFUL_NAMES)
     assert "fill in lower and upper" in shown["schema"]
     assert "lower 0 · upper 1" in shown["schema"]
+    assert "labels 1 = man, 2 = woman · groups 2 = 2, f" in shown["complete schema"]
+    assert "To be corrected" in shown["schema"]
+    assert "To be corrected" not in shown["complete schema"]
     assert "up to 73.11 %" in shown["budget"]
     first = objects()["intervals"].rows[0]
     assert f"{first.lower:.5g}" in shown["intervals"]

@@ -25,6 +25,26 @@ def undo(schema, encoded):
     return encoded * Encoder(schema).norm_bound
 
 
+def test_values_of_columns_are_told_one_column_at_a_time():
+    schema = Schema(
+        columns={
+            "c": Categorical(categories=("b", "a")),
+            "x": Numeric(lower=0, upper=4),
+            "i": Ignored(),
+            "t": Boolean(),
+        }
+    )
+    encoder = Encoder(schema)
+    block = {"c": ["a", None, "b"], "x": [1.0, None, 9.0], "i": [5, 5, 5], "t": [0, 1, None]}
+    cells = encoder.read(pa.record_batch({name: block[name] for name in encoder.wanted}))
+    found = dict(zip(encoder.value_columns, encoder.column_values(cells), strict=True))
+    assert list(found) == ["x", "t", "c"]
+    expected = {"x": [-0.5, math.nan, 1.0], "t": [-1.0, 1.0, math.nan], "c": [1.0, math.nan, 0.0]}
+    for name, values in found.items():
+        np.testing.assert_array_equal(values, expected[name])
+    assert repr(cells) == "Cells(<sensitive>)"
+
+
 finite = st.floats(-1e12, 1e12)
 ordered = st.tuples(finite, finite).filter(lambda pair: pair[1] - pair[0] > 1e-140)
 missing = st.sampled_from((None, "center", "indicator"))

@@ -217,8 +217,10 @@ def test_a_column_without_numbers_or_texts_cannot_be_used():
     assert [(c.usable, c.findings[0].rows) for c in found.columns] == [(False, 2), (False, 2)]
 
 
-def test_a_column_of_many_texts_is_given_up_soon(monkeypatch):
+@pytest.mark.parametrize("size", [100, 5000])
+def test_a_column_of_many_texts_is_given_up_soon(size, monkeypatch):
     monkeypatch.setattr(fit_module, "_ENOUGH", 20)
+    monkeypatch.setattr(fit_module, "_BLOCK_ROWS", size)
     table = pa.table({"a": [f"zebra{n}" for n in range(5000)], "b": ["1", "2"] * 2500})
     found = fit(open_source(table), Schema(columns={"a": UNIT, "b": UNIT}))
     assert found.columns[0].findings[0].rows == 20

@@ -453,21 +453,30 @@ def test_every_line_of_one_column_is_a_row(tmp_path, end):
 
 def test_lines_are_judged_alike_however_they_are_cut():
     good = b'\xef\xbb\xbf"x",y\n1,"a ""b"""\r\n"2","c\n\nd"\n3,""\n'
-    wrong = [
-        b'x,y\n1,a"b\n',
-        b'x,y\n1,"a"b\n',
-        b'x,y\n1,"a\n',
-        b"x,y\n\n1,2\n",
-        b"x,y\r\n1,2\r\n\r\n3,4",
-    ]
+    wrong = {
+        b'x,y\n1,a"b\n': "stands inside a cell",
+        b'x,y\n1,"a"b\n': "stands inside a cell",
+        b'x,y\n1,"a\n': "is never closed",
+        b"\nx,y\n1,2\n": "begins with a blank line",
+        b"x,y\n\n1,2\n": "has a blank line",
+        b"x,y\r\n1,2\r\n\r\n3,4": "has a blank line",
+    }
     for text in (good, *wrong):
         for size in range(3, len(text) + 2):
             lines = CheckedLines(io.BytesIO(text), delimiter=",", columns=2, name="x")
             if text is good:
                 assert b"".join(iter(partial(lines.read, size), b"")) == good
             else:
-                with pytest.raises(DataError):
+                with pytest.raises(DataError, match=wrong[text]):
                     list(iter(partial(lines.read, size), b""))
+
+
+def test_a_break_inside_quotation_marks_ends_no_row():
+    text = b'x,y\n1,"' + b"a\n" * 2**19 + b'"\n'
+    for size in (2**16, 2**20, 2**21):
+        lines = CheckedLines(io.BytesIO(text), delimiter=",", columns=2, name="x")
+        with pytest.raises(DataError, match="a row longer than 1 MiB"):
+            list(iter(partial(lines.read, size), b""))
 
 
 def test_a_date_with_a_time_of_day_is_that_date_in_memory_and_in_a_file(tmp_path):
@@ -493,6 +502,8 @@ def test_arrow_files_and_streams_are_read_and_broken_ones_refused(tmp_path, endi
             to.write_table(table, max_chunksize=2)
         blocks = open_source(path).blocks(1, wanted={"y": "text"})
         assert [block["y"].to_pylist() for block in blocks] == [["a"], ["b"], ["a"]]
+        # A stream would have to be read to say so.
+        assert open_source(path).stated_rows == (3 if writer is pa.ipc.new_file else None)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(DataError):
         list(open_source(path).blocks(1, wanted={"y": "text"}))

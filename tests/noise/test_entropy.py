@@ -55,6 +55,18 @@ def test_a_forked_child_never_repeats_the_parents_stream(recycled, monkeypatch):
     assert len(set(words)) == 192
 
 
+def test_a_new_key_is_made_after_a_fork_alone(monkeypatch):
+    keys = []
+    monkeypatch.setattr(entropy, "_new_key", lambda: keys.append(os.urandom(32)) or keys[-1])
+    monkeypatch.setattr(entropy, "_forks_survived", entropy._forks_survived)
+    source = SystemEntropy()
+    source.words(1), source.words(1)
+    assert len(keys) == 1
+    entropy._note_fork()
+    source.words(1), source.words(1)
+    assert len(keys) == 2
+
+
 def draw_in_child(source, queue):
     queue.put(source.words(64).tolist())
 

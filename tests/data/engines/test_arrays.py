@@ -184,6 +184,13 @@ def test_rows_of_a_table_come_here_to_be_encoded():
     assert [stratum.n_rows for stratum in expected.strata] == [2, 1, 0]
 
 
+def test_numbers_without_a_schema_come_here_as_well():
+    rows = on_sphere(50, 3)
+    gathered = DeviceMoments(NUMPY, task(norm_bound=2.0))
+    gathered.add_host(rows)
+    assert gathered.fetch() == task(norm_bound=2.0).gather(rows)
+
+
 def inexact(change):
     """A device whose products are changed."""
 
