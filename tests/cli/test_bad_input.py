@@ -91,6 +91,9 @@ def test_paths_that_lead_nowhere(desk):
     absent = desk.release("-o", desk.folder / "absent" / "x.dpcov")
     desk.assert_refused(absent, RELEASE, "create it first")
     desk.assert_refused(desk.release("-o", desk.folder), RELEASE, "directory")
+    for name in ("x.csv", "x.CSV.gz", "x.zip"):
+        result = desk.release("-o", desk.folder / name)
+        desk.assert_refused(result, USAGE, "called as a table is, and a release is none")
 
 
 BUDGETS = {

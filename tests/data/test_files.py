@@ -273,6 +273,9 @@ def test_what_is_packed_in_parts_is_read_whole_or_refused(tmp_path, ending, pack
     for damaged in (b"?" + pack(b"3,4\n"), b"\0" * 10, pack(b"3,4\n")[:-1], b"B"):
         path.write_bytes(first + damaged)
         refused(path, DataError, "damaged, cut short")
+    lines = tmp_path / f"t.jsonl.{ending}"
+    lines.write_bytes(pack(b'{"x": 1}\n' * 9)[:-1])
+    refused(lines, DataError, "damaged, cut short")
 
 
 class PanicException(BaseException):
