@@ -273,8 +273,11 @@ def test_what_is_packed_in_parts_is_read_whole_or_refused(tmp_path, ending, pack
     for damaged in (b"?" + pack(b"3,4\n"), b"\0" * 10, pack(b"3,4\n")[:-1], b"B"):
         path.write_bytes(first + damaged)
         refused(path, DataError, "damaged, cut short")
-    lines = tmp_path / f"t.jsonl.{ending}"
-    lines.write_bytes(pack(b'{"x": 1}\n' * 9)[:-1])
+    lines, row = tmp_path / f"t.jsonl.{ending}", b'{"x": 1, "y": "' + bytes([32] * 999) + b'"}\n'
+    # A few bytes that become more than is read at once.
+    lines.write_bytes(pack(row * 4000))
+    assert sum(map(len, open_source(lines).blocks(999, wanted={"x": "number"}))) == 4000
+    lines.write_bytes(pack(row)[:-1])
     refused(lines, DataError, "damaged, cut short")
 
 
