@@ -63,6 +63,7 @@ def test_with_little_noise_it_is_the_summary_of_the_rows(precise, exact, kind):
         assert privacy < sampling and std == pytest.approx(np.hypot(sampling, privacy), rel=1e-3)
         assert [lower, upper] == pytest.approx(list(exact.conf_int().loc[name]), abs=std)
     assert r_squared(summary) == pytest.approx(exact.rsquared, abs=0.005)
+    assert summary.r2 == pytest.approx((r_squared(summary),), abs=0.0005)
 
 
 def test_r_squared_of_a_noisy_ridge_is_that_of_new_rows(noisy):
@@ -156,4 +157,5 @@ def test_of_a_target_without_variance_nothing_is_explained(alpha):
         (r2,) = (line for line in str(summary).splitlines() if line.startswith("R²"))
         assert "nan" not in r2
         empty += r2.split()[-1] == "–"
+        assert np.isnan(summary.r2[0]) == (r2.split()[-1] == "–")
     assert empty

@@ -214,6 +214,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         return RegressionSummary(
             title=f"{type(self).__name__} of {goals}",
             facts=tuple(told),
+            r2=tuple(map(float, r2)),
             tables=tuple(map(with_coefficients, tables, rows)),
             notes=tuple(dict.fromkeys(notes)),
         )

@@ -30,6 +30,8 @@ class RegressionSummary:
     title : str
     facts : tuple of pairs of str
         Rows, guarantee, R² and what else belongs to all coefficients.
+    r2 : tuple of float
+        Of every target, NaN where the noise hides it; of ``PrivateRidge`` on new rows.
     tables : tuple of IntervalTable
         One for each target.
     notes : tuple of str
@@ -37,6 +39,7 @@ class RegressionSummary:
 
     title: str
     facts: tuple[tuple[str, str], ...]
+    r2: tuple[float, ...]
     tables: tuple[IntervalTable, ...]
     notes: tuple[str, ...]
 
