@@ -51,6 +51,7 @@ def release(
     """Release the second moments of a table once; everything after that costs no privacy."""
     import dpcov
     from dpcov.data.sources import file_of, is_table
+    from dpcov.pipeline.publish import unspent
     from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.meaning import warn_of_large_delta
 
@@ -61,27 +62,29 @@ def release(
             warn_of_large_delta(budget.promise, relation, rows)
         _rehearse(schema, budget, rows, relation, geometry or "private", chosen)
         return
-    if output is None:
-        raise UsageError("Name the file to write: -o FILE.")
-    _check_account(ledger, no_ledger=no_ledger)
-    # Before anything is opened: a typo must not cost the table or the ledger.
-    given = options.table_from(data, sql, db, db_env)
-    check_output(output, file_of(given), schema, ledger, key_file, geometry)
-    if is_table(output):
-        raise UsageError(
-            f"{output} is called as a table is, and a release is none: end its name in .dpcov. "
-            "Then `dpcov export` writes its matrix as a table."
-        )
-    table = _table(given, key_file)
-    budget = options.budget_from(epsilon, delta, rho)
-    entropy = _entropy(seed, not_private=not_private)
+    with unspent():
+        if output is None:
+            raise UsageError("Name the file to write: -o FILE.")
+        _check_account(ledger, no_ledger=no_ledger)
+        # Before anything is opened: a typo must not cost the table or the ledger.
+        given = options.table_from(data, sql, db, db_env)
+        check_output(output, file_of(given), schema, ledger, key_file, geometry)
+        if is_table(output):
+            raise UsageError(
+                f"{output} is called as a table is, and a release is none: end its name in .dpcov. "
+                "Then `dpcov export` writes its matrix as a table."
+            )
+        table = _table(given, key_file)
+        budget = options.budget_from(epsilon, delta, rho)
+        relation, chosen = check_neighbors(neighbors), options.parse_options(option)
+        entropy = _entropy(seed, not_private=not_private)
     with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         made = dpcov.release(
             table,
             schema=schema,
             budget=budget,
             mechanism=mechanism,
-            neighbors=check_neighbors(neighbors),
+            neighbors=relation,
             n_rows=rows,
             by=by,
             geometry=geometry,
@@ -95,7 +98,7 @@ def release(
             engine=engine,
             threads=threads,
             memory_limit=memory_limit,
-            **options.parse_options(option),
+            **chosen,
         )
     features, name = plural(len(made.feature_names), "feature"), shlex.quote(str(output))
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
@@ -161,19 +164,23 @@ def survey(
     """Find centers and scales of columns once; releases that use them need no survey."""
     import dpcov
     from dpcov.data.sources import file_of
+    from dpcov.pipeline.publish import unspent
     from dpcov.privacy.guarantee import check_neighbors
 
-    _check_account(ledger, no_ledger=no_ledger)
-    table = options.table_from(data, sql, db, db_env)
-    check_output(output, file_of(table), schema, ledger)
-    coming = (for_epsilon, for_delta, for_rho)
+    with unspent():
+        _check_account(ledger, no_ledger=no_ledger)
+        table = options.table_from(data, sql, db, db_env)
+        check_output(output, file_of(table), schema, ledger)
+        budget, coming = options.budget_from(epsilon, delta, rho), (for_epsilon, for_delta, for_rho)
+        expected = None if coming == (None,) * 3 else options.budget_from(*coming)
+        relation, entropy = check_neighbors(neighbors), _entropy(seed, not_private=not_private)
     with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         dpcov.survey(
             table,
             schema=schema,
-            budget=options.budget_from(epsilon, delta, rho),
-            coming=None if coming == (None,) * 3 else options.budget_from(*coming),
-            neighbors=check_neighbors(neighbors),
+            budget=budget,
+            coming=expected,
+            neighbors=relation,
             n_rows=rows,
             by=by,
             accept_large_delta=accept_large_delta,
@@ -181,7 +188,7 @@ def survey(
             dataset=dataset,
             output=output,
             overwrite=overwrite,
-            entropy=_entropy(seed, not_private=not_private),
+            entropy=entropy,
             progress=progress,
             engine=engine,
             threads=threads,

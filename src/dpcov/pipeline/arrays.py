@@ -26,7 +26,7 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.noise.entropy import Entropy
-from dpcov.pipeline.publish import Account, ReleaseMaker, publish
+from dpcov.pipeline.publish import Account, ReleaseMaker, publish, unspent
 from dpcov.pipeline.terms import ReleaseTerms
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
@@ -85,45 +85,46 @@ def second_moment(
     >>> made.second_moment().shape
     (3, 3)
     """
-    bound = X.norm_bound if isinstance(X, Moments) and norm_bound is None else norm_bound
-    bound = _check_norm_bound(bound)
-    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit)
-    names = number_names(X.n_features) if isinstance(X, Moments) else where.columns(X)
-    codes, group_names = _group_codes(groups, categories)
-    encoding = BallEncoding(n_features=len(names), norm_bound=bound)
-    problem = Problem(
-        n_features=len(names),
-        neighbors=check_neighbors(neighbors),
-        rows_per_person=rows_per_person,
-        n_groups=max(1, len(group_names)),
-    )
-    choice = resolve(mechanism, options, problem, budget)
-    terms = ReleaseTerms(
-        mechanism=choice.make(),
-        choice=choice,
-        budget=budget,
-        problem=problem,
-        columns=tuple(
-            EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0)
-            for name in names
-        ),
-        norm_bound=bound,
-        intercept_is_public=False,
-        groups=group_names,
-        accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
-    )
+    with unspent():
+        bound = X.norm_bound if isinstance(X, Moments) and norm_bound is None else norm_bound
+        bound = _check_norm_bound(bound)
+        where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit)
+        names = number_names(X.n_features) if isinstance(X, Moments) else where.columns(X)
+        codes, group_names = _group_codes(groups, categories)
+        encoding = BallEncoding(n_features=len(names), norm_bound=bound)
+        problem = Problem(
+            n_features=len(names),
+            neighbors=check_neighbors(neighbors),
+            rows_per_person=rows_per_person,
+            n_groups=max(1, len(group_names)),
+        )
+        choice = resolve(mechanism, options, problem, budget)
+        terms = ReleaseTerms(
+            mechanism=choice.make(),
+            choice=choice,
+            budget=budget,
+            problem=problem,
+            columns=tuple(
+                EncodedColumn(name=name, source=name, kind="numeric", center=0.0, half_range=1.0)
+                for name in names
+            ),
+            norm_bound=bound,
+            intercept_is_public=False,
+            groups=group_names,
+            accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
+        )
 
-    if isinstance(X, Moments):
-        terms.require_one_question()
-        if X.norm_bound != bound:
-            raise UsageError(
-                f"These moments were gathered with norm_bound={X.norm_bound}. Give that."
-            )
-        ask = Ask.saved(X)
-    else:
-        rows = X if codes is None else GroupedRows(rows=X, groups=codes)
-        ask = terms.ask(where, rows, encoding)
-    paid = Account.of(ledger, dataset)
+        if isinstance(X, Moments):
+            terms.require_one_question()
+            if X.norm_bound != bound:
+                raise UsageError(
+                    f"These moments were gathered with norm_bound={X.norm_bound}. Give that."
+                )
+            ask = Ask.saved(X)
+        else:
+            rows = X if codes is None else GroupedRows(rows=X, groups=codes)
+            ask = terms.ask(where, rows, encoding)
+        paid = Account.of(ledger, dataset)
     return publish(ReleaseMaker(terms), ask, paid, None, False, entropy)
 
 

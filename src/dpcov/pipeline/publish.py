@@ -39,7 +39,6 @@ from dpcov.published.release import Release
 _MANIFEST_ROOM = 2**20
 _MATRICES_PER_GROUP = 8
 _LINE_ROOM = 2**9
-_UNSPENT = "No budget was spent and nothing was released."
 _CHARGING = (
     "The budget may have been charged just now; `dpcov ledger show` tells. Nothing was released."
 )
@@ -120,18 +119,17 @@ def publish(
     entropy: Entropy | None,
 ) -> MadeT:
     """Refuse early, ask, charge, draw, write; in this order."""
-    randomness, terms = _check_entropy(entropy), maker.terms
-    if account is not None and output is not None and account.ledger.is_file(output):
-        raise UsageError(f"{Path(output).name} is the ledger's. Write to another file.")
-    calibration, neighbors = terms.calibrate(terms.problem), terms.problem.neighbors
-    room = maker.rehearse(calibration, account)
-    spend = _spend(terms, calibration)
-    if account is not None and spend is not None:
-        with _noting(_UNSPENT):
-            account.ledger.check(account.dataset, spend, neighbors)
-    warn_of_large_epsilon(calibration.promise)
     with contextlib.ExitStack() as stack:
-        with _noting(_UNSPENT):
+        with unspent():
+            randomness, terms = _check_entropy(entropy), maker.terms
+            if account is not None and output is not None and account.ledger.is_file(output):
+                raise UsageError(f"{Path(output).name} is the ledger's. Write to another file.")
+            calibration, neighbors = terms.calibrate(terms.problem), terms.problem.neighbors
+            room = maker.rehearse(calibration, account)
+            spend = _spend(terms, calibration)
+            if account is not None and spend is not None:
+                account.ledger.check(account.dataset, spend, neighbors)
+            warn_of_large_epsilon(calibration.promise)
             file = None
             if output is not None:
                 file = stack.enter_context(ReservedFile(output, room, overwrite=overwrite))
@@ -168,6 +166,11 @@ def publish(
                 if reservation is not None:
                     _commit(reservation, made.fingerprint)
     return made
+
+
+def unspent() -> contextlib.AbstractContextManager[None]:
+    """Tell whoever meets an error before the budget is charged that it is not."""
+    return _noting("No budget was spent and nothing was released.")
 
 
 def _commit(reservation: Reservation, fingerprint: str) -> None:

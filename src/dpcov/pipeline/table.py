@@ -21,7 +21,7 @@ from dpcov.mechanisms.base import Mechanism
 from dpcov.mechanisms.survey_alone import SurveyAlone
 from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
-from dpcov.pipeline.publish import Account, GeometryMaker, ReleaseMaker, publish
+from dpcov.pipeline.publish import Account, GeometryMaker, ReleaseMaker, publish, unspent
 from dpcov.pipeline.terms import plan_table
 from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
@@ -124,18 +124,23 @@ def release(
     >>> made.covariance().shape
     (2, 2)
     """
-    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    paid = _account(budget, neighbors, ledger, dataset, output, overwrite, data, schema, geometry)
-    if geometry is None:
-        geometry = (data.geometry or "schema") if isinstance(data, Checkpoint) else "private"
-    declared, data = _declared(schema, data, where)
-    terms, encoding = plan_table(
-        *(declared, budget, mechanism, neighbors, n_rows, by, options, geometry),
-        *(accept_large_delta, isinstance(data, Checkpoint)),
-    )
-    ask = terms.ask(where, data, encoding)
-    # A survey, which is the first question, pays before the others.
-    where.check(data, encoding, terms.mechanism.largest_questions(terms.problem))
+    with unspent():
+        where = Gathering(
+            engine=engine, threads=threads, memory_limit=memory_limit, progress=progress
+        )
+        paid = _account(
+            budget, neighbors, ledger, dataset, output, overwrite, data, schema, geometry
+        )
+        if geometry is None:
+            geometry = (data.geometry or "schema") if isinstance(data, Checkpoint) else "private"
+        declared, data = _declared(schema, data, where)
+        terms, encoding = plan_table(
+            *(declared, budget, mechanism, neighbors, n_rows, by, options, geometry),
+            *(accept_large_delta, isinstance(data, Checkpoint)),
+        )
+        ask = terms.ask(where, data, encoding)
+        # A survey, which is the first question, pays before the others.
+        where.check(data, encoding, terms.mechanism.largest_questions(terms.problem))
     return publish(ReleaseMaker(terms), ask, paid, output, overwrite, entropy)
 
 
@@ -190,19 +195,22 @@ def survey(
     True
     >>> made = dpcov.release(rows, schema=schema, budget=budget, geometry=found)
     """
-    where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
-    expected = budget if coming is None else coming
-    paid = _account(budget, neighbors, ledger, dataset, output, overwrite, data, schema)
-    declared, data = _declared(schema, data, where)
-    if declared.norm_bound is not None:
-        raise UsageError("A schema with a norm_bound keeps its geometry. Leave norm_bound out.")
-    terms, encoding = plan_table(
-        declared, expected, AUTO, neighbors, n_rows, by, {}, "private", accept_large_delta
-    )
-    assert isinstance(terms.mechanism, Surveyed)
-    terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
-    ask = terms.ask(where, data, encoding)
-    where.check(data, encoding, terms.mechanism.largest_questions(terms.problem))
+    with unspent():
+        where = Gathering(
+            engine=engine, threads=threads, memory_limit=memory_limit, progress=progress
+        )
+        expected = budget if coming is None else coming
+        paid = _account(budget, neighbors, ledger, dataset, output, overwrite, data, schema)
+        declared, data = _declared(schema, data, where)
+        if declared.norm_bound is not None:
+            raise UsageError("A schema with a norm_bound keeps its geometry. Leave norm_bound out.")
+        terms, encoding = plan_table(
+            declared, expected, AUTO, neighbors, n_rows, by, {}, "private", accept_large_delta
+        )
+        assert isinstance(terms.mechanism, Surveyed)
+        terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
+        ask = terms.ask(where, data, encoding)
+        where.check(data, encoding, terms.mechanism.largest_questions(terms.problem))
     return publish(GeometryMaker(terms), ask, paid, output, overwrite, entropy).geometry
 
 
