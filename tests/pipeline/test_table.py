@@ -1,13 +1,17 @@
 import struct
+from functools import partial
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pyreadstat
 import pytest
+import scipy.sparse
 
 import dpcov
 from dpcov.data import gather
-from dpcov.data.sources import Source, stated_rows
+from dpcov.data.sources import Source
 from dpcov.data.sources.frames import ParquetSource
 from dpcov.errors import BudgetError, DataError, DpcovError, UsageError
 
@@ -94,8 +98,21 @@ def test_a_matrix_without_room_is_refused_before_anything_is_spent(tmp_path, geo
     assert ledger.entries("people") == ()
 
 
+_IN_MEMORY = {
+    "pandas": lambda rows: rows,
+    "polars": pl.from_pandas,
+    "arrow": pa.Table.from_pandas,
+    "batch": pa.RecordBatch.from_pandas,
+    "numpy": pd.DataFrame.to_numpy,
+    "sparse": lambda rows: scipy.sparse.csr_matrix(rows.to_numpy()),
+    "list": lambda rows: rows.to_numpy().tolist(),
+}
+
+
 def _written(folder, ending, n_rows):
     path, rows = folder / f"t{ending}", pd.DataFrame({"x0": np.linspace(0, 1, n_rows)})
+    if ending in _IN_MEMORY:
+        return _IN_MEMORY[ending](rows)
     if ending == ".npy":
         np.save(path, rows.to_numpy())
     elif ending == ".csv":
@@ -109,7 +126,10 @@ def _written(folder, ending, n_rows):
 
 @pytest.mark.parametrize(
     ("ending", "name"),
-    [*((e, "x0") for e in (".parquet", ".arrow", ".sav", ".dta", ".npy")), (".parquet", "x?")],
+    [
+        *((e, "x0") for e in (".parquet", ".arrow", ".sav", ".dta", ".npy", *_IN_MEMORY)),
+        *((".parquet", "x?"), ("pandas", "x?")),
+    ],
 )
 def test_a_stated_number_of_rows_refuses_before_a_row_is_read(tmp_path, monkeypatch, ending, name):
     schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=0, upper=1)})
@@ -150,7 +170,9 @@ def test_a_number_of_rows_that_a_file_states_wrongly_decides_nothing(tmp_path):
 def test_a_number_of_rows_below_zero_is_none(tmp_path, monkeypatch):
     path = _written(tmp_path, ".parquet", 30)
     monkeypatch.setattr(ParquetSource, "stated_rows", -3)
-    assert stated_rows(path) is None
+    release = partial(dpcov.release, path, budget=dpcov.Budget(rho=1))
+    made = release(schema=dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1)}))
+    assert made.manifest.n_rows == 30
 
 
 def test_what_no_column_decides_is_refused_before_the_table_is_opened(tmp_path, monkeypatch):
@@ -178,6 +200,7 @@ def test_what_no_column_decides_is_refused_before_the_table_is_opened(tmp_path, 
                 with pytest.raises(DpcovError) as told:
                     made(tmp_path / "t.xlsx", **some | wrong)
                 assert type(told.value).__name__ == kind
+                assert told.value.__notes__ == ["No budget was spent and nothing was released."]
         with pytest.raises(AssertionError, match="the table is opened"):
             made(tmp_path / "t.xlsx", **some | late)
         assert not (tmp_path / "new.dpcov").exists()

@@ -23,7 +23,7 @@ from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.memory import allowed_bytes
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import open_source, stated_rows
+from dpcov.data.sources import Source, open_source
 from dpcov.data.sources.kept import KeptSource
 from dpcov.errors import UsageError
 from dpcov.privacy.options import Between, Count, make_plain
@@ -68,11 +68,10 @@ class Gathering:
         self, data: Any, encoding: Encoding, *, again: bool = False, n_is_public: bool = True
     ) -> Ask:
         """Answer questions about a table; ``again`` says that there will be several."""
-        # Nothing is opened before it is asked.
-        stated = partial(self._stated_rows, data, encoding) if n_is_public else lambda: None
-        if not (again and self._reads_here(data)):
-            return Ask(partial(self.answer, data, encoding), stated)
-        kept = cache(partial(self._kept, data, encoding, n_is_public))
+        # Nothing is opened before it is asked, and once then.
+        opened = cache(partial(self._opened, data, encoding))
+        kept = cache(lambda: self._kept(opened(), n_is_public)) if again else opened
+        stated = (lambda: self._stated_rows(opened())) if n_is_public else lambda: None
         return Ask(lambda question: self.answer(kept(), encoding, question), stated)
 
     def answer(
@@ -108,21 +107,33 @@ class Gathering:
     def _reads_here(self, data: Any) -> bool:
         if isinstance(data, Checkpoint | local.GroupedRows):
             return False
-        return self._engine(data) in (LOCAL, "device") and name_engine(data) == LOCAL
+        name = self._engine(data)
+        return name == LOCAL or (name == "device" and name_engine(data) != name)
 
-    def _stated_rows(self, data: Any, encoding: Encoding) -> int | None:
-        return stated_rows(data, encoding.layout) if self._reads_here(data) else None
+    def _opened(self, data: Any, encoding: Encoding) -> Any:
+        # Data that only their engine can open stay as they are.
+        here = self._reads_here(data)
+        return open_source(data, encoding.layout, self.memory_limit) if here else data
 
-    def _kept(self, data: Any, encoding: Encoding, n_is_public: bool) -> Any:
+    def _stated_rows(self, data: Any) -> int | None:
+        # What stands beside the rows; no row is read.
+        if isinstance(data, Checkpoint):
+            return None
+        stated: int | None = load_engine(self._engine(data)).stated_rows(data)
+        # SPSS writes -1 where it does not know it, and what is damaged says so later.
+        return None if stated is None or stated < 0 else stated
+
+    def _kept(self, source: Any, n_is_public: bool) -> Any:
         # A source of which a copy is kept, unless its rows are in memory already.
-        source = open_source(data, encoding.layout, self.memory_limit)
+        if not isinstance(source, Source):
+            return source
         # What is refused follows from public numbers: neither cells nor a private count decide.
         if source.once and not n_is_public:
             raise UsageError(
                 f"'{source.name}' can be read once only, and this mechanism reads it several "
                 "times. Save it to a file first, or use geometry='schema' (--geometry schema)."
             )
-        return data if source.n_rows else KeptSource(source, allowed_bytes(self.memory_limit))
+        return source if source.n_rows else KeptSource(source, allowed_bytes(self.memory_limit))
 
     def _engine(self, data: Any) -> str:
         if not isinstance(data, local.GroupedRows):

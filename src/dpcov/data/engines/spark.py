@@ -33,7 +33,7 @@ from dpcov.data.engines.base import (
     require_memory,
     require_rows,
 )
-from dpcov.data.engines.parquet import gather_piece, open_files, pieces
+from dpcov.data.engines.parquet import footed_rows, gather_piece, open_files, pieces
 from dpcov.data.engines.spark_guesses import class_of, is_set, refuse_guessed_types
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError, UsageError
@@ -72,6 +72,11 @@ def columns(data: Any) -> tuple[str, ...]:
     if _names_files(data):
         return tuple(open_files(data, _TAKES).schema.names)
     return tuple(sealed(lambda: _frame(data).columns, TABLE, _describe))
+
+
+def stated_rows(data: Any) -> int | None:
+    """The number of rows as the footers of files say; Spark counts others by reading them."""
+    return footed_rows(open_files(data, _TAKES)) if _names_files(data) else None
 
 
 def check(data: Any, task: Task) -> None:

@@ -19,7 +19,7 @@ from dpcov.data.sources.streams import COMPRESSED, open_bytes
 from dpcov.errors import DataError
 from dpcov.files import reason_of
 
-__all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "file_of", "open_source", "stated_rows"]
+__all__ = ["Block", "Kind", "Query", "ReadAs", "Source", "file_of", "open_source"]
 
 # Text, which may be compressed; None where the delimiter has to be declared.
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": None}
@@ -63,15 +63,6 @@ def open_source(
     if isinstance(data, list | tuple):
         return matrices.open_list(data)
     return frames.open_frame(data, "the table")
-
-
-def stated_rows(data: object, layout: FileLayout | None = None) -> int | None:
-    """The number of rows that a file states beside them, or an open source; no row is read."""
-    if isinstance(data, str | Path) and Path(data).suffix.lower() in _FORMATS:
-        data = open_source(data, layout)
-    stated = data.stated_rows if isinstance(data, Source) else None
-    # SPSS writes -1 where it does not know it, and what is damaged says so later.
-    return None if stated is None or stated < 0 else stated
 
 
 def _open_file(path: Path, layout: FileLayout, memory_limit: float | None) -> Source:
