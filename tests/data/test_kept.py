@@ -6,6 +6,7 @@ import pytest
 
 from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering
+from dpcov.data.groups import split_schema
 from dpcov.data.layout import PLAIN
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
@@ -33,8 +34,8 @@ def path(tmp_path):
     return tmp_path / "t.csv"
 
 
-def kept(path, memory):
-    return KeptSource(open_source(path), memory)
+def kept(data, memory, schema=SCHEMA):
+    return KeptSource(open_source(data), memory, TableEncoding(schema=schema).readers)
 
 
 def rows_of(source):
@@ -64,9 +65,35 @@ def test_a_copy_holds_the_text_of_a_level_once(tmp_path, opened):
     levels = [f"{level} {'long ' * 100}" for level in "ab"]
     table = TABLE.set_column(1, "kind", [levels * (ROWS // 2)])
     pa.csv.write_csv(table, tmp_path / "t.csv")
-    source = KeptSource(opened(tmp_path / "t.csv"), 2**20)
+    levels = Categorical(categories=tuple(levels))
+    source = kept(
+        opened(tmp_path / "t.csv"), 2**20, Schema(columns={**SCHEMA.columns, "kind": levels})
+    )
     assert rows_of(source) == rows_of(source) == table.to_pylist()
     assert sum(block.nbytes for block in source._held) < 64 * ROWS
+
+
+@pytest.mark.parametrize("by", [None, "kind"])
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+)
+def test_a_copy_of_long_texts_that_all_differ_keeps_within_64_bytes_a_cell(kind, by):
+    """What is refused follows from the number of cells, so what no level lists is not held."""
+    long = [f"{row:x} {'long ' * 100}" for row in range(ROWS)]
+    texts = pa.array(["a", " A ", "b", None, "NA", *long[5:]]).cast(kind)
+    table = pa.table({"size": TABLE["size"], "kind": texts, "sort": texts})
+    levels = Categorical(categories=("a", "b"), other="c", ignore_case=True)
+    schema, grouping = Schema(columns={**SCHEMA.columns, "sort": levels}), None
+    if by is not None:
+        schema, grouping = split_schema(schema, by)
+    encoding = TableEncoding(schema=schema, grouping=grouping)
+    answer = Gathering(threads=1).answer
+    source = KeptSource(open_source(table.to_reader()), 2**20, encoding.readers)
+    spec = MomentsSpec(shells=2, groups=1 if by is None else len(grouping.names))
+    question = MomentsQuestion(spec=spec, watched=True)
+    for _ in range(2):
+        assert answer(source, encoding, question) == answer(table, encoding, question)
+        assert sum(block.nbytes for block in source._held) < 64 * 3 * ROWS
 
 
 def test_no_machine_is_so_large_that_a_copy_grows_with_the_table(path, monkeypatch):

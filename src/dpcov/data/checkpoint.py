@@ -106,7 +106,7 @@ class Checkpoint:
         wanted = rest.dumps(), by, self.geometry and self.geometry.meaning
         if not isinstance(encoding, TableEncoding) or wanted != (
             encoding.schema.meaning,
-            encoding.grouping and encoding.grouping.column,
+            encoding.grouping and encoding.grouping.reader.name,
             encoding.geometry and encoding.geometry.meaning,
         ):
             raise UsageError(

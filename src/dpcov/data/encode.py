@@ -106,11 +106,15 @@ class Encoder:
         self._limits = [(c.lowest * self._unit, c.largest * self._unit) for c in self.columns]
 
     @property
+    def readers(self) -> list[Reader]:
+        """Of the columns to read from a source."""
+        features = [each.reader for each in (*self._numbers, *self._categories)]
+        return features if self._weight is None else [*features, self._weight]
+
+    @property
     def wanted(self) -> dict[str, ReadAs]:
         """The columns to read from a source, and how."""
-        readers = [each.reader for each in (*self._numbers, *self._categories)]
-        readers += [] if self._weight is None else [self._weight]
-        return {reader.name: reader.wanted for reader in readers}
+        return {reader.name: reader.wanted for reader in self.readers}
 
     @np.errstate(over="ignore", invalid="ignore")
     def read(self, block: Block) -> Cells:

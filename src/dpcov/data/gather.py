@@ -70,7 +70,7 @@ class Gathering:
         """Answer questions about a table; ``again`` says that there will be several."""
         # Nothing is opened before it is asked, and once then.
         opened = cache(partial(self._opened, data, encoding))
-        kept = cache(lambda: self._kept(opened(), n_is_public)) if again else opened
+        kept = cache(lambda: self._kept(opened(), encoding, n_is_public)) if again else opened
         stated = (lambda: self._stated_rows(opened())) if n_is_public else lambda: None
         return Ask(lambda question: self.answer(kept(), encoding, question), stated)
 
@@ -123,7 +123,7 @@ class Gathering:
         # SPSS writes -1 where it does not know it, and what is damaged says so later.
         return None if stated is None or stated < 0 else stated
 
-    def _kept(self, source: Any, n_is_public: bool) -> Any:
+    def _kept(self, source: Any, encoding: Encoding, n_is_public: bool) -> Any:
         # A source of which a copy is kept, unless its rows are in memory already.
         if not isinstance(source, Source):
             return source
@@ -133,7 +133,9 @@ class Gathering:
                 f"'{source.name}' can be read once only, and this mechanism reads it several "
                 "times. Save it to a file first, or use geometry='schema' (--geometry schema)."
             )
-        return source if source.n_rows else KeptSource(source, allowed_bytes(self.memory_limit))
+        if source.n_rows:
+            return source
+        return KeptSource(source, allowed_bytes(self.memory_limit), encoding.readers)
 
     def _engine(self, data: Any) -> str:
         if not isinstance(data, local.GroupedRows):

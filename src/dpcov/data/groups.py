@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from dpcov.data import values
 from dpcov.data.notation import Notation
-from dpcov.data.readers import Read, level_codes
+from dpcov.data.readers import Read, Reader, level_codes
 from dpcov.data.schema.declared import Boolean, Categorical, Codes, Ignored
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import Block, ReadAs
+from dpcov.data.sources import Block
 from dpcov.errors import SchemaError, few_of
 from dpcov.published.columns import OTHER
 
@@ -29,31 +29,26 @@ class Grouping:
     ) -> None:
         if isinstance(categories, Boolean):
             labels: tuple[str, ...] = ("true", "false")
-            self._read: Read = partial(_truth_codes, notation=Notation(codes=missing))
+            read: Read = partial(_truth_codes, notation=Notation(codes=missing))
         elif isinstance(categories, Categorical):
-            labels, self._read = categories.names, level_codes(categories, missing)
+            labels, read = categories.names, level_codes(categories, missing)
         else:
             labels = tuple(map(str, categories if isinstance(categories, Iterable) else ()))
-            self._read = level_codes(Categorical(categories=labels), missing)
+            read = level_codes(Categorical(categories=labels), missing)
         # The letters of a text are a list, too.
         one_text = isinstance(categories, str)
         if one_text or not labels or len(set(labels)) != len(labels) or OTHER in labels:
             raise SchemaError(f"Groups need a list of distinct categories other than {OTHER}.")
-        self.column = column
+        self.reader = Reader(column, "text", read)
         self.names = (*labels, OTHER)
-
-    @property
-    def wanted(self) -> dict[str, ReadAs]:
-        """The column to read, as text."""
-        return {self.column: "text"}
 
     def codes(self, block: Block) -> NDArray[np.intp]:
         """Group number of every row of a block."""
-        return self.codes_of(values.column_of(block, self.column))
+        return self.codes_of(values.column_of(block, self.reader.name))
 
     def codes_of(self, column: values.Column) -> NDArray[np.intp]:
         """Group number of every value."""
-        codes = self._read(column, self.column)
+        codes = self.reader.read(column, self.reader.name)
         # Unlisted and missing values have codes below 0.
         return np.where(codes >= 0, codes, len(self.names) - 1).astype(np.intp)
 

@@ -205,15 +205,17 @@ def _per_value(
 
 
 def _distinct(column: Column) -> tuple[list[object], NDArray[np.int64]]:
-    # Return the distinct values and each row's place among them, -1 for null.
-    cells = as_arrow(column)
-    if not pa.types.is_dictionary(cells.type):
-        cells = cells.dictionary_encode()
-    entries, places = _used(cells)
+    entries, places = distinct(column)
     if pa.types.is_floating(entries.type):
         # Python's own numbers would forget a single precision.
         return list(entries.to_numpy(zero_copy_only=False)), places
     return entries.to_pylist(), places
+
+
+def distinct(column: Column) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Return the distinct values and each row's place among them, -1 for null."""
+    cells = as_arrow(column)
+    return _used(cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode())
 
 
 def _used(column: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:

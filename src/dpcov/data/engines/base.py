@@ -28,6 +28,7 @@ from dpcov.data.losses import Losses
 from dpcov.data.memory import allowed_bytes, gib
 from dpcov.data.moments import Moments
 from dpcov.data.questions import MomentsQuestion
+from dpcov.data.readers import Reader
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, ReadAs, open_source
@@ -83,9 +84,14 @@ class TableEncoding:
         return self.encoder.norm_bound
 
     @property
+    def readers(self) -> list[Reader]:
+        """Of the columns that the schema names, and of the grouping column."""
+        return [*self.encoder.readers, *([self.grouping.reader] if self.grouping else ())]
+
+    @property
     def wanted(self) -> Mapping[str, ReadAs]:
-        """The columns that the schema names, and the grouping column."""
-        return {**self.encoder.wanted, **(self.grouping.wanted if self.grouping else {})}
+        """The columns to read from a source, and how."""
+        return {reader.name: reader.wanted for reader in self.readers}
 
     def read(self, block: Block) -> Cells:
         """Read a block of the wanted columns."""
@@ -110,6 +116,7 @@ class BallEncoding:
     norm_bound: float
     wanted: None = None
     layout: None = None
+    readers: tuple[()] = ()
 
     def read(self, block: Block) -> Cells:
         """Read a block of numbers."""

@@ -3,16 +3,19 @@
 Contract: every reading yields the same rows.  The copy takes at most the room that is given.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source
+from dpcov.data.readers import Reader
+from dpcov.data.sources.base import Block, Kind, ReadAs, Source, kind_of_arrow_type
+from dpcov.data.values import distinct
 from dpcov.errors import UsageError
 
 # What a cell of a source that can be read once only is taken to need, whatever it holds: what is
-# refused follows from public numbers.
+# refused follows from public numbers.  Of texts no more than one for each level is held.
 _CELL_BYTES = 64
 # Part of the memory that a copy may take where rows can be read again: a larger one takes longer to
 # get new pages for than Parquet takes to be decoded.
@@ -25,12 +28,13 @@ class KeptSource(Source):
     """The wanted columns of a source, always the same ones.
 
     Where they do not fit into ``memory``, in bytes, a source is read again, or refused if it can be
-    read once only.
+    read once only.  ``readers`` say which texts of a column are read alike.
     """
 
-    def __init__(self, source: Source, memory: float) -> None:
+    def __init__(self, source: Source, memory: float, readers: Iterable[Reader]) -> None:
         self.name, self.columns, self.n_rows = source.name, source.columns, source.n_rows
         self._source = source
+        self._readers = {each.name: each for each in readers if each.wanted == "text"}
         self._room = memory if source.once else min(memory * _SHARE, MOST_BYTES)
         self._held: list[Block] | None = None
 
@@ -44,7 +48,7 @@ class KeptSource(Source):
             return
         held: list[Block] = []
         for each in self._source.blocks(block_rows, wanted=wanted):
-            block = _folded(each, wanted)
+            block = _folded(each, self._readers)
             self._room -= self._size(block)
             if self._room >= 0:
                 held.append(block)
@@ -65,13 +69,23 @@ class KeptSource(Source):
         return len(block) * len(self.columns) * _CELL_BYTES if once else block.nbytes
 
 
-def _folded(block: Any, wanted: Mapping[str, ReadAs]) -> Block:
-    # Levels are said again and again: each text is held once.
+def _folded(block: Any, readers: Mapping[str, Reader]) -> Block:
+    # What is said again and again is held once.
     names = block.schema.names
     columns = [
-        cells.dictionary_encode()
-        if wanted[name] == "text" and pa.types.is_string(cells.type)
+        _one_for_each(cells, readers[name])
+        if name in readers and kind_of_arrow_type(cells.type) == "text"
         else cells
         for name, cells in zip(names, block.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _one_for_each(texts: pa.Array, reader: Reader) -> pa.Array:
+    # Of all texts that are read as the same, one: those that no level lists may be long.
+    entries, places = distinct(texts)
+    _, first, same = np.unique(
+        reader.read(entries, reader.name), return_index=True, return_inverse=True
+    )
+    places = pa.array(np.append(same, -1)[places], mask=places < 0)
+    return pa.DictionaryArray.from_arrays(places, entries.take(pa.array(first)))
