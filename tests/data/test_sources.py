@@ -479,11 +479,12 @@ def test_a_break_inside_quotation_marks_ends_no_row():
             list(iter(partial(lines.read, size), b""))
 
 
-def test_a_date_with_a_time_of_day_is_that_date_in_memory_and_in_a_file(tmp_path):
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_date_with_a_time_of_day_is_that_date_in_memory_and_in_a_file(tmp_path, folded):
     """Arrow wants whole days of `date64`; Java's programs write what its dates hold."""
     moments = np.array([3 * 86_400_000 + 5, -1, 0], dtype=np.int64)
     cells = pa.Array.from_buffers(pa.date64(), 3, [None, pa.py_buffer(moments)])
-    table = pa.table({"x": cells})
+    table = pa.table({"x": cells.dictionary_encode() if folded else cells})
     with pa.ipc.new_file(tmp_path / "x.arrow", table.schema) as file:
         file.write_table(table)
     for reading in (Notation(dates=""), "text"):

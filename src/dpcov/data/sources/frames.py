@@ -204,13 +204,19 @@ class ArrowFileSource(TypedSource):
             chosen = batch.select(list(wanted))
             # The offsets and indices in a file may point anywhere, also out of it.
             for cells in chosen.columns:
-                # Dates of 64 bits may have a time of day, which counts for nothing.
-                is_long = pa.types.is_date64(cells.type)
-                (cells.view(pa.int64()) if is_long else cells).validate(full=True)
+                _timeless(cells).validate(full=True)
             yield chosen
         # A stream says where it ends, but its reader takes any end for that one.
         if count is None and not _has_end(file):
             raise DataError(f"'{self.name}' is cut short, or holds several tables. Write it again.")
+
+
+def _timeless(cells: pa.Array) -> pa.Array:
+    # Dates of 64 bits may have a time of day, which counts for nothing: as whole numbers.
+    if pa.types.is_dictionary(cells.type):
+        held = _timeless(cells.dictionary)
+        return pa.DictionaryArray.from_arrays(cells.indices, held, safe=False)
+    return cells.view(pa.int64()) if pa.types.is_date64(cells.type) else cells
 
 
 def _file(path: Path) -> pa.OSFile:
