@@ -1,6 +1,7 @@
 """``dpcov plan`` and the options of mechanisms."""
 
 import re
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pyarrow.csv
 import pytest
 
 import dpcov
+from dpcov.cli import options
 from dpcov.errors import BudgetError, UsageError
 from dpcov.pipeline.plan import predict
 
@@ -26,6 +28,15 @@ def test_the_table_has_a_row_per_mechanism_and_a_column_per_trace(desk, monkeypa
     assert lines["zero"] == ["1", "1"]
     assert 0 < float(lines["auto"][1]) < float(lines["gaussian"][1])
     assert "auto chose stratified" in legend
+
+
+def test_every_rehearsal_of_what_would_help_is_a_step(desk, monkeypatch):
+    told = []
+    showing = contextmanager(lambda what: iter([lambda *steps: told.append(steps)]))
+    monkeypatch.setattr(options, "steps_progress", showing)
+    # Of five columns and an intercept each of the first three is left out once.
+    desk.done("plan --rows 5000 --features 6 --rho 1")
+    assert told == [(1, 3), (2, 5), (3, 5), (4, 5)]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,13 @@ def test_the_page_says_what_would_help_at_the_budget_that_was_asked_for(monkeypa
     monkeypatch.setattr(plan_page, "FACTORS", (Fraction(1, 2), Fraction(1)))
     columns = {f"x{place}": dpcov.Numeric(lower=0, upper=1) for place in range(20)}
     plan = Rehearsal(schema=dpcov.Schema(columns=columns, missing="never"), n_rows=500)
-    stops = sweep(plan, BUDGET)
+    told = []
+    stops = sweep(plan, BUDGET, lambda *steps: told.append(steps))
+    others = [what for what, _ in plan.cheaper(lost=True)]
+    assert len(others) > 1
+    # Every rehearsal is a step; those of what would help are known when it is their turn.
+    steps = range(2, len(others) + 3)
+    assert told == [(1, 2), *((done, 2 + len(others)) for done in steps)]
     helps = "What would help at (1, 1e-6)-DP. With a quarter of the columns: ±0."
     assert [stop.remarks[0].startswith(helps) for stop in stops] == [False, True]
     assert helps in render_plan(plan, BUDGET, stops).decode()

@@ -13,6 +13,7 @@ from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError, printable
 from dpcov.files import check_output, write_file
+from dpcov.published.digits import plural
 
 if TYPE_CHECKING:
     from dpcov.data.schema.schema import Schema
@@ -140,7 +141,7 @@ def _write_page(rehearsal: "Rehearsal", budget: "Budget", html: Path, overwrite:
 
 def tell_releases(budget: "Budget", count: int) -> None:
     """Print budgets of several releases about the same people that keep a total together."""
-    told = [f"{count} releases about the same people, {budget} in all."]
+    told = [f"{plural(count, 'release')} about the same people, {budget} in all."]
     told.append("Noise is that of one release with the whole budget, times the number beside it.")
     for name, weights in ("equal", [1] * count), ("growing", list(range(1, count + 1))):
         told += ["", f"{name}:", *_divided(budget, weights)]
@@ -174,10 +175,10 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
         planned = rehearsal.at(budget)
         progress(1, 3)
         factor = rehearsal.needed(budget, TARGET, planned)
-        progress(2, 3)
-        gains = rehearsal.gains(budget, planned)
-        progress(3, 3)
-    told = [f"With {budget} and {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors:"]
+        gains = rehearsal.gains(budget, planned, lambda done, of: progress(2 + done, 2 + of))
+    told = [
+        f"With {budget} and {plural(rehearsal.n_rows, 'row')}, {rehearsal.neighbors} neighbors:"
+    ]
     told += [planned.diagnosis.headline, "", *_columns(planned), ""]
     told += _needed(rehearsal, budget, factor)
     told += gains
@@ -260,7 +261,7 @@ def compare(
     if assumed.geometry == "schema":
         assumptions = [dataclasses.replace(assumed, trace=value) for value in trace or TRACES]
     found = [{each.mechanism: each for each in predict(assumed)} for assumed in assumptions]
-    told = f"{rows:,} rows, {features} features, {budget}, {neighbors} neighbors"
+    told = f"{plural(rows, 'row')}, {plural(features, 'feature')}, {budget}, {neighbors} neighbors"
     typer.echo(f"Expected relative error (Frobenius norm): {told}\n")
     names = dict.fromkeys(name for column in found for name in column)
     lines = [[name, *(_cell(column.get(name)) for column in found)] for name in names]

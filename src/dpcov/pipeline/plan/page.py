@@ -16,6 +16,7 @@ from dpcov.pipeline.plan.rehearsal import Planned, Rehearsal
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
 from dpcov.privacy.guarantee import format_number
 from dpcov.privacy.meaning import certainty_in_words
+from dpcov.published.digits import plural
 from dpcov.report import charts
 from dpcov.report.html import Section, fill, json_block, page
 
@@ -55,23 +56,32 @@ def sweep(
 ) -> list[Stop]:
     """Rehearse a release at a grid of budgets around one, without those that no release can have.
 
-    ``progress`` is told the number of budgets done, and that of all.  BudgetError if the one asked
-    for is none of them.
+    ``progress`` is told the number of rehearsals done, and that of all, to which those of what
+    would help are added.  BudgetError if the budget asked for is none that a release can have.
     """
-    stops, budgets = list[Stop](), list(_grid(budget))
+    stops, budgets, others = list[Stop](), list(_grid(budget)), 0
+
+    def tell(steps: int) -> None:
+        if progress is not None:
+            progress(steps, len(budgets) + others)
+
+    def tell_of_others(tried: int, of: int) -> None:
+        nonlocal others
+        others = of
+        tell(done + tried)
+
     for done, each in enumerate(budgets, start=1):
         try:
             planned = rehearsal.at(each)
             remarks = rehearsal.assumptions(planned)
-            if each == budget and (gains := rehearsal.gains(budget, planned)):
+            if each == budget and (gains := rehearsal.gains(budget, planned, tell_of_others)):
                 remarks = [f"What would help at {budget}. {' '.join(gains)}", *remarks]
             stops.append(Stop(each, planned, remarks))
         except BudgetError:
             # Smaller ones may need more noise than can be drawn.
             if each == budget:
                 raise
-        if progress is not None:
-            progress(done, len(budgets))
+        tell(done + others)
     return stops
 
 
@@ -102,7 +112,8 @@ def render_plan(rehearsal: Rehearsal, budget: Budget, stops: Sequence[Stop]) -> 
             Section("reading", "How to read this", "How to read this", reading),
         ),
         SCRIPTS,
-        subtitle=f"A plan for {rehearsal.n_rows:,} rows, {rehearsal.neighbors} neighbors{delta}",
+        subtitle=f"A plan for {plural(rehearsal.n_rows, 'row')}, {rehearsal.neighbors} neighbors"
+        f"{delta}",
         top=slider_of(stops, asked),
         data=json_block("plan-data", {"stops": shown}),
         footer=el("p", "No sensitive row was read and no budget was spent to make this page."),

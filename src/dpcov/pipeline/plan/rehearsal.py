@@ -5,7 +5,7 @@ that is r times as small, as what it gives is the same.  Randomness is seeded an
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import cycle
@@ -189,13 +189,20 @@ class Rehearsal:
                 )
                 yield said, self._with({**self.schema.columns, name: few})
 
-    def gains(self, budget: Budget, planned: "Planned") -> list[str]:
-        """What correlations would gain with less, where that shows, in sentences."""
+    def gains(
+        self, budget: Budget, planned: "Planned", progress: Callable[[int, int], None]
+    ) -> list[str]:
+        """What correlations would gain with less, where that shows, in sentences.
+
+        ``progress`` is told the number of rehearsals done, 0 at first, and that of all.
+        """
         typical = planned.diagnosis.typical
         now = plus_minus(typical)
         instead = "where nothing shows now" if isnan(typical) else f"instead of ±{now}"
         told = []
-        for what, less in self.cheaper(lost=isnan(typical)):
+        cheaper = list(self.cheaper(lost=isnan(typical)))
+        for done, (what, less) in enumerate(cheaper):
+            progress(done, len(cheaper))
             then = less.at(budget).diagnosis.typical
             if not (isnan(then) or then >= (1 - _WORTH) * typical or plus_minus(then) == now):
                 told.append(f"{what[0].upper()}{what[1:]}: ±{plus_minus(then)} {instead}.")
