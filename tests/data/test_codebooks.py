@@ -354,13 +354,15 @@ def test_ranges_that_mean_missing_hold_for_other_files_of_the_same_rows(tmp_path
     path = tmp_path / "s.sav"
     spans = {"income": [{"lo": 97, "hi": 99}], "debt": [{"lo": -1.7e308, "hi": -1}]}
     frame = pd.DataFrame({"income": [1.0, 97.0, 98.0], "debt": [5.0, -3.0, 0.0]})
-    pyreadstat.write_sav(frame, path, missing_ranges=spans)
+    refused = {"income": {99: "refused"}}
+    pyreadstat.write_sav(frame, path, missing_ranges=spans, variable_value_labels=refused)
     read = read_codebook(path).columns
-    assert read["income"] == dpcov.Numeric(missing_codes=(97, 98, 99))
+    assert read["income"] == dpcov.Numeric(missing_codes=(99, 97, 98))
     assert read["debt"] == dpcov.Ignored(note=CANNOT_BE_LISTED.format("lowest to -1"))
     # The file itself is read with all of its ranges.
     own = describe(open_source(path)).schema.columns
-    assert own["income"] == read["income"]
+    words = "97 to 99 = missing"
+    assert own["income"] == dpcov.Numeric(description=words, missing_codes=(99,))
     assert own["debt"] == dpcov.Numeric(description="lowest to -1 = missing")
 
 

@@ -10,7 +10,6 @@ from dpcov.data.schema.codebooks.fields import (
     Field,
     Holds,
     are_codes,
-    codes_of_span,
     labels_in_words,
     sentence,
     spans_in_words,
@@ -29,7 +28,8 @@ _WEIGHTS = (
 def schema_of(source: StatisticalSource, *, of_itself: bool = False) -> Schema:
     """Make a draft of the dictionary in a file.
 
-    ``of_itself``: the table is the same file, so that its reader knows what means a missing value.
+    ``of_itself``: the table is the same file, whose reader knows what means a missing value: ranges
+    stay in words.
     """
     dictionary = source.dictionary
     fields = {
@@ -60,9 +60,8 @@ def _field(dictionary: Any, name: str, *, of_itself: bool) -> Field:
     # Labelled values within a span, and the only ones of a span.
     missing = texts_of([v for v in given if v not in valid] + [lo for lo, hi in spans if lo == hi])
     spans = [] if is_text else [(lo, hi) for lo, hi in spans if lo < hi]
-    if of_itself and (unlisted := [span for span in spans if not codes_of_span(*span)]):
-        said = sentence(said, f"{spans_in_words(unlisted)} = missing")
-        spans = [span for span in spans if span not in unlisted]
+    if of_itself and spans:
+        said, spans = sentence(said, f"{spans_in_words(spans)} = missing"), []
     return Field(
         holds=holds,
         description=sentence(label, said),
