@@ -307,3 +307,13 @@ def test_a_release_is_not_written_over_its_ledger(tmp_path):
         with pytest.raises(errors.UsageError, match="is the ledger"):
             dpcov.release(rows, **terms, ledger=path, output=output, overwrite=True)
     assert book.entries("people") == ()
+
+
+def test_what_needs_means_says_on_the_command_line_what_to_do(desk, tmp_path):
+    """Of rows without an intercept."""
+    made = dpcov.second_moment(np.ones((500, 2)), norm_bound=2.0, budget=dpcov.Budget(rho=1))
+    (tmp_path / "m.dpcov").write_bytes(made.to_bytes())
+    for command, name in (("export", "c.csv"), ("sample", "s.csv")):
+        refused = desk.run(command, tmp_path / "m.dpcov", "-o", tmp_path / name)
+        assert "dpcov export --what second-moment" in refused.output
+    desk.done("export", tmp_path / "m.dpcov", "--what", "second-moment", "-o", tmp_path / "c.csv")

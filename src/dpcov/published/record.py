@@ -18,7 +18,7 @@ from dpcov.published.checks import arrays_make_sense
 from dpcov.published.columns import TWO_VALUED, EncodedColumn, centers_of, half_ranges_of
 from dpcov.published.combined import arrays_of, check_combined
 from dpcov.published.combined_unit import combined_unit, reference_of
-from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
+from dpcov.published.estimate.unit import SECOND_MOMENT, UnitEstimate, unit_estimate
 from dpcov.published.file import Arrays, fingerprint
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.symmetric import Array, Places
@@ -130,10 +130,10 @@ class ReleaseRecord:
     def require_means(self) -> None:
         """Refuse a release that holds none, whatever the noise."""
         if not self.has_intercept:
-            problem = (
-                "This release has no intercept, so means are unknown. Use second_moment(), or "
+            raise ReleaseError(
+                f"This release has no intercept, so means are unknown. Use {SECOND_MOMENT}, or "
+                "release a table again with intercept = true in its schema."
             )
-            raise ReleaseError(f"{problem}release again with intercept = true.")
         if costs_nothing(self.guarantee.promise):
             raise ReleaseError(NOTHING)
 

@@ -140,5 +140,5 @@ def require_exact_products(on: Library, block_rows: int = 2**13, bits: int = 20)
     if made.dtype != np.float64 or not np.array_equal(made.astype(np.int64), extreme.T @ extreme):
         raise UsageError(
             "This device does not multiply in float64 exactly. Switch emulation off or use "
-            "engine='local'."
+            "engine='local' (--engine local)."
         )

@@ -115,11 +115,13 @@ def _require_device_memory(device: torch.device, task: MomentsTask) -> None:
     if needed > has:
         raise UsageError(
             f"Gathering needs up to {needed / 2**30:.1f} GiB on a device with {has / 2**30:.1f}. "
-            "Use fewer columns, groups or shells, or engine='local'."
+            "Use fewer columns, groups or shells, or engine='local' (--engine local)."
         )
 
 
 def _describe(error: Exception) -> str:
     if isinstance(error, torch.cuda.OutOfMemoryError):
-        return "the device has not enough memory; free some, or use engine='local'."
+        return (
+            "the device has not enough memory; free some, or use engine='local' (--engine local)."
+        )
     return explain(error)

@@ -107,7 +107,7 @@ def shrunk(estimate: UnitEstimate) -> Estimate:
     if estimate.noise is None or (not estimate.parts and np.any(estimate.matrix)):
         raise UsageError(
             "How far to shrink this matrix is not known, since its noise is not isotropic or has "
-            "no stated law, such as that of groups estimated together. Use post='psd'."
+            "no stated law, such as that of groups estimated together. Use post='psd' (--post psd)."
         )
     parts, few = estimate.parts, len(estimate.matrix) <= FEW_FEATURES
     zero = Estimate(np.zeros_like(estimate.matrix), estimate.trace_bound**2)

@@ -277,6 +277,10 @@ def _trace_bound(trace: float, variance: float, statistics: NoisyStatistics) -> 
     return bound if statistics.radius >= 1 else 1.0
 
 
+# How to get what needs no means.
+SECOND_MOMENT = "second_moment() (dpcov export --what second-moment)"
+
+
 def centered(estimate: UnitEstimate, public_intercept: float | None) -> tuple[float, Array, Array]:
     """Intercept, mean (d - 1,) and raw covariance (d - 1, d - 1) of a second moment.
 
@@ -291,7 +295,7 @@ def centered(estimate: UnitEstimate, public_intercept: float | None) -> tuple[fl
     if not intercept > 4 * sqrt(variance):
         raise ReleaseError(
             "The noise exceeds the number of rows, or the sum of their weights, and hides the "
-            "means. Use second_moment(), more rows or a larger budget; for a group also pooled."
+            f"means. Use {SECOND_MOMENT}, more rows or a larger budget; for a group also pooled."
         )
     mean = matrix[0, 1:] / intercept
     return intercept, mean, matrix[1:, 1:] / intercept - np.outer(mean, mean)
