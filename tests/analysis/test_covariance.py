@@ -189,7 +189,7 @@ def test_components_of_pure_noise_are_not_reported_as_found(noisy):
     with pytest.warns(NoiseWarning):
         ours = PrivatePCA.from_release(noisy, n_components=3, scaling="encoded")
     assert ours.n_above_noise_ == 0
-    with pytest.warns(NoiseWarning, match="Only 0 of 1 components stand out"):
+    with pytest.warns(NoiseWarning, match="Only 0 of 1 component can be told"):
         PrivatePCA.from_release(noisy, n_components="noise", scaling="encoded")
 
 

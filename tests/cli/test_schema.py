@@ -70,7 +70,7 @@ def test_a_pattern_that_fits_nothing_spends_nothing(wide):
 
 def test_a_schema_is_checked_without_a_table(wide):
     told = wide.done("schema check", wide.schema)
-    assert "3 entries" in told and "dpcov schema resolve" in told
+    assert "Its patterns stand for several columns" in told and "dpcov schema resolve" in told
     wide.schema.write_text(WIDE.replace("upper = 40_000", "upper = -1"))
     refused = wide.run("schema check", wide.schema)
     wide.assert_refused(refused, 3, "line 5, `lower = 0`: Column 'a*': lower is above upper")
@@ -84,8 +84,8 @@ def spoil(desk):
 
 def test_a_table_that_fits_is_told_to_the_custodian_alone(wide):
     told = wide.done("schema check", wide.schema, "--data", wide.data)
-    assert "3 columns encode to 8, norm bound 2" in told
-    assert "3 of 3 columns fit." in told and " ".join(told.split()).count(NOT_PRIVATE) == 1
+    assert "3 columns, encoded as 8, norm bound 2" in told
+    assert "Columns that fit: 3 of 3" in told and " ".join(told.split()).count(NOT_PRIVATE) == 1
 
 
 def test_a_table_that_does_not_fit_ends_with_one_and_shows_no_cell(wide):
@@ -94,7 +94,7 @@ def test_a_table_that_does_not_fit_ends_with_one_and_shows_no_cell(wide):
     assert refused.exit_code == 1
     assert "NO    age: in 1 of 303 rows the cell is not a number" in refused.output
     assert "NO    ill: in 1 of 303 rows the cell is not true or false" in refused.output
-    assert "1 of 3 columns fit." in refused.output and "FOR THE CUSTODIAN" in refused.output
+    assert "Columns that fit: 1 of 3." in refused.output and "FOR THE CUSTODIAN" in refused.output
     assert "4711" not in refused.output and "31337" not in refused.output
     assert wide.untouched()
 
@@ -113,7 +113,9 @@ def test_the_same_as_json(wide):
 
 def test_a_table_may_come_from_standard_input_or_a_database(wide):
     text = wide.data.read_text()
-    assert "3 of 3 columns fit" in wide.done("schema check", wide.schema, "--data", "-", input=text)
+    assert "Columns that fit: 3 of 3" in wide.done(
+        "schema check", wide.schema, "--data", "-", input=text
+    )
     with sqlite3.connect(wide.folder / "t.db") as connection:
         connection.execute("CREATE TABLE t (age, sex, ill)")
         connection.executemany("INSERT INTO t VALUES (?, ?, ?)", [(3, "F", 1), ("zebra", "M", 0)])

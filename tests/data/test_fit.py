@@ -124,7 +124,7 @@ def test_rows_without_any_value_are_counted(tmp_path):
     columns = {"id": Ignored(), "a": UNIT, "b": SEX}
     found = fit(open_source(path), Schema(columns=columns))
     assert found.empty == 2
-    assert "look  2 of 5 rows have no value in any column." in found.summary()
+    assert "look  rows without a value in any column: 2 of 5." in found.summary()
     # Of one column the missing values are told.
     assert fit(open_source(path), Schema(columns=columns | {"b": Ignored()})).empty == 0
     path.write_text("id,a,b\n1,1,F\n,,\n2,x,M\n")

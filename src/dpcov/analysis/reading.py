@@ -12,6 +12,7 @@ from dpcov.analysis.features import WITHOUT_UNITS, count_empty_directions, requi
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import centers_of, half_ranges_of, of_kind
+from dpcov.published.digits import plural
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import MomentNoise
@@ -121,8 +122,8 @@ class Reading:
         hidden = int(np.sum(values < self.edge))
         if hidden > count_empty_directions(self.release.restored_features, self.places):
             warn_noise(
-                f"{hidden} of {len(values)} directions lie within the noise of the release; {what} "
-                "cautiously takes their variance to be that of the noise."
+                f"The noise of the release hides {hidden} of {plural(len(values), 'direction')}; "
+                f"{what} cautiously takes the variance there to be that of the noise."
             )
         return compose(np.maximum(values, self.edge), vectors) / units
 

@@ -110,7 +110,9 @@ def combine(
     first, *others = map(options.load, releases)
     made = first.unite(*others) if disjoint else first.combine(*others)
     made.save(output, overwrite=overwrite)
-    typer.echo(f"Wrote {output}: {made.guarantee.promise}, of {len(made.members)} releases.")
+    typer.echo(
+        f"Wrote {output}: {made.guarantee.promise}, of {plural(len(made.members), 'release')}."
+    )
     if disjoint:
         typer.echo(
             "  It keeps this for whoever is in one of these tables, or in several of one account."

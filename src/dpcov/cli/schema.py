@@ -159,11 +159,11 @@ def check(
 def _tell_complete(schema: "Schema") -> None:
     if schema.patterns:
         typer.echo(
-            f"The schema is complete: {len(schema.columns)} entries, some of which stand for "
-            "several columns. Which ones: dpcov schema resolve SCHEMA --data FILE"
+            "The schema is complete. Its patterns stand for several columns. Which ones: "
+            "dpcov schema resolve SCHEMA --data FILE"
         )
         return
     typer.echo(
-        f"The schema is complete: {len(schema.features)} columns encode to "
+        f"The schema is complete: {plural(len(schema.features), 'column')}, encoded as "
         f"{len(schema.encoded_columns)}, norm bound {schema.norm_bound_or_worst_case:.6g}."
     )

@@ -23,6 +23,7 @@ from dpcov.data.questions import MomentsQuestion
 from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, UsageError, require_kind
+from dpcov.published.digits import plural
 
 # The heading is decoded as a whole.
 _MAX_PARTS = 100_000
@@ -61,7 +62,7 @@ class Checkpoint:
     geometry: Geometry | None = None
 
     def __repr__(self) -> str:
-        return f"Checkpoint({len(self.parts)} parts, <sensitive>)"
+        return f"Checkpoint({plural(len(self.parts), 'part')}, <sensitive>)"
 
     @classmethod
     def of_part(cls, moments: Moments, name: str, **facts: Any) -> "Checkpoint":

@@ -23,6 +23,7 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, Source
 from dpcov.data.values import MISSING, UNKNOWN, as_arrow, column_of
 from dpcov.errors import DataError, few_of
+from dpcov.published.digits import plural
 
 NOT_PRIVATE = (
     "FOR THE CUSTODIAN ONLY: this was read from the rows and is not private. Do not publish it. "
@@ -90,12 +91,12 @@ class TableFit(msgspec.Struct, frozen=True, kw_only=True):
             for usable, words in sorted(told, key=lambda each: each[0])
         ]
         if self.empty:
-            lines.append(f"look  {self.empty:,} of {self.n_rows:,} {_EMPTY}")
+            lines.append(f"look  {_EMPTY.format(self.empty, self.n_rows)}")
         if self.undeclared:
             left_out = "in the table, but not in the schema: not released"
             lines.append(f"look  {few_of(self.undeclared, _SHOWN)}: {left_out}")
         fitting = sum(not column.findings for column in self.columns)
-        return "\n".join([*lines, f"{fitting} of {len(self.columns)} columns fit."])
+        return "\n".join([*lines, f"Columns that fit: {fitting} of {len(self.columns)}."])
 
 
 def fit(source: Source, schema: Schema, progress: Callable[[int], None] | None = None) -> TableFit:
@@ -266,7 +267,8 @@ class _Column:
 
     def _unusable(self, n_rows: int) -> Iterator[Finding]:
         if self.unreadable:
-            count = f"{'at least ' if self.given_up else ''}{self.unreadable:,} of {n_rows:,} rows"
+            least = "at least " * self.given_up
+            count = f"{least}{self.unreadable:,} of {plural(n_rows, 'row')}"
             wanted = _WANTED.get(type(self.declared), "a number")
             advice = _CORRECT.get(type(self.declared), _CORRECT[Boolean])
             words = f"in {count} the cell is not {wanted}. {advice}, or correct the data."
@@ -321,8 +323,8 @@ _CORRECT: dict[type, str] = {
     ),
 }
 _EMPTY = (
-    "rows have no value in any column. Are they notes, totals or blank lines? Then delete them: "
-    "each counts as a person."
+    "rows without a value in any column: {:,} of {:,}. Are they notes, totals or blank lines? "
+    "Then delete them: each counts as a person."
 )
 _CONSTANT = "one value only: nothing varies. Ignore the column?"
 _MARKS = (

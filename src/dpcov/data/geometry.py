@@ -22,6 +22,7 @@ from dpcov.files import as_path, reason_of, write_file
 from dpcov.markup import CELL, Child, card, facts, listing, name_of
 from dpcov.privacy.options import plain
 from dpcov.published.columns import LARGEST_BOUND, LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
+from dpcov.published.digits import plural
 
 # Rows before a linear map may be so many bits longer than the root of the number of columns.
 _REACH_BITS = 6
@@ -121,7 +122,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             if n_mapped != n_features:
                 new = few_of([name for name in features if name not in self.columns], 10)
                 raise SchemaError(
-                    f"The geometry has a linear map of {n_mapped} encoded columns, and "
+                    f"The geometry has a linear map of {plural(n_mapped, 'encoded column')}, and "
                     f"the schema has {n_features}{f' (new: {new})' * bool(new)}. Use the schema "
                     f"and the groups (by) of the release that it was found in, or {_ANEW}."
                 )
@@ -262,7 +263,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         ]
         caption = "A column is encoded as (value - center) / scale"
         made = listing(("Column", "Center", "Scale"), rows, caption)
-        return card("Geometry", f"of {len(rows)} columns", made, facts(said))
+        return card("Geometry", f"of {plural(len(rows), 'column')}", made, facts(said))
 
     def dumps(self, notes: Iterable[str] = ()) -> str:
         """TOML text, with notes as comments on top."""

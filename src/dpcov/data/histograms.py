@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpcov.data.geometry import Geometry
 from dpcov.data.room import Lock
 from dpcov.errors import DataError
+from dpcov.published.digits import plural
 
 BELOW, ABOVE, MISSING = 0, 1, 2
 """Places of the counts that precede the cells of a window."""
@@ -204,7 +205,7 @@ class Histograms:
         self._lock = Lock()
 
     def __repr__(self) -> str:
-        return f"Histograms({len(self.counts)} columns, <sensitive>)"
+        return f"Histograms({plural(len(self.counts), 'column')}, <sensitive>)"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Histograms):
@@ -231,7 +232,7 @@ class Histograms:
             with self._lock:
                 mine += counted
         if n_columns != len(windows):
-            raise DataError(f"Expected {len(windows)} columns to count.")
+            raise DataError(f"Expected {plural(len(windows), 'column')} to count.")
         more = [] if shared is None else shared.counts(found)
         with self._lock:
             for mine, counted in zip(self.counts[n_columns:], more, strict=True):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpcov.errors import DpcovError, PrivacyWarning, ReleaseWarning, place_of
+from dpcov.published.digits import plural
 
 Tell = Callable[[int, int | None], None]
 # The job of a thread.
@@ -87,7 +88,7 @@ class Job:
         """How far it is, in words."""
         if self.total:
             return f"{self.done} of {self.total}"
-        return f"{self.done:,} rows read" if self.done else "At work"
+        return f"{plural(self.done, 'row')} read" if self.done else "At work"
 
     def stop(self) -> None:
         """Ask it to end at the next step."""

@@ -22,6 +22,7 @@ from dpcov.files import ReservedFile, write_file
 from dpcov.privacy.options import plain
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import EncodedColumn
+from dpcov.published.digits import plural
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import DEVIATIONS, covariance_noise, mean_noise
@@ -228,7 +229,7 @@ def _dcat(made: Exported) -> bytes:
     release, columns = made.release, made.columns
     distribution = {
         "@type": "dcat:Distribution",
-        "dct:title": f"{made.quantity} of {len(columns)} columns",
+        "dct:title": f"{made.quantity} of {plural(len(columns), 'column')}",
         "dct:description": "Written by dpcov; add dcat:downloadURL where it is published.",
     }
     return json_text(

@@ -9,7 +9,7 @@ import numpy as np
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.markup import Child, Html, el, join, name_of, note, table
 from dpcov.published.design import design_of
-from dpcov.published.digits import with_error
+from dpcov.published.digits import plural, with_error
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.numbers import WITHIN, GroupNumbers
 from dpcov.published.pooled import PooledGroups, most_distinct
@@ -51,7 +51,7 @@ def _maps(found: PooledGroups, common: Array) -> Html:
     places = most_distinct(found, common, MAPS_SHOWN)
     shown = [("all rows", common), *((found.names[k], found.correlations[k]) for k in places)]
     left = len(found.names) - len(places)
-    more = note(f"The {len(places)} groups that differ most from all rows; {left} more are below.")
+    more = note(f"Groups that differ most from all rows; {plural(left, 'other')} below.")
     figures = (
         el("figure", _small_map(name, matrix), el("figcaption", name_of(name, 24)))
         for name, matrix in shown
@@ -70,7 +70,7 @@ def _small_map(name: str, correlation: Array) -> Html:
         drawn = "".join(f"M{column} {row}h1v1h-1z" for row, column in cells)
         side = "above" if shade > 0 else "below"
         paths.append(el("path", d=drawn, class_=side, opacity=f"{abs(shade) / SHADES:g}"))
-    title = el("title", f"Correlations of {p} features: {name}")
+    title = el("title", f"Correlations of {plural(p, 'feature')}: {name}")
     return el("svg", title, paths, viewBox=f"0 0 {p} {p}", role="img", class_="small-map")
 
 
@@ -112,7 +112,7 @@ def _differences(found: PooledGroups, whole: GroupNumbers, common: Array) -> Htm
         lines.append((name_of(found.names[g]), pair, *told, number(half[g, k]), drawn))
     head = ("Group", "Pair", "Here", "All rows", "Difference", "±", "−1 to 1")
     clear = int(np.sum(sizes > 1))
-    said = f"{clear:,} of {sizes.size:,} intervals exclude that there is no difference."
+    said = f"Intervals that exclude that there is no difference: {clear:,} of {sizes.size:,}."
     words = el("p", said if clear else "No interval excludes that there is no difference.")
     caption = "Correlations of groups that differ most from those of all rows"
     made = el("div", table(head, lines, caption=caption, text=(1, 6)), class_="named")

@@ -119,8 +119,8 @@ def _spectrum_words(made: Spectrum) -> str:
     share = made.estimate[:above].sum() / whole if whole > 0 else 0.0
     tail = f", with {100 * share:.0f} % of the estimated variance" if above else ""
     return (
-        f"{above} of {len(made.noisy)} components {'stands' if above == 1 else 'stand'} above the "
-        f"noise{tail}. Noise alone would reach eigenvalues of about {number(made.edge)} here; "
+        f"Above the noise: {above} of {plural(len(made.noisy), 'component')}{tail}. "
+        f"Noise alone would reach eigenvalues of about {number(made.edge)} here; "
         "what lies below is not evidence of structure."
     )
 
@@ -146,7 +146,8 @@ def _scree(made: Spectrum) -> Html:
         _noise_band(x, y, made.edge),
         charts.line(x, y, shown(made.estimate), class_="estimate"),
         (el("circle", cx=x(a), cy=y(b), r=radius, class_="noisy") for a, b in shown(made.noisy)),
-        label=f"Eigenvalues of {count} components on a logarithmic scale, {_spectrum_words(made)}",
+        label=f"Eigenvalues of {plural(count, 'component')} on a logarithmic scale. "
+        f"{_spectrum_words(made)}",
         x_label="component",
         y_label="variance of the component",
     )

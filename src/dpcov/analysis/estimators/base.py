@@ -41,6 +41,7 @@ from dpcov.errors import DpcovError, few_of
 from dpcov.markup import Child, card, details, el, facts, join, name_of
 from dpcov.privacy.options import plain
 from dpcov.published.design import weights_column
+from dpcov.published.digits import plural
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.one_thread import one_thread
@@ -186,7 +187,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         hidden = [column.name for column in found if column.hidden]
         if hidden:
             warn_noise(
-                f"The noise hides the spread of {len(hidden)} of {len(found)} columns: "
+                f"The noise hides the spread of {len(hidden)} of {plural(len(found), 'column')}: "
                 f"{few_of(hidden, FEATURES_NAMED)}; release.diagnose() says why."
             )
         if rare := told_of_rare_pairs(release, places):

@@ -104,8 +104,8 @@ class PrivatePCA(Projection):
         self.explained_variance_ratio_ = self.explained_variance_ / (total if total > 0 else 1.0)
         if self.n_components is not None and self.n_components_ > self.n_above_noise_:
             warn_noise(
-                f"Only {self.n_above_noise_} of {self.n_components_} components stand out of the "
-                "noise of the release; the others may be noise alone."
+                f"Only {self.n_above_noise_} of {plural(self.n_components_, 'component')} can be "
+                "told from the noise of the release; what others show may be noise alone."
             )
 
     def _scale(self, reading: Reading) -> Array:
@@ -277,7 +277,10 @@ class PrivateFactorAnalysis(Projection):
         self.noise_edge_, level = reading.noise_levels()
         strong = int(np.sum(eigenvalues(reading.encoded_covariance) > level))
         if strong < k:
-            warn_noise(f"Only {strong} directions stand out of the noise, fewer than {k} factors.")
+            warn_noise(
+                f"Only {plural(strong, 'direction')} can be told from the noise, fewer than "
+                f"{plural(k, 'factor')}."
+            )
         correlation = correlation_of(encoded, undefined=0.0)
         uniqueness = _uniqueness(correlation, k)
         variances = np.diagonal(encoded)

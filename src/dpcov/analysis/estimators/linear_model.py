@@ -38,6 +38,7 @@ from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
 from dpcov.published.columns import INTERCEPT, half_ranges_of
 from dpcov.published.design import weights_column
+from dpcov.published.digits import plural
 from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array, Places
@@ -203,7 +204,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             ("Guarantee", str(release.guarantee)),
             ("Rows", rows_in_words(release)),
             (self._r2_words + about, ", ".join(f"{x:.3f}" if np.isfinite(x) else "–" for x in r2)),
-            ("Features", f"{len(tables[0].rows) - self.fit_intercept} coefficients"),
+            ("Features", plural(len(tables[0].rows) - self.fit_intercept, "coefficient")),
         ]
         notes = [*NOTES, *tables[0].notes]
         if any(self._penalties):
@@ -295,8 +296,8 @@ class PrivateLinearRegression(LinearModel):
         # Without a known law of the noise nothing counts as hidden.
         if self.noise_edge_ > 0 and above < len(values):
             warn_noise(
-                f"{len(values) - above} of {len(values)} directions of the features lie within the "
-                "noise and are left out. PrivateRidge uses them as far as they deserve."
+                f"The noise hides {len(values) - above} of {plural(len(values), 'direction')} of "
+                "the features, which is left out. PrivateRidge uses each as far as it deserves."
             )
         # Directions that rounding cannot tell from zero are never inverted.
         self.n_components_ = min(above, int(np.sum(values > problems[0].rounding)))
