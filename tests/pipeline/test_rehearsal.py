@@ -179,6 +179,21 @@ def test_plans_of_weighted_tables_promise_about_what_releases_hold():
     assert 0.7 < np.median(ratios) < 2.5
 
 
+@pytest.mark.parametrize("share", [1 / 8, 1 / 2])
+def test_plans_of_weighted_groups_promise_what_releases_of_such_rows_hold(share):
+    """Of 50,000 rows in five groups, a fifth of which are rehearsed."""
+    columns = {f"x{place}": dpcov.Numeric(lower=0, upper=100) for place in range(4)}
+    columns |= {"weight": dpcov.Numeric(lower=0, upper=8), **levels(5)}
+    weights = dpcov.Weights(column="weight", upper=8)
+    schema = dpcov.Schema(columns=columns, weights=weights, missing="never")
+    plan = Rehearsal(schema=schema, n_rows=50_000, weight_share=share, options={"by": "ward"})
+    rows = made_up(schema, 50_000, 1 / 8, tails_of(schema), share)
+    given = {"schema": schema, "budget": BUDGET, "by": "ward", "geometry": "private"}
+    real = dpcov.release(rows, **given, entropy=SeededEntropy(3))
+    held = np.median([real.group(name).diagnose().typical for name in real.group_names[:-1]])
+    assert 0.6 < plan.at(BUDGET).diagnosis.typical / held < 1.7
+
+
 def test_the_column_of_the_weights_is_never_left_out():
     numbers = {name: dpcov.Numeric(lower=0, upper=3) for name in ("w", "x", "y", "z")}
     schema = dpcov.Schema(columns=numbers, weights=dpcov.Weights(column="w", upper=3))
