@@ -28,7 +28,7 @@ from dpcov.data.readers import reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
 from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
-from dpcov.data.sources import open_source
+from dpcov.data.sources import delimited, open_source
 from dpcov.data.sources.base import kind_of_cells
 from dpcov.data.sources.databases import Query
 from dpcov.data.sources.lines import CheckedLines
@@ -469,6 +469,23 @@ def test_lines_are_judged_alike_however_they_are_cut():
             else:
                 with pytest.raises(DataError, match=wrong[text]):
                     list(iter(partial(lines.read, size), b""))
+
+
+def test_a_stream_that_gives_few_bytes_at_a_time_is_read_as_a_file_is(tmp_path):
+    """A row of many lines then lay in more blocks than two, which no reader puts together."""
+
+    class Terminal(io.BytesIO):
+        def read(self, size=-1):
+            return self.readline(size)
+
+    # What is looked at for the line of names comes at once.
+    names = b"n,c\n" + (b"0,a" + b" " * 1020 + b"\n") * 2**10
+    text = names + b'1,"' + b"line\n" * 9 + b'"\n2,b\n'
+    (tmp_path / "t.csv").write_bytes(text)
+    wanted = {"n": "number", "c": "text"}
+    for source in (delimited.from_stream(Terminal(text), "s"), open_source(tmp_path / "t.csv")):
+        *_, last = source.blocks(2**16, wanted=wanted)
+        assert last.to_pylist()[-2:] == [{"n": 1, "c": "line\n" * 9}, {"n": 2, "c": "b"}]
 
 
 def test_a_break_inside_quotation_marks_ends_no_row():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.sources.streams import Borrowed
+from dpcov.data.sources.streams import Borrowed, head_of
 from dpcov.errors import DataError
 
 # Of a block, in which parts text is to be read.
@@ -43,9 +43,9 @@ class CheckedLines(Borrowed):
         # The byte before the undecided one, and that one: both neighbors judge a mark.
         self._carry = b"\n"
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; none at the end."""
-        data = bytes(self._stream.read(size))
+    def read(self, size: int) -> bytes:
+        """Return so many bytes, fewer only at the end: a row may not lie in three blocks."""
+        data = head_of(self._stream, size)
         text = data.removeprefix(BOM_UTF8) if self._begins else data
         if self._begins and text[:1] in (b"\n", b"\r"):
             raise DataError(f"'{self._name}' begins with a blank line. Remove it.")

@@ -67,12 +67,12 @@ def open_text(opener: Opener, layout: FileLayout, name: str) -> Any:
     return stream if layout.header == 1 else Replayed(_after(stream, layout.header, name), stream)
 
 
-def head_of(stream: Any) -> bytes:
-    """Read the beginning of a stream, within which the line of names must end."""
-    head = b""
-    while len(head) < HEAD_BYTES and (more := bytes(stream.read(HEAD_BYTES - len(head)))):
+def head_of(stream: Any, size: int = HEAD_BYTES) -> bytes:
+    """Read as many bytes; fewer only at the end.  Terminals and pipes give them in parts."""
+    head = bytearray()
+    while len(head) < size and (more := bytes(stream.read(size - len(head)))):
         head += more
-    return head
+    return bytes(head)
 
 
 def _after(stream: Any, header: int, name: str) -> bytes:
@@ -127,7 +127,7 @@ class Recorded(Borrowed):
     """A stream of which is kept what was read, in order to read it again."""
 
     def __init__(self, stream: Any) -> None:
-        self._stream, self.kept = stream, b""
+        self._stream, self.kept = stream, bytearray()
 
     def read(self, size: int, /) -> bytes:
         """Return the next bytes; none at the end."""
@@ -139,11 +139,10 @@ class Recorded(Borrowed):
 class Replayed(Borrowed):
     """The head that was already read, then the rest of the stream."""
 
-    def __init__(self, head: bytes, rest: Any) -> None:
+    def __init__(self, head: bytes | bytearray, rest: Any) -> None:
         self._head, self._rest = memoryview(head), rest
 
     def read(self, size: int, /) -> bytes:
         """Return the next bytes; none at the end."""
         data, self._head = self._head[:size], self._head[size:]
-        # As much as was asked for: a row may not lie in three blocks.
-        return bytes(data) + bytes(self._rest.read(size - len(data)) if len(data) < size else b"")
+        return bytes(data) or bytes(self._rest.read(size))
