@@ -287,3 +287,11 @@ def test_an_array_of_chunks_of_unknown_length_is_released_all_the_same():
     schema = dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1)})
     made = dpcov.release(frame.to_dask_array(), schema=schema, budget=dpcov.Budget(rho=1))
     assert made.manifest.n_rows == 300
+
+
+@pytest.mark.usefixtures("no_client")
+def test_a_file_whose_footer_is_damaged_is_named(tmp_path):
+    table().to_parquet(tmp_path / "all.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "all.parquet").read_bytes()[:-9])
+    with pytest.raises(DataError, match=r"'cut\.parquet' cannot be read: it is no whole Parquet"):
+        dpcov.release(tmp_path, schema=SCHEMA, budget=dpcov.Budget(rho=1), engine="dask")
