@@ -301,6 +301,25 @@ def test_every_field_of_a_schema_reads_a_cell_by_itself(name, fields, folder):
     check_at_once(made)
 
 
+@pytest.mark.parametrize("fields", FIELDS)
+@pytest.mark.parametrize(
+    "name", ["csv", "standard_input", "json_lines", "arrow_stream", "parquet", "sqlite"]
+)
+def test_a_copy_of_rows_that_are_asked_again_gives_what_they_give(name, fields, folder):
+    """It holds one text of all that are read alike."""
+    made = gatherer_of(name, folder)
+    made.encoding = TableEncoding(
+        schema=dpcov.Schema(columns=FIELDS[fields], missing="indicator", missing_codes=CODES)
+    )
+    made.pool = [row for pools in (POOLS, FIELD_POOLS) for row in pools[DOORS[name].cells]]
+    kept = [place for place in range(len(made.pool)) if made.alone(place) is not None] * 2
+    ask = Gathering(threads=1).ask(
+        DOORS[name].opens([made.pool[place] for place in kept], folder), made.encoding, again=True
+    )
+    ask(MomentsQuestion(spec=MomentsSpec(), watched=True))
+    assert ask(made.question) == made.sum(kept)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in DOORS if name not in QUICK])
 def test_every_row_of_spark_counts_as_it_does_alone(name, folder, request):
