@@ -317,3 +317,24 @@ def test_what_needs_means_says_on_the_command_line_what_to_do(desk, tmp_path):
         refused = desk.run(command, tmp_path / "m.dpcov", "-o", tmp_path / name)
         assert "dpcov export --what second-moment" in refused.output
     desk.done("export", tmp_path / "m.dpcov", "--what", "second-moment", "-o", tmp_path / "c.csv")
+
+
+@pytest.mark.parametrize("command", ["release", "survey"])
+def test_every_refusal_before_the_charge_says_once_that_nothing_is_spent(desk, tmp_path, command):
+    (tmp_path / "there").write_bytes(b"x")
+    account = f"--ledger {desk.ledger} --dataset patients"
+    wrong = {
+        "is read here": f"{account} -o {desk.data}",
+        "one of the two": f"-o {tmp_path}/new",
+        "exists already": f"{account} -o {tmp_path}/there",
+        "does not exist; create it": f"{account} -o {tmp_path}/no/new",
+        "no account of this name": f"--ledger {desk.ledger} --dataset others -o {tmp_path}/new",
+        "State the budget": f"{account} -o {tmp_path}/new",
+        "Unknown neighbor relation": f"{account} -o {tmp_path}/new --rho 1 --neighbors some",
+    }
+    for words, given in wrong.items():
+        rho = "" if "State" in words or "--rho" in given else "--rho 0.5"
+        refused = desk.run(f"{command} {desk.data} --schema {desk.schema} {given} {rho}")
+        told = " ".join(refused.output.split())
+        assert refused.exit_code and words in told
+        assert told.count("No budget was spent") == 1
