@@ -1,5 +1,7 @@
 """``dpcov moments``: sites make checkpoints, somebody merges them, one release."""
 
+import os
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -43,6 +45,13 @@ def checkpoint(parts, output="all.moments"):
     return dpcov(f"moments checkpoint {parts} {TERMS} --key k -o {output}")
 
 
+def change(path, text):
+    """Write another content without anybody who asks when noticing."""
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    path.write_text(text)
+    os.utime(path, ns=times)
+
+
 def refused(result, words, code=2):
     assert result.exit_code == code
     assert words in " ".join(result.output.split())
@@ -70,7 +79,7 @@ def test_a_part_without_a_column_is_refused_before_the_first_is_read(folder, nam
     assert not (folder / "all.moments").exists()
     # What was counted is not opened again.
     assert checkpoint("jan.csv feb.csv").exit_code == 0
-    (folder / "jan.csv").write_text("x0,y1\n0,1\n")
+    change(folder / "jan.csv", "x0,y1\n0,1\n")
     (folder / "mar.csv").write_text("x0,x1\n0,1\n")
     assert checkpoint("jan.csv feb.csv mar.csv --resume").exit_code == 0
 
@@ -82,10 +91,22 @@ def test_an_interrupted_checkpoint_goes_on_where_it_stopped(folder):
     assert stopped.exit_code == 4
     assert "oops" not in stopped.output
     (folder / "later.csv").rename(folder / "feb.csv")
-    (folder / "jan.csv").write_text("x0,x1\n0,oops\n")
+    change(folder / "jan.csv", "x0,x1\n0,oops\n")
     resumed = checkpoint("jan.csv feb.csv mar.csv --resume")
     assert resumed.exit_code == 0, resumed.output
     assert "3 parts" in resumed.output
+
+
+@pytest.mark.parametrize("parts", ["jan.csv feb.csv mar.csv", "mar.csv"])
+def test_a_part_that_was_written_after_it_was_counted_is_noticed(folder, parts):
+    """Its new rows would be left out, and those that another part has by now count twice."""
+    assert checkpoint("jan.csv feb.csv").exit_code == 0
+    later = (folder / "all.moments").stat().st_mtime_ns + 10**9
+    os.utime(folder / "feb.csv", ns=(later, later))
+    before = (folder / "all.moments").read_bytes()
+    refused(checkpoint(f"{parts} --resume"), "feb.csv was written after its rows were counted")
+    assert (folder / "all.moments").read_bytes() == before
+    assert "3 parts" in checkpoint("jan.csv feb.csv mar.csv --overwrite").output
 
 
 def test_mistakes_are_refused_before_anything_is_read(folder):

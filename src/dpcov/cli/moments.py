@@ -73,6 +73,7 @@ def checkpoint(
     # The same file by whatever name, and from whatever folder: its rows must not count twice.
     counted = set() if held is None else {Path(name).resolve() for name in held.parts.values()}
     _refuse_moved(parts, counted)
+    _refuse_changed(counted, output)
     _check_columns([part for part in parts if Path(part).resolve() not in counted], schema)
     for number, part in enumerate(parts):
         if Path(part).resolve() in counted:
@@ -157,6 +158,16 @@ def _refuse_moved(parts: Iterable[str], counted: set[Path]) -> None:
                 f"A part called {path.name} was counted, from a place where there is no file now. "
                 "If this is the same file, put it back; if it is another one, rename it, or "
                 "gather it by itself and merge: its rows must not count twice."
+            )
+
+
+def _refuse_changed(counted: Iterable[Path], saved: Path) -> None:
+    # Rows that were added would be left out, and rows that another part has by now count twice.
+    for path in sorted(path for path in counted if path.exists()):
+        if path.stat().st_mtime_ns > saved.stat().st_mtime_ns:
+            raise UsageError(
+                f"{path.name} was written after its rows were counted. Gather all parts anew, "
+                "without --resume."
             )
 
 
