@@ -76,7 +76,10 @@ def columns(data: Any) -> tuple[str, ...]:
 
 def stated_rows(data: Any) -> int | None:
     """The number of rows as the footers of files say; Spark counts others by reading them."""
-    return footed_rows(open_files(data, _TAKES)) if _names_files(data) else None
+    if _names_files(data):
+        return footed_rows(open_files(data, _TAKES))
+    files = sealed(lambda: scanned_files(_frame(data), ()), TABLE, _describe)
+    return None if files is None else footed_rows(files)
 
 
 def check(data: Any, task: Task) -> None:
