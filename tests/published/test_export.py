@@ -26,9 +26,8 @@ def made():
     columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in NAMES}
     random = np.random.default_rng(0)
     table = pa.table({name: random.uniform(-1, 1, 500) for name in NAMES})
-    return dpcov.release(
-        table, schema=dpcov.Schema(columns=columns, missing="never"), budget=dpcov.Budget(rho=1)
-    )
+    schema = dpcov.Schema(columns=columns, missing="never", title="Four columns")
+    return dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1))
 
 
 def read_csv(path):
@@ -270,13 +269,14 @@ def test_a_number_of_rows_that_is_not_known_is_left_out(tmp_path):
     terms = {"budget": dpcov.Budget(rho=1), "mechanism": "zero", "neighbors": "add-remove-one"}
     made = dpcov.release(pa.table({"x": [0.5]}), schema=unit, **terms)
     export(made, tmp_path / "x.jsonld", quantity="second-moment")
-    assert "Moments, released" in (tmp_path / "x.jsonld").read_text(encoding="utf-8")
+    record = json.loads((tmp_path / "x.jsonld").read_text(encoding="utf-8"))
+    assert "Moments, released" in record["dct:description"] and record["dct:title"] == "Table"
 
 
 def test_dcat_states_the_guarantee(made, tmp_path):
     export(made, tmp_path / "x.jsonld")
     record = json.loads((tmp_path / "x.jsonld").read_text(encoding="utf-8"))
-    assert record["@type"] == "dcat:Dataset"
+    assert record["@type"] == "dcat:Dataset" and record["dct:title"] == "Four columns"
     assert record["dct:identifier"] == made.fingerprint
     assert str(made.guarantee) in record["dct:accessRights"]
     assert record["dcat:distribution"]["@type"] == "dcat:Distribution"

@@ -10,7 +10,7 @@ from dpcov.analysis import PrivateRidge, mean_intervals
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import DpcovError, ReleaseWarning, UsageError
 from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate
-from dpcov.published.pooled import _moments
+from dpcov.published.pooled import _covariance_of_rows, _moments, _places
 from dpcov.published.release import Release
 from tests.releases import released as released_within
 from tests.releases import released_of
@@ -209,6 +209,23 @@ def test_groups_with_missing_values_are_pooled_over_the_values_that_are_present(
     assert group.feature_names == release.feature_names and group.missing() == {}
     assert np.allclose(group.mean_vector(), pooled.means[place])
     assert np.allclose(group.covariance_matrix(), pooled.covariances[place])
+
+
+@pytest.mark.filterwarnings("ignore::dpcov.errors.PrivacyWarning")
+def test_the_covariance_of_rows_has_zeros_where_values_are_missing():
+    """In what noise was added to, whichever way it is read."""
+    rng, n = np.random.default_rng(0), 40_000
+    values = 0.5 + rng.normal(size=(n, 2)) @ np.array([[1.0, 0.6], [0.0, 0.8]])
+    gone = rng.random((n, 2)) < (0.2, 0.4)
+    frame = pd.DataFrame(np.where(gone, np.nan, values), columns=["a", "b"])
+    place = Geometry(columns=dict.fromkeys("ab", Scale(center=0.0, scale=1.0)), norm_bound=6.0)
+    terms = {"missing": "indicator", "budget": dpcov.Budget(rho=50), "geometry": place}
+    made = released_within(frame, -6, 6, **terms)
+    places = _places(made)
+    found = _covariance_of_rows(made, places, made.frame.on(places).back)
+    zeros = np.where(gone, 0.0, values)
+    rows = np.column_stack([zeros[:, 0], gone[:, 0], zeros[:, 1], gone[:, 1]])
+    assert found == pytest.approx(np.cov(rows.T), abs=0.02)
 
 
 def test_a_column_without_values_does_not_move_correlations_of_others():

@@ -6,7 +6,7 @@ import pytest
 
 import dpcov
 from dpcov.published.pooled import most_distinct
-from dpcov.report.groups import MAPS_SHOWN, side_by_side
+from dpcov.report.groups import MAPS_SHOWN, WITHIN, side_by_side
 from dpcov.report.release_page import numbers_by_group
 from tests.releases import released_of
 from tests.report.examples import demo, grouped
@@ -45,6 +45,15 @@ def test_what_differs_is_found(found):
     release, text = found
     rows = re.findall(r"<tr>(.*?)</tr>", text.partition("What differs most")[2])
     assert "g17" in rows[1] and "x0" in rows[1]
+    cells = re.sub("<[^>]*>", " ", rows[1]).replace("−", "-")
+    here, everywhere, apart, half = map(float, re.findall(r" ([-+]?\d\.\d+)", cells))
+    assert here - everywhere == pytest.approx(apart, abs=0.011)
+    # A group's interval counts its own error, and little more for that of all groups.
+    own = WITHIN * float(np.median(release.pooled.correlation_std[:, 0, 1]))
+    assert own < half < 1.5 * own
+    # Two pairs of g17, and of the others few.
+    clear, intervals = re.search(r"(\d+) of (\d+) intervals", text).groups()
+    assert 2 <= int(clear) <= 6 and int(intervals) == 3 * len(release.pooled.names)
     whole = np.nan_to_num(release.correlation_matrix())
     place = release.pooled.names.index("g17")
     assert most_distinct(release.pooled, whole, 1) == [place]

@@ -49,6 +49,12 @@ def test_data_for_scripts_cannot_end_the_script(name):
     assert json.loads(inside) == {name: [name]}
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_data_for_scripts_are_json(value):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        json_block("data", [value])
+
+
 def test_only_what_was_built_here_is_markup_and_attributes_are_left_out_or_bare():
     assert el("p", "<b>", Html("<b></b>"), ["<i>", None]) == "<p>&lt;b&gt;<b></b>&lt;i&gt;</p>"
     assert join("a & b") == "a &amp; b"

@@ -14,6 +14,7 @@ from dpcov.published.estimate.entry_noise import FALSE_PAIRS
 from dpcov.published.export import export
 from dpcov.published.numbers import group_numbers
 from dpcov.report import render_release, results
+from dpcov.report.charts import number
 from tests.published.mistakes import MISTAKES, released
 from tests.report.examples import demo, make
 
@@ -88,6 +89,15 @@ def test_the_words_noise_edge_stand_below_the_chart_where_nothing_is_drawn():
         chart, words = results.spectrum(group_numbers(made)).split("<figcaption>")
         assert 'class="edge"' in chart and "noise edge" not in chart
         assert '<span class="key edge-key"></span> noise edge' in words
+
+
+def test_components_are_counted_from_one_and_stand_beside_their_eigenvalues():
+    found = group_numbers(demo())
+    rows = re.findall(r"<tr>(.*?)</tr>", results.spectrum(found).partition("<tbody>")[2])
+    cells = [re.sub("<[^>]*>", " ", row).split() for row in rows]
+    made = found.estimates.spectrum
+    pairs = zip(made.noisy, made.estimate, strict=True)
+    assert cells == [[str(1 + k), number(a), number(b)] for k, (a, b) in enumerate(pairs)]
 
 
 def test_verdicts_causes_and_the_headline_are_on_the_page():

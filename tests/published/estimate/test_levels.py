@@ -13,7 +13,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.published import rows as moments_of_rows
 from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate import levels
-from dpcov.published.estimate.entry_noise import MomentNoise, covariance_noise
+from dpcov.published.estimate.entry_noise import MomentNoise, covariance_noise, variance_noise
 from dpcov.published.estimate.levels import (
     between,
     relations,
@@ -379,6 +379,26 @@ def test_labels_that_are_not_listed_do_not_pass_for_shorter_rows():
         around[alone],
     )
     assert (own.of_means[:-1] >= 0.9).all()
+    # Neither are numbers of these rows much shorter: 0.8 of them have a level, and no 0.8 is taken.
+    assert own.of_rows[-1] == pytest.approx(0.9, abs=1e-3)
+
+
+@pytest.mark.parametrize("std", [0.01, 0.05, 0.2])
+def test_noisy_levels_weigh_as_much_as_noise_leaves_beside_what_is_known_before(std):
+    """A mean squared factor is before anything from 1 less what is lost to 1, and here seen as 1.
+
+    The oracle is the mean weighed by inverse variances, that of a uniform law among them.
+    """
+    columns = [level("a", "x"), level("a", "y"), number("b")]
+    around, lost = np.array([0.5, 0.5, 0.0]), 0.3
+    law, covariance = law_of(around, std), np.diag([0.25, 0.25, 1.0])
+    noise = variance_noise(around, np.diagonal(covariance), law)[:2]
+    # Squares of levels tell by what they have beyond those of what they were pulled to.
+    seen = np.sum(noise**2) / (1 - 2 * 0.5**2) ** 2
+    before = lost**2 / 12
+    expected = ((1 - lost / 2) / before + 1 / seen) / (1 / before + 1 / seen)
+    found = row_factors(around, covariance, law, columns, lost, around)
+    assert found.of_rows[-1] ** 2 == pytest.approx(expected, rel=1e-6)
 
 
 def test_columns_that_miss_values_or_numbers_alone_tell_nothing():
