@@ -1,5 +1,6 @@
 """Covariances, correlations, components and factors of a release against those of the rows."""
 
+import re
 import warnings
 
 import numpy as np
@@ -183,6 +184,11 @@ def test_components_are_those_of_the_rows(made, numbers):
 def test_the_number_of_components_is_a_count_a_share_or_what_stands_out(made, n_components, kept):
     ours = PrivatePCA.from_release(made, features=NUMBERS, n_components=n_components)
     assert len(ours.components_) == (ours.n_above_noise_ if kept is None else kept)
+    # The card counts them from one, and says which of them stand out.
+    rows = re.findall(r"<tr>(.*?)</tr>", str(ours._findings()).partition("<tbody>")[2])
+    cells = [[re.sub("<[^>]*>", "", cell) for cell in re.split("</t[hd]>", row)] for row in rows]
+    assert [row[0] for row in cells] == [str(1 + k) for k in range(len(ours.components_))]
+    assert sum("yes" in row for row in cells) == min(ours.n_above_noise_, len(cells))
 
 
 def test_components_of_pure_noise_are_not_reported_as_found(noisy):
@@ -230,6 +236,8 @@ def test_more_factors_than_correlations_tell_apart_are_refused(p, most):
         match=f"no more than {most} can" if most else "1 factor cannot be told.*three or more",
     ):
         PrivateFactorAnalysis.from_release(made, n_components=most + 1)
+    with pytest.raises(InputError, match="n_components"):
+        PrivateFactorAnalysis.from_release(made, n_components=0)
 
 
 @pytest.mark.parametrize(

@@ -256,8 +256,8 @@ def test_a_missing_label_does_not_change_how_others_are_read(typed, classes):
 @pytest.mark.parametrize(
     ("y", "classes", "right"),
     [
-        (np.ma.array([0, 1] * 50, mask=[0, 0, 1, 1] * 25), [0, 1], [25, 25]),
-        (np.ma.array(["a", "b"] * 50, mask=[0, 0, 1, 1] * 25), ["a", "b"], [25, 25]),
+        (np.ma.array([0, 1] * 50, mask=[0, 0, 0, 1] * 25), [0, 1], [50, 25]),
+        (np.ma.array(["a", "b"] * 50, mask=[0, 0, 0, 1] * 25), ["a", "b"], [50, 25]),
         (pl.Series([True, False, None, True] * 25), [True, False], [25, 50]),
         (["True", "False", "False", "False"] * 25, [True, False], [75, 25]),
         (np.array([0.0, 1.0, 1.7, np.nan] * 25), [0, 1], [25, 25]),

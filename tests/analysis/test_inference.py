@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,8 +23,8 @@ from dpcov.analysis import (
     mean_intervals,
     variance_intervals,
 )
-from dpcov.analysis.intervals.coefficients import project_quadric
-from dpcov.analysis.intervals.eigenvalues import INFLATION, _spread, spectrum_of
+from dpcov.analysis.intervals.coefficients import _unit_std, project_quadric
+from dpcov.analysis.intervals.eigenvalues import INFLATION, Spectrum, _spread, spectrum_of
 from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.shapes import OUTLIERS, ColumnShape, column_shape, pair_covariance
 from dpcov.analysis.intervals.table import Interval, ratio_interval
@@ -218,6 +219,34 @@ def test_the_partial_correlation_is_that_of_the_estimator(made):
     line = correlation_intervals(made, features, partial=True)["age, income"]
     assert line.estimate == pytest.approx(expected, abs=0.01)
     assert line.lower < expected < line.upper
+
+
+def test_simulated_eigenvalues_do_not_depend_on_how_columns_are_turned():
+    """With tails alike in all columns; the law of sampling is that of their covariance."""
+    rng, p = np.random.default_rng(0), 3
+    normals = 0.05 * rng.normal(size=(4_000, p, p))
+    turn = np.linalg.qr(rng.normal(size=(p, p)))[0]
+    spreads = []
+    for basis in (np.eye(p), turn):
+        values = np.array([9.0, 4.0, 1.0])
+        found = Spectrum(
+            covariance=basis @ np.diag(values) @ basis.T,
+            noise=np.zeros((4_000, p, p)),
+            sampling=normals + normals.transpose(0, 2, 1),
+            spread=np.ones(p),
+            normalized=False,
+        )
+        spreads.append(found.simulated(values).std(axis=0))
+    np.testing.assert_allclose(spreads[1], spreads[0], rtol=0.06)
+    # 2 λ² times the variance of an entry beside the diagonal.
+    np.testing.assert_allclose(spreads[0], 0.1 * values, rtol=0.1)
+
+
+@pytest.mark.parametrize(("target", "place", "expected"), [(0, 1, 6.5), (1, 2, 10.0)])
+def test_units_that_are_unsure_make_their_ratio_unsure(target, place, expected):
+    """By half the root of the sum of squares; the intercept's unit is 1."""
+    law = SimpleNamespace(scaled=SimpleNamespace(stretch_stds=np.array([0.0, 5, 12, 16, 9])))
+    assert _unit_std(law, target, place) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("scaling", ["original", "encoded", "correlation"])

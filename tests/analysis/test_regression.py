@@ -218,6 +218,18 @@ def truth():
     return rows.T @ rows / 400
 
 
+def test_risks_on_new_rows_grow_as_generalized_cross_validation_says(truth):
+    """Without a penalty by 1/(1 - k/n)², where k counts the intercept, and no risk below zero."""
+    model, alphas, n, k = problem(truth), np.array([0.0, 0.1, 10.0]), 50, 7
+    many, few = (ridge_path.risks(model, truth, alphas, rows) for rows in (np.inf, n))
+    assert few[0] == pytest.approx(many[0] / (1 - k / n) ** 2)
+    assert (few > many).all() and (np.diff(few / many) < 0).all()
+    np.testing.assert_allclose(few[-1], many[-1], rtol=0.15)
+    below = ridge_path.risks(model, truth, alphas, n, -1e3)
+    np.testing.assert_allclose(below, many - 1e3)
+    assert np.isinf(ridge_path.risks(model, truth, alphas, k)[0])
+
+
 def test_a_direction_without_variance_gets_no_weight_beside_large_means():
     """Post-processing leaves such directions; coefficients were ratios of two rounding errors."""
     rng, order = np.random.default_rng(0), [0, 3, 2, 1, 4]

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
@@ -110,6 +111,30 @@ def test_two_forms_at_the_same_moment_stop_nothing(desk, ready, monkeypatch):
         made = [both.submit(desk.post, f"{ready}/budget", **form) for _ in range(2)]
         found = sorted(each.result(timeout=20)[0] for each in made)
     assert found == [303, 409] and desk.ask(f"{ready}/budget")[0] == 200
+
+
+def test_one_piece_of_work_at_a_time_whatever_is_asked_for(tmp_path):
+    """Each may fill the memory: what begins ends what went on, but no release."""
+    schema, asked = Schema(columns={"x": Numeric(lower=0, upper=1)}), threading.Event()
+    work = Work(data="t.csv", folder=tmp_path, schema=schema, ledger="t.toml")
+
+    def long(tell):
+        for _ in range(2_000):
+            tell(1, None)
+            if asked.wait(0.01):
+                return
+
+    work._start("columns", "Checking", long)
+    work._start("budget", "Rehearsing", long)
+    work.jobs["columns"].wait()
+    assert work.jobs["columns"].problem == "Stopped." and work.jobs["budget"].running
+    work._start("release", "Releasing", long)
+    with pytest.raises(DpcovError, match="It is being released"):
+        work._start("columns", "Checking", long)
+    asked.set()
+    for job in work.jobs.values():
+        job.wait()
+    assert not work.jobs["release"].problem
 
 
 def test_two_tables_are_open_side_by_side(desk, ready):

@@ -3,6 +3,7 @@ import re
 import shutil
 import warnings
 from fractions import Fraction
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -16,6 +17,7 @@ from dpcov.analysis import correlation_intervals, mean_intervals
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import PrivacyWarning, ReleaseError, UsageError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.published.combined import joint_guarantee
 from dpcov.published.combined_unit import Weighted, merged
 from dpcov.published.estimate.post import shrunk
 from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate
@@ -146,6 +148,18 @@ def test_gaussian_noise_under_delta_adds_up_as_one_mechanism():
     assert isinstance(promise, ApproxDP) and promise.delta == Fraction(1, 10**6)
     # 1/m² is twice that of one release: less than twice the epsilon.
     assert Fraction("1.454") < promise.epsilon < Fraction("1.456")
+
+
+@pytest.mark.parametrize("noise", [None, SimpleNamespace(family="laplace")])
+def test_noise_of_another_law_under_delta_adds_up_by_basic_composition(noise):
+    parts = [made(seed, budget=dpcov.Budget(epsilon=1, delta="1e-6")) for seed in (0, 1)]
+    stated = SimpleNamespace(noise=noise)
+    members = [
+        SimpleNamespace(guarantee=part.guarantee, manifest=part.manifest, statistics=stated)
+        for part in parts
+    ]
+    expected = ApproxDP(epsilon=Fraction(2), delta=Fraction(2, 10**6))
+    assert joint_guarantee(members).promise == expected
 
 
 def test_the_file_holds_every_release_as_it_is(several, tmp_path):

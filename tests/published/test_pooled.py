@@ -336,6 +336,10 @@ def test_a_group_whose_longest_stratum_is_not_published_has_its_noise():
     whole = SimpleNamespace(unit=one(1.0, 40), public_intercept=1.0)
     found = _moments(whole, np.arange(3), all_rows, all_rows.parts[0])
     assert found["variances"] == pytest.approx(1 / 200)
+    # A private number of rows is that of the intercept, with the variance of its ratio.
+    private = SimpleNamespace(unit=one(3.0, 40), public_intercept=None)
+    found = _moments(private, np.arange(3), all_rows, all_rows.parts[0])
+    assert found["count_variances"] == pytest.approx((3.0**2 / 100) / 3.0**2)
 
 
 def test_standard_deviations_count_what_scaling_rows_down_took():

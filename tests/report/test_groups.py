@@ -39,6 +39,8 @@ def test_one_map_a_group_up_to_a_number_of_them_and_all_groups_in_the_table(foun
     for place, name in enumerate(release.pooled.names[:-1]):
         assert name in text, place
     assert f"{len(release.group_names) - MAPS_SHOWN} others below" in text
+    # All three columns are in the table.
+    assert "more columns" not in text
 
 
 def test_what_differs_is_found(found):

@@ -12,7 +12,7 @@ import pytest
 import dpcov
 from dpcov.published.estimate.entry_noise import FALSE_PAIRS
 from dpcov.published.export import export
-from dpcov.published.numbers import group_numbers
+from dpcov.published.numbers import Spectrum, group_numbers
 from dpcov.report import render_release, results
 from dpcov.report.charts import number
 from tests.published.mistakes import MISTAKES, released
@@ -98,6 +98,19 @@ def test_components_are_counted_from_one_and_stand_beside_their_eigenvalues():
     made = found.estimates.spectrum
     pairs = zip(made.noisy, made.estimate, strict=True)
     assert cells == [[str(1 + k), number(a), number(b)] for k, (a, b) in enumerate(pairs)]
+
+
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [
+        (0, "0 of 4 components stand above the noise. Noise alone would reach"),
+        (1, "1 of 4 components stands above the noise, with 75 % of the estimated variance. Noise"),
+        (2, "2 of 4 components stand above the noise, with 100 % of the estimated variance. Noise"),
+    ],
+)
+def test_components_above_the_noise_are_said_with_their_part_of_the_variance(above, said):
+    made = Spectrum(np.array([8.0, 3, 1, 0]), np.array([6.0, 2, 0, 0]), 2.5, above)
+    assert results._spectrum_words(made).startswith(said)
 
 
 def test_verdicts_causes_and_the_headline_are_on_the_page():

@@ -3,6 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpcov.published.estimate.risk import NoisySpectrum
+from dpcov.published.estimate.shrink import shrink_spectrum, shrink_values
 from dpcov.published.linalg.project import project_psd, project_psd_trace
 from dpcov.published.linalg.symmetric import eigh
 from tests.published.estimate.noises import noise, shrunk
@@ -79,6 +81,20 @@ def test_clear_signal_is_left_alone():
     enormous = np.linalg.eigvalsh(shrunk(np.diag([1e12, 1e6, 0.0]), 1.0).matrix)
     np.testing.assert_allclose(enormous[1:], [1e6, 1e12], rtol=1e-6)
     assert np.ptp(np.linalg.eigvalsh(shrunk(5.0 * np.eye(6), 1.0).matrix)) < 1e-6
+
+
+@pytest.mark.parametrize("ratio", [0.25, 1.0, 3.0])
+def test_a_noisy_trace_counts_by_its_precision(ratio):
+    """The mean eigenvalue of noise has the variance 2v/d, and a trace of d times that tells d."""
+    values, v, trace = np.array([1.0, 4.0, 9.0, 20.0]), 0.5, 42.0
+    variance = ratio * 2 * v * len(values)
+    mean = (values.sum() + trace / ratio) / (1 + 1 / ratio) / len(values)
+    moved, mean_variance = values + mean - values.mean(), 2 * v / (1 + 1 / ratio)
+    law = NoisySpectrum(values=moved, off_diagonal_variance=v, mean_variance=mean_variance)
+    expected, risk = shrink_spectrum(law)
+    found, found_risk = shrink_values(values, v, trace, variance)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert found_risk == pytest.approx(risk)
 
 
 @pytest.mark.parametrize("dimension", [1, 4, 40])
