@@ -26,6 +26,7 @@ from dpcov.analysis.problems import InputError
 from dpcov.errors import DpcovError, NumericError
 from dpcov.published.linalg.symmetric import correlation_of
 from tests.published.mistakes import MISTAKES, released
+from tests.releases import released as released_within
 
 NUMBERS = ["age", "income", "member"]
 
@@ -189,6 +190,14 @@ def test_the_number_of_components_is_a_count_a_share_or_what_stands_out(made, n_
     cells = [[re.sub("<[^>]*>", "", cell) for cell in re.split("</t[hd]>", row)] for row in rows]
     assert [row[0] for row in cells] == [str(1 + k) for k in range(len(ours.components_))]
     assert sum("yes" in row for row in cells) == min(ours.n_above_noise_, len(cells))
+
+
+@pytest.mark.parametrize(
+    ("title", "said"), [("Pay & sex", "Pay &amp; sex"), ("", "untitled table")]
+)
+def test_the_card_of_an_estimator_names_the_table_it_read(title, said):
+    release = released_within(np.arange(30.0).reshape(10, 3), 0, 30, rho=1000, title=title)
+    assert f"“<bdi>{said}</bdi>”" in PrivateCovariance.from_release(release)._repr_html_()
 
 
 def test_components_of_pure_noise_are_not_reported_as_found(noisy):

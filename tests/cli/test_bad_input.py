@@ -22,6 +22,12 @@ SCHEMAS = {
 }
 
 
+def test_what_went_wrong_is_said_beside_what_is_printed(desk):
+    """On standard error: what a program reads from standard output holds no words of it."""
+    result = desk.run("release", "none.csv", *desk.fixed, "--rho", "1", "--no-ledger")
+    assert result.stdout == "" and "Error: There is no file" in result.stderr
+
+
 @pytest.mark.parametrize(("old", "new", "words"), SCHEMAS.values(), ids=SCHEMAS.keys())
 def test_schemas_that_cannot_be_used(desk, old, new, words):
     assert old in desk.schema.read_text()

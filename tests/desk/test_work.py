@@ -248,6 +248,16 @@ def test_what_the_page_does_not_ask_for_stays(tmp_path):
         declared(now, {"lower": "five"})
 
 
+@pytest.mark.parametrize(
+    ("bounds", "unfilled"),
+    [({}, True), ({"lower": 0}, True), ({"upper": 1}, True), ({"lower": 0, "upper": 1}, False)],
+)
+def test_a_number_is_ready_with_both_bounds(bounds, unfilled):
+    from dpcov.desk.columns import is_unfilled
+
+    assert is_unfilled(Numeric(**bounds)) == unfilled
+
+
 def test_groups_and_public_rows_are_those_of_the_commands(desk, ready):
     assert send(desk, ready, "people", **WHO | {"by": "age"})[0] == 422
     assert send(desk, ready, "people", **WHO | {"rows": "2000", "by": "ward"})[0] == 303

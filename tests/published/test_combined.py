@@ -697,5 +697,7 @@ def test_the_longest_rows_of_a_member_bound_its_own_part_alone():
         return Weighted(unit=unit, share=0.5, base=1e-9)
 
     whole = merged([member(1e-9), member(16e-9)])
+    # Rows of an average are at most as long as those of both on average.
+    assert whole.largest_trace == pytest.approx(0.25)
     assert len(whole.parts) == 2
     assert np.trace(shrunk(whole).matrix) == pytest.approx(0.2, rel=0.01)

@@ -33,6 +33,15 @@ def test_excess_is_the_naive_formula(signal):
     assert ullman.excess(values, 3.0) == pytest.approx(naive, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.parametrize("d", [2, 3, 5, 30])
+def test_entries_share_the_mean_square_and_the_trace_of_noise_that_no_turn_changes(d):
+    diagonal, other = ullman.entry_variances("nuclear", d)
+    assert d * diagonal + d * (d - 1) * other == pytest.approx(ullman.mean_square(d))
+    # No turn of the axes changes the law, so that two diagonal entries share diagonal - 2 other.
+    trace = d * diagonal + d * (d - 1) * (diagonal - 2 * other)
+    assert trace == pytest.approx(ullman.trace_variance(d))
+
+
 @pytest.mark.parametrize("d", [1, 5, pytest.param(20, marks=pytest.mark.thorough)])
 def test_the_largest_eigenvalue_stays_below_the_plausible_one(d):
     entropy = SeededEntropy(d)

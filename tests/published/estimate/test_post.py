@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.published.estimate.post import POSTS, Noisy
-from dpcov.published.estimate.unit import UnitEstimate, unit_estimate
+from dpcov.published.estimate.post import POSTS, Noisy, restricted
+from dpcov.published.estimate.unit import Part, UnitEstimate, unit_estimate
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 HUGE = dpcov.Budget(rho=1000)
@@ -34,6 +34,33 @@ def test_posts_keep_their_promises(seed, d, bound):
         assert values.min() >= -1e-9
         assert post != "clip" or values.max() <= bound + 1e-9
         assert post != "projection" or values.sum() <= min(bound, max(0, np.trace(matrix))) + 1e-9
+
+
+def test_strata_have_together_the_noise_that_the_matrix_is_said_to_have():
+    rows = np.random.default_rng(0).normal(size=(4_000, 20))
+    rows[:40] *= 100
+    terms = {"budget": dpcov.Budget(rho="0.1"), "entropy": dpcov.SeededEntropy(0)}
+    unit = dpcov.second_moment(rows, norm_bound=1e3, mechanism="stratified", **terms).unit
+    assert len(unit.parts) > 1
+    together = sum(part.diagonal_variance for part in unit.parts)
+    assert (
+        unit.noise.diagonal == pytest.approx(together) == pytest.approx(2 * unit.noise.off_diagonal)
+    )
+    np.testing.assert_allclose(sum(part.matrix for part in unit.parts), unit.matrix)
+
+
+def test_the_trace_of_all_strata_is_known_while_no_feature_is_left_out():
+    part = Part(matrix=np.diag([3.0, 2, 1]), diagonal_variance=0.1, trace=6.1, trace_variance=0.2)
+    unit = UnitEstimate(matrix=part.matrix, n_rows=9.0, parts=(part,), joint_trace=19.0)
+    every, nothing = np.arange(3), np.arange(0)
+    assert restricted(unit, every, nothing).joint_trace == 19.0
+    # What is left out has no rows.
+    assert restricted(unit, every[:2], nothing).joint_trace == 19.0
+    fewer = restricted(unit, every[:2], every[2:])
+    assert fewer.joint_trace is None
+    # The trace has its own noise and that of the entry that was taken off.
+    assert fewer.parts[0].trace_variance < 0.2 + 0.1
+    assert fewer.parts[0].trace == pytest.approx(5.1, abs=0.5)
 
 
 def test_unknown_posts_are_refused():
