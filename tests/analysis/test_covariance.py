@@ -231,6 +231,11 @@ def test_factors_are_those_of_maximum_likelihood_on_the_rows():
     np.testing.assert_allclose(ours.noise_variance_, exact.noise_variance_, atol=2e-3)
     turned = np.linalg.lstsq(ours.transform(rows), exact.transform(rows), rcond=None)[0]
     np.testing.assert_allclose(ours.transform(rows) @ turned, exact.transform(rows), atol=0.05)
+    # A column without variance says nothing about the factors, whatever it holds.
+    ours.noise_variance_[2] = ours.components_[:, 2] = 0.0
+    other = rows.copy()
+    other[:, 2] = 0.9
+    np.testing.assert_allclose(ours.transform(other), ours.transform(rows))
 
 
 @pytest.mark.parametrize(("p", "most"), [(2, 0), (3, 1), (4, 1), (5, 2), (6, 3)])

@@ -81,6 +81,10 @@ def test_a_biplot_draws_loadings_and_those_that_noise_could_make_in_gray():
     assert gray == inside.tolist() and inside.any() and not inside.all()
     (circle,) = [line for line in axes.lines if line.get_label() == "noise edge"]
     np.testing.assert_allclose(np.hypot(*circle.get_data()) ** 2, pca.noise_edge_)
+    # The origin is the middle, and everything is inside.
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    assert left == bottom == -right == -top
+    assert np.abs([*found, *zip(*circle.get_data(), strict=True)]).max() < right
     assert "within the noise" not in axes.get_xlabel()
     hidden = pca.plot_biplot((1, pca.n_above_noise_ + 1))
     assert "within the noise" in hidden.get_ylabel()

@@ -2,10 +2,25 @@
 
 import re
 import socket
+from types import SimpleNamespace
 
 import pytest
 
 from tests.desk.conftest import opened
+
+
+@pytest.mark.parametrize("browse", [True, False])
+def test_a_browser_is_opened_where_it_is_wanted_and_the_address_is_said(
+    tmp_path, monkeypatch, browse
+):
+    serve, said, shown = pytest.importorskip("dpcov.desk.serve"), [], []
+    server = SimpleNamespace(run=lambda sockets: sockets[0].close())
+    monkeypatch.setattr(serve, "server_of", lambda desk, port: server)
+    monkeypatch.setattr(serve, "hear_warnings", lambda: None)
+    monkeypatch.setattr(serve.webbrowser, "open", shown.append)
+    serve.serve(tmp_path, 0, show=said.append, browse=browse)
+    address = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", said[0])[0]
+    assert shown == [address] * browse
 
 
 def test_the_page_is_there_for_who_knows_the_token(desk):

@@ -1,5 +1,6 @@
 import itertools
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -112,6 +113,24 @@ def test_less_is_cheaper():
     long = dpcov.Schema(columns={"a": dpcov.Boolean(), "b": dpcov.Boolean(), **levels(12)})
     told = [what for what, _ in Rehearsal(schema=long, n_rows=3_000).cheaper()]
     assert "with 3 levels of ward instead of 12" in told
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "said"),
+    [
+        (0.3, 0.1, ["Without ward: ±0.10 instead of ±0.30."]),
+        (float("nan"), 0.1, ["Without ward: ±0.10 where nothing shows now."]),
+        (0.3, 0.3, []),
+        (0.3, float("nan"), []),
+    ],
+)
+def test_gains_are_said_beside_what_there_is_now(now, then, said):
+    def rehearsed(typical):
+        return SimpleNamespace(diagnosis=SimpleNamespace(typical=typical))
+
+    less = SimpleNamespace(at=lambda budget: rehearsed(then))
+    asked = SimpleNamespace(cheaper=lambda lost: [("without ward", less)])
+    assert Rehearsal.gains(asked, dpcov.Budget(rho=1), rehearsed(now)) == said
 
 
 def test_leaving_out_a_column_of_many_is_not_rehearsed():
