@@ -12,6 +12,7 @@ from benchmarks.analyst.missing import BY_LEVEL, LINES, SETTINGS
 from dpcov.analysis import (
     NoiseWarning,
     PrivateCorrelation,
+    PrivateCovariance,
     PrivateLDA,
     PrivateLinearRegression,
     PrivateQDA,
@@ -56,6 +57,13 @@ def test_pairs_are_unbiased_and_the_center_is_not(geometry):
         return np.abs(np.mean([made.correlation_matrix() - R for made in found], axis=0)).max()
 
     assert off("indicator") < 0.05 < 0.15 < off("center")
+
+
+@pytest.mark.filterwarnings("ignore::dpcov.errors.PrivacyWarning")
+def test_where_noise_hides_no_direction_the_precision_is_the_inverse_of_the_covariance():
+    """Columns that lack values count for less where directions are compared with the noise."""
+    found = PrivateCovariance.from_release(released(0.4, 0, rho="100"))
+    np.testing.assert_allclose(found.precision_ @ found.covariance_, np.eye(3), atol=1e-9)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4])
@@ -437,6 +445,10 @@ def test_nothing_is_said_of_two_features_that_no_row_has_both_of(missing, rho, s
         pairs = correlation_intervals(made, missing=missing)
         assert (pairs["x1, x2"].lower, pairs["x1, x2"].upper) == (-1.0, 1.0)
         assert pairs["x0, x1"].upper - pairs["x0, x1"].lower < 0.5
+        # Wherever that pair stands, the others have their intervals.
+        turned = correlation_intervals(made, ["x1", "x2", "x0"], missing=missing)
+        lengths = (sorted(each.upper - each.lower) for each in (turned, pairs))
+        assert next(lengths) == pytest.approx(next(lengths))
         assert made.correlation(missing=missing).loc["x1", "x2"] == pytest.approx(0.0, abs=0.1)
         partial = correlation_intervals(made, partial=True, missing=missing)
         assert (partial.lower == -1).all() and (partial.upper == 1).all()

@@ -42,6 +42,12 @@ def test_entries_share_the_mean_square_and_the_trace_of_noise_that_no_turn_chang
     assert trace == pytest.approx(ullman.trace_variance(d))
 
 
+@pytest.mark.parametrize("shape", ["nuclear", "gauge", "square", "wishart"])
+def test_a_single_entry_is_on_the_diagonal_and_has_twice_the_variance_of_others(shape):
+    diagonal, other = ullman.entry_variances(shape, 1)
+    assert diagonal == 2 * other > 0
+
+
 @pytest.mark.parametrize("d", [1, 5, pytest.param(20, marks=pytest.mark.thorough)])
 def test_the_largest_eigenvalue_stays_below_the_plausible_one(d):
     entropy = SeededEntropy(d)

@@ -109,9 +109,11 @@ def test_groups_far_apart_err_as_their_own_rows_do(noise_std):
         made = pool_moments(groups, whole, reading(np.eye(p)))
         of_variances = made.covariances[:, 0, 0] - 1, made.covariance_variances[:, 0, 0]
         of_means = made.means[:, 0] - places[:, 0], made.mean_variances[:, 0]
-        errors.append([error**2 / said for error, said in (of_variances, of_means)])
+        # Groups have one correlation, but each a spread of its own, of which both columns' count.
+        of_pairs = made.covariances[:, 0, 1] - 0.6, made.covariance_variances[:, 0, 1]
+        errors.append([error**2 / said for error, said in (of_variances, of_means, of_pairs)])
     squares = np.mean(errors, axis=(0, 2))
-    assert np.all(squares < 1.3) and squares[1] > 0.3
+    assert np.all(squares < 1.3) and squares[1] > 0.3 and squares[2] > 0.1
 
 
 def test_neither_the_order_of_groups_nor_the_unit_of_columns_matters():
