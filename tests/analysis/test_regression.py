@@ -200,6 +200,15 @@ def test_the_path_holds_the_fitted_model(made):
     assert model.coef_path().shape == (1, len(model.alphas_), 5)
 
 
+def test_how_many_directions_are_left_out_is_said():
+    rng = np.random.default_rng(0)
+    rows = 3 * rng.normal(size=(2_000, 1)) + 0.05 * rng.normal(size=(2_000, 4))
+    release = released_within(rows, -12, 12, rho="0.1")
+    with pytest.warns(NoiseWarning, match="^2 of 3 directions of the features lie within"):
+        model = PrivateLinearRegression.from_release(release, target="x3")
+    assert model.n_components_ == 1
+
+
 def noise_matrix(rng, d, variance):
     upper = np.triu(rng.normal(size=(d, d)), 1)
     return np.sqrt(variance) * (upper + upper.T + np.diag(np.sqrt(2) * rng.normal(size=d)))

@@ -57,6 +57,12 @@ def refused(result, words, code=2):
     assert words in " ".join(result.output.split())
 
 
+def test_a_schema_with_bounds_to_fill_in_is_refused_before_a_part_is_opened(folder):
+    (folder / "schema.toml").write_text(SCHEMA.replace("upper = 3", ""))
+    (folder / "jan.csv").write_text("")
+    refused(checkpoint("jan.csv"), "columns.x0", code=3)
+
+
 def test_sites_checkpoint_somebody_merges_and_one_release_is_paid_once():
     assert checkpoint("jan.csv feb.csv", output="north.moments").exit_code == 0
     assert checkpoint("mar.csv", output="south.moments").exit_code == 0

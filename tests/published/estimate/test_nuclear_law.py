@@ -57,6 +57,11 @@ def test_the_largest_eigenvalue_stays_below_the_plausible_one(d):
     assert np.sum(extremes > 0.6 * ullman.largest_plausible(d)) > 5
 
 
+def test_one_entry_exceeds_the_plausible_one_as_rarely_as_a_laplace_law_says():
+    """A few times in ten thousand, on either side."""
+    assert 1e-4 < np.exp(-ullman.largest_plausible(1)) / 2 < 1e-3
+
+
 def test_a_faint_direction_becomes_visible_at_the_stated_strength():
     d, entropy, overlaps = 120, SeededEntropy(3), []
     for factor in (0.5, 2.0):
