@@ -221,6 +221,14 @@ def test_the_partial_correlation_is_that_of_the_estimator(made):
     assert line.lower < expected < line.upper
 
 
+def test_intervals_of_eigenvalues_are_as_long_as_their_level_says(made):
+    wide, narrow = (
+        eigenvalue_intervals(made, ["age", "income"], level=level) for level in (0.95, 0.5)
+    )
+    ratios = (wide.upper - wide.lower) / (narrow.upper - narrow.lower)
+    assert ratios == pytest.approx(stats.norm.ppf(0.975) / stats.norm.ppf(0.75), rel=0.1)
+
+
 def test_simulated_eigenvalues_do_not_depend_on_how_columns_are_turned():
     """With tails alike in all columns; the law of sampling is that of their covariance."""
     rng, p = np.random.default_rng(0), 3

@@ -12,6 +12,7 @@ import dpcov
 from dpcov.analysis import NoiseWarning, PrivateLinearRegression, PrivateRidge
 from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.fit_rows import columns_of, table_of
+from dpcov.analysis.problems import InputError
 from dpcov.errors import DpcovError
 from dpcov.published.columns import half_ranges_of
 from dpcov.published.encoded import noise_of
@@ -207,6 +208,23 @@ def test_how_many_directions_are_left_out_is_said():
     with pytest.warns(NoiseWarning, match="^2 of 3 directions of the features lie within"):
         model = PrivateLinearRegression.from_release(release, target="x3")
     assert model.n_components_ == 1
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("target", ["pay", ["pay"]])
+def test_the_target_of_rows_has_the_name_that_is_given(target):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, size=(500, 2))
+    terms = {"bounds": (-1, 1), "target_bounds": (-1, 1), "budget": dpcov.Budget(rho=10)}
+    model = PrivateLinearRegression(target=target, seed=1, **terms).fit(rows, rows[:, 0])
+    assert model.release_.feature_names[-1] == "pay"
+
+
+@pytest.mark.parametrize("bounds", [3, (1,), ("a", 1), (0, 1, 2), {"x0": 5}])
+def test_bounds_that_are_no_pair_are_refused(bounds):
+    terms = {"target_bounds": (-1, 1), "budget": dpcov.Budget(rho=1)}
+    with pytest.raises(InputError, match="Bounds are one pair"):
+        PrivateLinearRegression(bounds=bounds, **terms).fit(np.zeros((9, 1)), np.zeros(9))
 
 
 def noise_matrix(rng, d, variance):

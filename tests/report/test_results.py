@@ -4,6 +4,7 @@ import html
 import re
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -111,6 +112,21 @@ def test_components_are_counted_from_one_and_stand_beside_their_eigenvalues():
 def test_components_above_the_noise_are_said_with_their_part_of_the_variance(above, said):
     made = Spectrum(np.array([8.0, 3, 1, 0]), np.array([6.0, 2, 0, 0]), 2.5, above)
     assert results._spectrum_words(made).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("noisy", "said"),
+    [
+        ([8.0, 3, 1], None),
+        ([8.0, 3, -1], "1 noisy eigenvalue is negative and not drawn."),
+        ([8.0, -3, -4], "2 noisy eigenvalues are negative and not drawn."),
+    ],
+)
+def test_eigenvalues_that_cannot_be_drawn_are_counted(noisy, said):
+    made = Spectrum(np.array(noisy), np.array([6.0, 0, 0]), 2.5, 1)
+    page = results.spectrum(SimpleNamespace(estimates=SimpleNamespace(spectrum=made)))
+    assert page.count('class="noisy"') == sum(value > 0 for value in noisy)
+    assert said in page if said else "not drawn" not in page
 
 
 def test_verdicts_causes_and_the_headline_are_on_the_page():

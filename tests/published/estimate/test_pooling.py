@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpcov.published.estimate.pooling import GroupMoments, Reading, pool_moments, pull
+from dpcov.published.estimate.pooling import GroupMoments, Reading, _common, pool_moments, pull
 
 
 def noisy_groups(spread, seed=0, groups=40, entries=30):
@@ -79,6 +79,21 @@ def test_a_group_of_which_nothing_is_known_gets_what_others_have_in_common():
     correlations = made.covariances / deviations[:, :, None] / deviations[:, None, :]
     assert made.kept[-1] < 1e-3
     assert np.abs(correlations - truth).max() < 0.05
+
+
+def test_what_groups_that_are_alike_have_in_common_is_weighed_by_their_noise():
+    """Equal weights would leave an error of 0.2 √40 / 50."""
+    rng, p = np.random.default_rng(1), 3
+    truth, metric = 0.5 + 0.5 * np.eye(p), np.diag([1.0, 2.0, 0.5])
+    variances = np.repeat([1e-6, 0.04], [10, 40])
+    units = np.outer(np.diagonal(metric), np.diagonal(metric)) + metric**2
+    noise = variances[:, None, None] * units
+    drawn = np.triu(rng.normal(size=(50, p, p))) * np.sqrt(noise)
+    within = truth + drawn + np.triu(drawn, 1).transpose(0, 2, 1)
+    every = np.ones((p, p), dtype=bool)
+    found, shares = _common(within, noise, np.full((50, p, p), 1e-9), metric, every)
+    assert np.abs(found - truth).max() < 0.005
+    assert shares[10:].sum(axis=0).max() < 0.01
 
 
 @pytest.mark.parametrize("noise_std", [1e-4, 0.05])
