@@ -221,6 +221,17 @@ def test_the_partial_correlation_is_that_of_the_estimator(made):
     assert line.lower < expected < line.upper
 
 
+def test_the_privacy_part_of_a_correlation_is_how_much_releases_of_one_table_differ():
+    rows = np.random.default_rng(0).multivariate_normal([1, 0], [[1, 0.5], [0.5, 1]], size=3_000)
+    lines = []
+    for seed in range(80):
+        made = released_within(rows, -6, 6, seed, rho="0.02", geometry="schema")
+        lines += correlation_intervals(made, sampling=False).rows
+    # A standard deviation of 80 numbers is known to 8 %.
+    differ = np.std([line.estimate for line in lines])
+    assert np.mean([line.privacy_std for line in lines]) == pytest.approx(differ, rel=0.2)
+
+
 def test_intervals_of_eigenvalues_are_as_long_as_their_level_says(made):
     wide, narrow = (
         eigenvalue_intervals(made, ["age", "income"], level=level) for level in (0.95, 0.5)

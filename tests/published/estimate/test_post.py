@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.estimate.post import POSTS, Noisy, restricted
-from dpcov.published.estimate.unit import Part, UnitEstimate, unit_estimate
+from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate, unit_estimate, with_noise
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 HUGE = dpcov.Budget(rho=1000)
@@ -47,6 +47,23 @@ def test_strata_have_together_the_noise_that_the_matrix_is_said_to_have():
         unit.noise.diagonal == pytest.approx(together) == pytest.approx(2 * unit.noise.off_diagonal)
     )
     np.testing.assert_allclose(sum(part.matrix for part in unit.parts), unit.matrix)
+
+
+@pytest.mark.parametrize("has_parts", [True, False])
+def test_made_up_noise_has_the_law_of_the_real_one(has_parts):
+    parts = [Part(matrix=np.eye(40), diagonal_variance=v) for v in (0.5, 0.1)] * has_parts
+    unit = UnitEstimate(
+        matrix=2 * np.eye(40), n_rows=9.0, noise=EntryNoise(0.6, 0.3), parts=tuple(parts)
+    )
+    beside, twice = (with_noise(unit, step, 3).matrix - unit.matrix for step in (1.0, 2.0))
+    np.testing.assert_allclose(twice, 2 * beside, atol=1e-12)
+    many = np.array([with_noise(unit, 1.0, seed).matrix - unit.matrix for seed in range(20)])
+    others = many[:, *np.triu_indices(40, 1)]
+    assert np.mean(others**2) == pytest.approx(0.3, rel=0.05)
+    assert np.mean(np.diagonal(many, axis1=1, axis2=2) ** 2) == pytest.approx(0.6, rel=0.2)
+    # Parts have their own, which add up to that of all.
+    apart = sum(part.matrix for part in with_noise(unit, 1.0, 3).parts)
+    assert not has_parts or np.allclose(apart - unit.matrix, beside)
 
 
 def test_the_trace_of_all_strata_is_known_while_no_feature_is_left_out():
