@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import msgspec
@@ -336,6 +337,13 @@ def test_a_group_whose_longest_stratum_is_not_published_has_its_noise():
     whole = SimpleNamespace(unit=one(1.0, 40), public_intercept=1.0)
     found = _moments(whole, np.arange(3), all_rows, all_rows.parts[0])
     assert found["variances"] == pytest.approx(1 / 200)
+    # Of 40 rows with noise of 40, twice the noise is taken; of 40 with noise of 4 themselves.
+    for noise, rows in ((40, 80), (4, 40)):
+        unsure = replace(one(1.0, 40), count_variance=(noise / 40) ** 2)
+        stated = SimpleNamespace(unit=unsure, public_intercept=1.0)
+        found = _moments(stated, np.arange(3), all_rows, all_rows.parts[0])
+        assert found["counts"] == pytest.approx(rows)
+        assert found["count_variances"] == pytest.approx((noise / rows) ** 2)
     # A private number of rows is that of the intercept, with the variance of its ratio.
     private = SimpleNamespace(unit=one(3.0, 40), public_intercept=None)
     found = _moments(private, np.arange(3), all_rows, all_rows.parts[0])
