@@ -1,6 +1,8 @@
 """What a draft proposes follows from names and types, and it says why."""
 
+import gzip
 from datetime import date, time
+from io import BytesIO
 
 import pandas as pd
 import pyarrow as pa
@@ -12,8 +14,9 @@ from dpcov import Schema
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric
 from dpcov.data.schema.draft import describe
-from dpcov.data.schema.names import propose, propose_described, words_of
+from dpcov.data.schema.names import BY_KIND, propose, propose_described, words_of
 from dpcov.data.sources import open_source
+from dpcov.data.sources.delimited import from_stream
 from dpcov.errors import UsageError
 from tests.data.reading import read_encoded
 
@@ -25,7 +28,16 @@ IGNORED = [
     *("pid", "hid", "pidp", "hhid"),
     *("code_postal", "codigo_postal", "telefono", "Telefon"),
     *("PATID", "SUBJID", "USUBJID", "SEQN", "Nr", "Lfd. Nr."),
-    *("Unnamed: 0", "__index_level_0__", "rownames", "row.names", "RowNumber", "rowid"),
+    *(
+        "Unnamed: 0",
+        "__index_level_0__",
+        "rownames",
+        "row.names",
+        "RowNumber",
+        "rowid",
+        "Obs",
+        "obs.",
+    ),
 ]
 FREE = ["note", "comments", "description", "Bemerkung", "commentaire", "observaciones", "free_text"]
 SEXES = ["sex", "gender", "Geschlecht", "sexe", "sexo", "SEX"]
@@ -48,7 +60,7 @@ PLAIN = [
     *("age", "income", "covid_tests", "acid", "paid", "valid", "weight_kg", "mobile_use"),
     *("state_tax", "kids", "width", "days", "grid", "humidity", "filename_length"),
     *("INR", "inr_value", "Nummer_der_Welle"),
-    *("yearly_visits_rate", "updates", "candidates", "rows", "row_width"),
+    *("yearly_visits_rate", "updates", "candidates", "rows", "row_width", "observed", "obs_days"),
 ]
 
 
@@ -114,6 +126,19 @@ def test_a_short_description_says_what_a_name_does_not(kind, description, note):
     assert propose_described("v17", kind, sentence) == propose("v17", kind)
 
 
+@pytest.mark.parametrize("kind", ["number", "text", "boolean"])
+def test_of_a_name_that_is_a_question_only_the_type_counts(kind):
+    questions = (
+        "R3. Utilities (phone, internet, gas, electric, water, sewer)",
+        "As a result of the pandemic, did the date change?",
+        "Yearly costs of what you pay by code or number",
+        "Selecting yes means that nobody will see your name",
+    )
+    for question in questions:
+        assert propose(question, kind) == BY_KIND[kind], question
+    assert isinstance(propose("What is your full name, please?", kind)[0], Ignored | Boolean)
+
+
 def test_names_are_split_into_words():
     assert words_of("birthDate_2") == ["birth", "date", "2"]
     assert words_of("Größe-IDNr PLZ") == ["grosse", "id", "nr", "plz"]
@@ -150,6 +175,19 @@ def test_every_column_says_why_and_no_value_is_told(tmp_path):
     assert Schema.loads(text) == drafted.schema
     # A column without a name, such as that of an index, and one without values.
     assert isinstance(columns[""], Ignored) and isinstance(columns["empty"], Ignored)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_columns_that_begin_with_empty_cells_have_the_type_of_later_ones(tmp_path, ending):
+    rows = ["name,sight,flag,void", *["x" * 99 + ",,,"] * 15_000, "y,1.5,U,", "z,2,N,"]
+    table = "\n".join(rows) + "\n"
+    opened = gzip.open if ending.endswith("gz") else open
+    with opened(tmp_path / f"a{ending}", "wt") as file:
+        file.write(table)
+    kinds = {"name": "text", "sight": "number", "flag": "text", "void": "other"}
+    assert open_source(tmp_path / f"a{ending}").kinds() == kinds
+    # A stream is read once, and keeps its first rows only.
+    assert from_stream(BytesIO(table.encode()), "-").kinds()["sight"] == "other"
 
 
 def test_decimal_commas_are_numbers_once_they_are_declared(tmp_path):

@@ -30,6 +30,8 @@ def test_paths_that_cannot_be_read(tmp_path):
         (tmp_path / name).write_bytes(b"1")
         assert f"a statement, and {db} as the database" in refusal(tmp_path / name)
     assert "cannot be opened" in refusal(tmp_path / ("x" * 5000))
+    (tmp_path / "u.data").write_bytes(b"1\t2")
+    assert "rename it: it ends with .txt" in refusal(tmp_path / "u.data")
     for name in ("a.mat", "a.npz", "a.orc"):
         (tmp_path / name).write_bytes(b"1")
         assert ".parquet" in refusal(tmp_path / name)
@@ -56,9 +58,14 @@ def test_paths_that_cannot_be_read(tmp_path):
         ("a,b\n1,x\n", "number 2 holds text"),
         ("a,b\n1,2020-01-31\n", "or declare it a date or categorical"),
         ("a,b,a\n1,2,3\n", "positions 1, 3"),
+        (",".join("ab" * 40) + "\n", "9, 10 and 70 more. Rename them."),
+        ("Attendance in 2018,,\nname,days,rate\n", "without a name, at the positions 2, 3. Name"),
+        ("Attendance in 2018,,\nname,days,rate\n", "stand below a title, declare header"),
         ("39,b\n1,2\n", "line of column names"),
         ('a,b\n1,"2\n3,4\n', "is never closed"),
         ('a,b\n1,x"y\n3,4"\n', "stands inside a cell"),
+        ('# see "sources"\na,b\n1,2\n', "stand below a title, declare header"),
+        ("a,b\n1,..\n", "add it to missing_codes"),
     ],
 )
 def test_text_that_cannot_be_read(tmp_path, text, expected):

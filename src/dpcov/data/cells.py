@@ -39,8 +39,8 @@ _DIGIT_OF_TRUTH = {"true": "1", "false": "0"}
 # Digits up to which a decimal is written out.
 _LONGEST_DECIMAL = 1000
 NO_NUMBER = (
-    "that is not a number; correct it, say how its numbers are written (decimal, thousands), or "
-    "declare it a date or categorical"
+    "that is not a number; correct it, add it to missing_codes, say how its numbers are written "
+    "(decimal, thousands), or declare it a date or categorical"
 )
 _NO_TRUTH_VALUE = "that is neither true nor false; declare it categorical, or correct it"
 

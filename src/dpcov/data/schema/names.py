@@ -90,14 +90,18 @@ _NUMBERED = re.compile(
 )
 # Words of a description that is one more name, and no sentence.
 _NAME_WORDS = 3
+# Words of a name that is no question of a form.
+_MOST_WORDS = 8
 # What pandas, pyarrow and R call row numbers that they write among the columns.
-_ROW_NUMBERS = re.compile(r"unnamed\d+|indexlevel\d+|row(id|names?|num|number)|(lfd)?nr")
+_ROW_NUMBERS = re.compile(r"unnamed\d+|indexlevel\d+|row(id|names?|num|number)|(lfd)?nr|obs")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def propose(name: str, kind: str) -> Proposal:
     """Propose a declaration for a column of this name and kind."""
     words, (usual, why) = words_of(name), BY_KIND[kind]
+    if len(words) > _MOST_WORDS:
+        return usual, why
     joined = "".join(words)
     every, last = {joined, *words}, {joined, *words[-1:]}
     if _ROW_NUMBERS.fullmatch(joined):

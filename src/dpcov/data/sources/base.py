@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpcov.data.cells import is_missing, is_number_as_text, number_column, text_column
 from dpcov.data.dates import day_of, pattern_of
+from dpcov.data.layout import NAMES_BELOW
 from dpcov.data.notation import Notation
 from dpcov.data.seal import explain, sealed, sealed_iteration
 from dpcov.errors import DataError, as_seen, few_of
@@ -140,10 +141,12 @@ def check_names(names: Sequence[str], name: str) -> tuple[str, ...]:
     repeated = {label for label, count in Counter(names).items() if count > 1}
     if repeated:
         # Positions are told: a name may be a stray value.
-        places = ", ".join(str(place) for place, label in enumerate(names, 1) if label in repeated)
-        raise DataError(
-            f"'{name}' has columns of the same name, at the positions {places}. Rename them."
-        )
+        places = [str(place) for place, label in enumerate(names, 1) if label in repeated]
+        are, mend = "of the same name", "Rename them."
+        if repeated == {""}:
+            are, mend = "without a name", f"Name them. {NAMES_BELOW}"
+        told = few_of(places, 10)
+        raise DataError(f"'{name}' has columns {are}, at the positions {told}. {mend}")
     return tuple(names)
 
 

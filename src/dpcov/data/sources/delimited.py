@@ -33,6 +33,8 @@ _BLANKS = [" " * count for count in range(9)]
 _NAN = ["".join(parts) for parts in product(("", "+", "-"), "nN", "aA", "nN")]
 _MISSING = [*MISSING_WORDS, *_NAN]
 _PADDED_MISSING = ["".join(parts) for parts in product(_BLANKS, _MISSING, _BLANKS)]
+# In which the type of a column is looked for whose first cells are empty.
+_LONG_BLOCK = 32 * BLOCK_BYTES
 # A thread of Arrow that frees bytes of Python once the interpreter ends aborts the process.
 atexit.register(time.sleep, 0.05)
 
@@ -56,22 +58,36 @@ class DelimitedSource(Source):
         self.columns = check_header(self._header, name, layout.header)
 
     def kinds(self, decimal: str = ".") -> dict[str, Kind]:
-        """Guess from the first block of text."""
+        """Guess from the first block of text, and from more where a column has no value in it."""
         if self.once:
             return self._guessed(self._header, decimal, _PADDED_MISSING)
-        # Blanks around words are looked for where that can change a guess: it takes long.
-        found = self._guessed(self._header, decimal, _MISSING)
-        label_of = dict(zip(self.columns, self._header, strict=True))
-        if texts := [label_of[column] for column, kind in found.items() if kind == "text"]:
-            found |= self._guessed(texts, decimal, _PADDED_MISSING)
+        found = self._looked_at(self._header, decimal)
+        if empty := self._labels_of(found, "other"):
+            found |= self._looked_at(empty, decimal, _LONG_BLOCK)
         return found
 
-    def _guessed(
-        self, labels: Sequence[str], decimal: str, missing: Sequence[str]
+    def _looked_at(
+        self, labels: Sequence[str], decimal: str, block_bytes: int = BLOCK_BYTES
     ) -> dict[str, Kind]:
-        guessed = self._sealed(
-            lambda: self._parse({}, decimal=decimal, columns=labels, missing=missing)
-        ).schema
+        # Blanks around words are looked for where that can change a guess: it takes long.
+        found = self._guessed(labels, decimal, _MISSING, block_bytes)
+        if texts := self._labels_of(found, "text"):
+            found |= self._guessed(texts, decimal, _PADDED_MISSING, block_bytes)
+        return found
+
+    def _labels_of(self, found: Mapping[str, Kind], kind: Kind) -> list[str]:
+        named = zip(self.columns, self._header, strict=True)
+        return [label for column, label in named if found.get(column) == kind]
+
+    def _guessed(
+        self,
+        labels: Sequence[str],
+        decimal: str,
+        missing: Sequence[str],
+        block_bytes: int = BLOCK_BYTES,
+    ) -> dict[str, Kind]:
+        layout = {"decimal": decimal, "columns": labels, "missing": missing}
+        guessed = self._sealed(lambda: self._parse({}, **layout, block_bytes=block_bytes)).schema
         column_of = dict(zip(self._header, self.columns, strict=True))
         return {column_of[label]: kind for label, kind in kinds_of(guessed).items()}
 
@@ -95,6 +111,7 @@ class DelimitedSource(Source):
         decimal: str = ".",
         columns: Sequence[str] = (),
         missing: Sequence[str] = _PADDED_MISSING,
+        block_bytes: int = BLOCK_BYTES,
     ) -> Any:
         quote = self._layout.quote
         checked = CheckedLines(
@@ -117,7 +134,7 @@ class DelimitedSource(Source):
             null_values=list(missing),
             strings_can_be_null=not types,
         )
-        read = pa.csv.ReadOptions(block_size=BLOCK_BYTES)
+        read = pa.csv.ReadOptions(block_size=block_bytes)
         try:
             return pa.csv.open_csv(pa.PythonFile(checked, mode="r"), read, parse, convert)
         except pa.ArrowInvalid as error:

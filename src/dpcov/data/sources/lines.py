@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.data.layout import NAMES_BELOW
 from dpcov.data.sources.streams import Borrowed, head_of
 from dpcov.errors import DataError
 
@@ -92,7 +93,9 @@ class CheckedLines(Borrowed):
         opens = (self._quotes + np.arange(len(places))) % 2 == 0
         beside = window[np.where(opens, places - 1, places + 1)]
         if not self._outside[beside].all():
-            raise DataError(f"A quotation mark in '{self._name}' stands inside a cell. {_ADVICE}")
+            raise DataError(
+                f"A quotation mark in '{self._name}' stands inside a cell. {_ADVICE} {NAMES_BELOW}"
+            )
         return places
 
     def _refuse_blank_line(self, window: bytes, marks: NDArray[np.intp]) -> None:
