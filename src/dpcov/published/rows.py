@@ -21,7 +21,7 @@ from dpcov.published.estimate.entry_noise import (
 from dpcov.published.estimate.levels import few_leveled, improved
 from dpcov.published.estimate.post import Noisy, PostProcessing, along, find_post, restricted
 from dpcov.published.estimate.present import Presence
-from dpcov.published.estimate.row_factors import RowFactors, row_factors
+from dpcov.published.estimate.row_factors import RowFactors, indicator_factors, row_factors
 from dpcov.published.estimate.unit import UnitEstimate, centered
 from dpcov.published.frame import Frame
 from dpcov.published.linalg.one_thread import one_thread
@@ -95,11 +95,22 @@ class RowMoments(ReleaseRecord):
         """Which indicators say what is missing; None where no column has one, or no mean.
 
         Indicators that noise alone may have made are taken for zero: there is nothing to correct.
+        Where rows were scaled down, and pulled to no indicator, they are as much longer.
         """
         found = Presence.of(self.encoded_features) if self.has_intercept else None
         if found is None or self.noise_law is None or not self.knows_means:
             return found
-        units = half_ranges_of(self.encoded_features)
+        units, lost, marks = (
+            half_ranges_of(self.encoded_features),
+            self.statistics.lost,
+            found.marks,
+        )
+        middles = self.frame.around(marks)
+        if lost and middles is not None and not middles.any():
+            variances = np.diagonal(self._raw_covariance)
+            means, law, columns = self.means_of_rows, self.noise_law, self.encoded_features
+            units[marks] /= indicator_factors(means, variances, law, columns, lost, marks)
+            found = found.in_units(units)
         return known_presence(found, self.means_of_rows, units, self.noise_law)
 
     @property

@@ -86,7 +86,7 @@ class DelimitedSource(Source):
         missing: Sequence[str],
         block_bytes: int = BLOCK_BYTES,
     ) -> dict[str, Kind]:
-        layout = {"decimal": decimal, "columns": labels, "missing": missing}
+        layout: dict[str, Any] = {"decimal": decimal, "columns": labels, "missing": missing}
         guessed = self._sealed(lambda: self._parse({}, **layout, block_bytes=block_bytes)).schema
         column_of = dict(zip(self._header, self.columns, strict=True))
         return {column_of[label]: kind for label, kind in kinds_of(guessed).items()}

@@ -79,9 +79,9 @@ class PresentMoments(NamedTuple):
 class Presence:
     """Which indicator says that a feature is missing: its place, (p,), -1 where none does.
 
-    ``units`` (p,) is what an indicator is multiplied by to be one: its half range; ``marks`` (m,)
-    are the places of all indicators.  ``least`` (p, p) are the shares of the rows that must have
-    both of two features for their covariance to be known.
+    ``units`` (p,) is what an indicator is multiplied by to be one: its half range, and more where
+    rows were scaled down; ``marks`` (m,) are the places of all indicators.  ``least`` (p, p) are
+    the shares of the rows that must have both of two features for their covariance to be known.
     """
 
     indicators: Places
@@ -102,8 +102,12 @@ class Presence:
             return None
         places = [-1 if c.kind == "missing" else speaks.get(c.source, -1) for c in columns]
         indicators = np.array(places, dtype=np.intp)
-        units = np.where(indicators >= 0, half_ranges_of(columns)[indicators], 0.0)
-        return cls(indicators, units, np.array(sorted(set(speaks.values())), dtype=np.intp))
+        marks = np.array(sorted(set(speaks.values())), dtype=np.intp)
+        return cls(indicators, np.zeros(len(columns)), marks).in_units(half_ranges_of(columns))
+
+    def in_units(self, units: Array) -> Self:
+        """The same with other units, (p,), of indicators."""
+        return replace(self, units=np.where(self.indicators >= 0, units[self.indicators], 0.0))
 
     def without(self, hidden: Places) -> Self:
         """The same where the indicators at these places are taken for zero."""

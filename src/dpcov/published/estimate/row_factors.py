@@ -1,10 +1,10 @@
-"""What scaling rows down did to levels, told by what levels add up to.
+"""What scaling rows down did to levels and indicators, told by their squares and sums.
 
 Contract: public numbers only, deterministic.  Derived in docs/shrinkage.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -22,6 +22,9 @@ _ALIKE = 0.9
 
 # Variance of the factors of levels that noise is added to where levels are weighed by it.
 _SURE = 0.05**2
+
+# The factor of fewer rows than this part of all makes no difference.
+_LEAST_MISSING = 0.02
 
 # One less twice what a level is pulled to: with less of it its square hardly tells a factor.
 _LEAST_SLOPE = 0.1
@@ -79,18 +82,8 @@ def row_factors(
     groups = exhaustive(columns)
     if not groups:
         return None
-    places, sizes = np.concatenate(groups), [len(group) for group in groups]
-    units = half_ranges_of(columns)[places]
-    variances, means = np.diagonal(covariance), mean[places] * units
-    levels = _Levels(
-        starts=np.cumsum([0, *sizes[:-1]]),
-        means=means,
-        squares=variances[places] * units**2 + means**2,
-        mean_stds=mean_noise(mean, law)[places] * units,
-        square_stds=variance_noise(mean, variances, law)[places] * units**2,
-        around=around[places] * units,
-        least=sqrt(max(1.0 - 2 * lost, _LEAST_LEFT)),
-    )
+    places, units = np.concatenate(groups), half_ranges_of(columns)[np.concatenate(groups)]
+    levels = _levels(groups, mean, np.diagonal(covariance), law, columns, lost, around)
     usual, square, doubt = levels.usual(lost)
     own_means = np.maximum(levels.means - levels.around * (1 - usual), np.finfo(float).tiny)
     factors = levels.factors(own_means, usual, square, doubt)
@@ -105,6 +98,48 @@ def row_factors(
     cross = np.outer(around, fewer)
     of_middles = (1 - 2 * usual + square) * np.outer(around, around) + cross + cross.T
     return RowFactors(of_means, of_rows, shift, np.outer(kept, kept) - of_middles, shares)
+
+
+def indicator_factors(
+    mean: Array,
+    variances: Array,
+    law: MomentNoise,
+    columns: Sequence[EncodedColumn],
+    lost: float,
+    marks: Places,
+) -> Array:
+    """Mean factors, (m,), of the rows in which values are missing, by indicators at ``marks``.
+
+    An indicator is its own square, so that its second moment over its mean tells the factor of its
+    rows, where they were pulled to none.  Others are as in :func:`row_factors`.
+    """
+    alone = list(marks[:, None])
+    levels = _levels(alone, mean, variances, law, columns, lost, np.zeros(len(mean)))
+    means = np.maximum(levels.means, _LEAST_MISSING)
+    return levels.factors(means, *levels.usual_alone(means, lost))
+
+
+def _levels(
+    groups: Sequence[Places],
+    mean: Array,
+    variances: Array,
+    law: MomentNoise,
+    columns: Sequence[EncodedColumn],
+    lost: float,
+    around: Array,
+) -> "_Levels":
+    places, sizes = np.concatenate(groups), [len(group) for group in groups]
+    units = half_ranges_of(columns)[places]
+    means = mean[places] * units
+    return _Levels(
+        starts=np.cumsum([0, *sizes[:-1]]),
+        means=means,
+        squares=variances[places] * units**2 + means**2,
+        mean_stds=mean_noise(mean, law)[places] * units,
+        square_stds=variance_noise(mean, variances, law)[places] * units**2,
+        around=around[places] * units,
+        least=sqrt(max(1.0 - 2 * lost, _LEAST_LEFT)),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,6 +172,13 @@ class _Levels:
             mean = self._mean_factor()
         # A factor's mean square is more than its mean's square.
         return mean, float(np.clip(square, mean**2, 1.0)), doubt
+
+    def usual_alone(self, means: Array, lost: float) -> tuple[float, float, float]:
+        """The same of levels that add up to nothing known."""
+        shares = replace(self, squares=self.squares / means, square_stds=self.square_stds / means)
+        found, doubt = shares._mean_square(lost)
+        usual = float(np.clip(found, self.least, 1.0))
+        return usual, usual**2, doubt
 
     def _mean_factor(self) -> float:
         """By what means add up to."""
