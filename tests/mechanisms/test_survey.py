@@ -423,7 +423,22 @@ def test_levels_have_the_spread_of_their_shares():
     assert [each.scale for each in spreads[0][:2]] == pytest.approx(expected, rel=0.05)
     # A level too rare to be seen counts as one in ten.
     assert spreads[0][2].scale == pytest.approx(np.sqrt(0.1 * 0.9), rel=0.01)
+    # Levels of a row without a value are zero, so they are around shares of all rows.
+    of_all = np.array([N // 2, N // 4]) / N
+    assert [each.center for each in spreads[0][:2]] == pytest.approx(of_all, abs=0.02)
+    # How many rows there are is not known where that is private.
+    private = problem(neighbors="add-remove-one")
+    spreads = survey(asked([codes] + [NORMAL / 8] * 8), names, cost, private, SeededEntropy(0))
     assert [each.center for each in spreads[0][:2]] == pytest.approx(shares, abs=0.02)
+
+
+def test_yes_or_no_is_around_the_share_of_the_rows_with_a_value():
+    """There a missing one is put."""
+    answers = np.repeat([1.0, -1.0, np.nan], [N // 2, N // 4, N - N // 2 - N // 4])
+    names = [SurveyColumn("yes", boolean=True)] + [SurveyColumn(str(each)) for each in range(8)]
+    cost = ZCDP(rho=Fraction("0.003"))
+    spreads = survey(asked([answers] + [NORMAL / 8] * 8), names, cost, problem(), SeededEntropy(0))
+    assert spreads[0][1].center == pytest.approx(2 / 3, abs=0.02)
 
 
 @pytest.mark.parametrize("cost", [ZCDP(rho=Fraction("1e-9")), PureDP(epsilon=Fraction("1e-4"))])

@@ -141,7 +141,9 @@ def _first_looks(
     for place, (column, own) in enumerate(zip(columns, counts, strict=True)):
         if column.has_levels:
             part = part_of(cost, _LEVELS / whole)
-            found.append(_levels(own, CountNoise(part, problem), size, entropy))
+            # A missing value is in no level; a missing yes or no is put at the center.
+            n_rows = problem.n_rows if column.categories else None
+            found.append(_levels(own, CountNoise(part, problem), size, n_rows, entropy))
             continue
         cells, part = Cells.whole(own, column.anchor), part_of(cost, _FIRST / whole)
         typical = float(np.median(scales)) if len(scales) >= _TYPICAL else None
@@ -262,8 +264,13 @@ def _look(
     return look_at_once(cells, cost, problem, entropy, typical)
 
 
-def _levels(counts: Counts, noise: CountNoise, size: int, entropy: Entropy) -> list[Spread]:
-    """Share of every level; rare ones count for what noise may hide, or what rows can bear."""
+def _levels(
+    counts: Counts, noise: CountNoise, size: int, n_rows: int | None, entropy: Entropy
+) -> list[Spread]:
+    """Share of every level; rare ones count for what noise may hide, or what rows can bear.
+
+    Spreads are those of the rows with a level, and centers are shares of all ``n_rows``, if given.
+    """
     levels = counts[MISSING + 1 :]
     seen = levels + noise.draw(len(levels), entropy, disjoint=True)
     rows = max(1.0, float(seen.sum()))
@@ -271,8 +278,11 @@ def _levels(counts: Counts, noise: CountNoise, size: int, entropy: Entropy) -> l
     # Shares differ by about as much as they are: what noise hides is taken for equal.
     known = equal**2 / (equal**2 + std**2)
     plain = np.clip(known * seen / rows + (1 - known) * equal, 0.0, 1.0)
+    with_level = 1.0 if n_rows is None else min(1.0, rows / n_rows)
     shares = np.clip(plain, min(max(std, 1 / (size + 1)), equal), 0.5)
     return [
-        Spread(float(one), sqrt(share * (1 - share)), float(one) / (share * (1 - share)))
+        Spread(
+            float(one) * with_level, sqrt(share * (1 - share)), float(one) / (share * (1 - share))
+        )
         for one, share in zip(plain, shares, strict=True)
     ]
