@@ -133,3 +133,12 @@ def test_what_a_table_lacks_is_told(desk):
 def test_the_json_schema_is_printed_for_editors(desk):
     printed = json.loads(desk.done("schema --json-schema"))
     assert {"columns", "defaults", "weights"} <= set(printed["properties"])
+
+
+def test_a_draft_of_cells_without_quotation_marks_says_so(desk):
+    desk.data.write_text('pipe,size\n5" of copper,3\n"short,4\n')
+    refused = desk.run("schema draft", desk.data)
+    desk.assert_refused(refused, 4, "--quote ''")
+    drafted = Schema.loads(desk.done("schema draft", desk.data, "--quote", ""))
+    assert drafted.file is not None and drafted.file.quote == ""
+    assert list(drafted.columns) == ["pipe", "size"]

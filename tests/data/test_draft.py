@@ -43,7 +43,7 @@ FREE = ["note", "comments", "description", "Bemerkung", "commentaire", "observac
 SEXES = ["sex", "gender", "Geschlecht", "sexe", "sexo", "SEX"]
 DATES = [
     *("date", "birth_date", "dob", "admission_date", "Geburtsdatum", "fecha_nacimiento"),
-    "date_naissance",
+    *("date_naissance", "sample_datetime"),
 ]
 TRUTHS = ["is_ill", "has_children", "IsMarried", "ist_krank"]
 WEIGHTS = ["weight", "pweight", "PWGT", "sample_wt", "fnlwgt", "gewichtung", "poids"]

@@ -65,6 +65,7 @@ def test_paths_that_cannot_be_read(tmp_path):
         ('a,b\n1,"2\n3,4\n', "is never closed"),
         ('a,b\n1,x"y\n3,4"\n', "stands inside a cell"),
         ('# see "sources"\na,b\n1,2\n', "stand below a title, declare header"),
+        ('a,b\n1,5" pipe\n', "Where cells stand in no quotation marks, declare quote"),
         ("a,b\n1,..\n", "add it to missing_codes"),
     ],
 )

@@ -43,6 +43,7 @@ def draft(
     db_env: options.DbEnv = None,
     codebook: Annotated[Path | None, option("schema codebook", metavar="FILE")] = None,
     delimiter: Annotated[str | None, option("schema delimiter")] = None,
+    quote: Annotated[str | None, option("schema quote")] = None,
     decimal: Annotated[str | None, option("schema decimal")] = None,
     encoding: Annotated[str | None, option("schema encoding")] = None,
     header: Annotated[int | None, option("schema header", min=1)] = None,
@@ -61,7 +62,8 @@ def draft(
     from dpcov.data.schema.draft import describe
     from dpcov.data.sources import file_of, open_source
 
-    said = {"delimiter": delimiter, "encoding": encoding, "header": header, "part": part}
+    said = {"delimiter": delimiter, "quote": quote, "encoding": encoding, "header": header}
+    said["part"] = part
     layout = FileLayout.of(**said)
     is_named = codebook is None or (data, sql, db, db_env) != (None,) * 4
     table = options.table_from(data, sql, db, db_env) if is_named else None

@@ -20,7 +20,10 @@ from dpcov.data.cells import MISSING_WORDS, number_of, plain_cell, text_of, trut
 from dpcov.data.dates import day_of, day_of_date, pattern_of
 from dpcov.errors import DataError
 
-_NO_DATE = "that is no date as the schema says it is written; correct its format, or the cell"
+_NO_DATE = (
+    "that is no date as the schema says it is written; correct its format or the cell, or add it "
+    "to missing_codes"
+)
 # Such as times, and numbers whose format in a file shows weeks, months or quarters.
 _NO_DAY = "whose type or format in the data holds no day; convert it to a date there"
 _NO_DIGITS = f"{_NO_DAY}, or declare a format that begins with %Y if its digits are a date"

@@ -29,6 +29,7 @@ from dpcov.published.estimate.entry_noise import (
 )
 from dpcov.published.estimate.noise_edge import clear_of_noise, largest_noise_eigenvalue
 from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
+from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of, eigenvalues
 from dpcov.published.verdicts import NOTHING
 
@@ -182,8 +183,8 @@ def _deviations(
     lost = min(release.statistics.lost, MOST_LOST)
     taken = deviations * (1 / np.sqrt(1 - lost) - 1)
     if release.stretch is not None:
-        # Numbers have it back, as far as noise lets it be known.
-        unsure = deviations * release.stretch.unsure[release.shown] / 2
+        # Numbers have it back, as far as noise lets it be known: too little, rather than too much.
+        unsure = deviations * SKEW * release.stretch.unsure[release.shown] / 2
         taken = np.where(of_kind(release.features, "numeric"), unsure, taken)
     taken = np.where(release.untold[release.shown], reach_of(release.features, means), taken)
     # Rows whose stratum is taken for noise add to variances, too.

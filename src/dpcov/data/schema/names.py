@@ -72,8 +72,8 @@ _SEXES = _words("sex gender geschlecht sexe genre sexo genero")
 _ZIPS = _words("zip zipcode postcode postalcode plz postleitzahl codepostal codigopostal cp")
 _WEIGHTS = _words("""wt wgt wts pweight fweight aweight iweight pwgt fnlwgt weight weights
 gewichtung gewichtungsfaktor hochrechnung hochrechnungsfaktor hochr phrf hhrf poids""")
-_DATES = _words("""date dob birthdate birthday datum geburtsdatum geburtstag naissance fecha
-nacimiento""")
+_DATES = _words("""date datetime dob birthdate birthday datum geburtsdatum geburtstag naissance
+fecha nacimiento""")
 _YEARS = _words("year yr jahr baujahr annee ano anio yob")
 _PERCENTS = _words("pct percent percentage perc prozent pourcentage porcentaje")
 _CODES = _words("code codes codigo kode schluessel")

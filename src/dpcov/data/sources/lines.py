@@ -22,7 +22,8 @@ BLOCK_BYTES = 1 << 20
 _BLANK = (b"\n\n", b"\n\r", b"\r\r")
 _ADVICE = (
     "Write a cell that holds a quotation mark, a delimiter or a line break in quotation marks, "
-    "and double the marks inside, as programs that write CSV do."
+    "and double the marks inside, as programs that write CSV do. Where cells stand in no quotation "
+    "marks, declare quote = \"\" in the schema's [file] (schema draft: --quote '')."
 )
 
 
