@@ -89,6 +89,12 @@ def test_names_say_more_than_types(names, kinds, expected, words):
             assert declared == expected and words in why, (name, kind)
 
 
+def test_a_date_in_digits_is_told_its_format():
+    for name in DATES:
+        assert '20240131 need format = "%Y%m%d"' in propose(name, "number")[1], name
+        assert "format" not in propose(name, "text")[1]
+
+
 def test_weights_of_surveys_are_noticed():
     for name in WEIGHTS:
         declared, _ = propose(name, "number")

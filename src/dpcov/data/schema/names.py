@@ -27,6 +27,7 @@ _WEIGHT = (
 )
 _SEX = 'the categories are, for example, "female" and "male", or the codes of the codebook'
 _DATE = "a date, by its {by}; bounds are years, for example 1900 and 2030"
+_DIGITS = '; digits such as 20240131 need format = "%Y%m%d"'
 _YEAR = "a year, by its name; bounds are, for example, 1900 and 2030"
 _PERCENT = (
     "a percentage, by its name: if the codebook says so, bounds are 0 and 100; where 55 % is "
@@ -124,7 +125,7 @@ def propose(name: str, kind: str) -> Proposal:
     if kind == "number" and last & _WEIGHTS:
         return Ignored(note=_WEIGHT), ""
     if (every if kind != "number" else last) & _DATES:
-        return Date(), _DATE.format(by="name")
+        return Date(), _DATE.format(by="name") + _DIGITS * (kind == "number")
     if kind == "number" and last & _CODES:
         return Categorical(), _CODE
     if kind == "number" and every & _YEARS:
