@@ -35,6 +35,7 @@ from dpcov.mechanisms.survey_rings import look_around
 from dpcov.mechanisms.survey_shells import SHARES, look_in_shells
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.published.estimate.entry_noise import DEVIATIONS
 
 _PAYS, _CLEAR = 1 / 10, 1 / 24
 """Part of the public number of rows that noise may hide where a survey is made, and where more of
@@ -278,7 +279,9 @@ def _levels(
     # Shares differ by about as much as they are: what noise hides is taken for equal.
     known = equal**2 / (equal**2 + std**2)
     plain = np.clip(known * seen / rows + (1 - known) * equal, 0.0, 1.0)
-    with_level = 1.0 if n_rows is None else min(1.0, rows / n_rows)
+    # That rows lack a level must stand out of the noise on the sum.
+    hidden = DEVIATIONS * noise.std(disjoint=True) * sqrt(len(levels))
+    with_level = rows / n_rows if n_rows is not None and n_rows - rows > hidden else 1.0
     shares = np.clip(plain, min(max(std, 1 / (size + 1)), equal), 0.5)
     return [
         Spread(
