@@ -512,6 +512,24 @@ def test_the_spread_of_yes_or_no_counts_missing_ones_in_the_middle_only_where_th
         assert pooled == pytest.approx(read[own].var(), rel=0.05)
 
 
+@pytest.mark.parametrize("share", [0.05, 1.0])
+def test_where_noise_hides_how_much_is_missing_means_may_be_anything_within_the_bounds(share):
+    """Rows that all count as having a value would be at the center: nine tenths of these are."""
+    rng, n = np.random.default_rng(0), 200
+    rare = {f"r{i}": np.where(rng.random(n) < share, 3.0, np.nan) for i in range(20)}
+    table = pd.DataFrame(rare).fillna({"r0": 3.0} if share < 1 else {})
+    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=0, upper=100) for name in rare})
+    for seed in range(3):
+        budget, entropy = dpcov.Budget(epsilon=4), dpcov.SeededEntropy(seed)
+        made = dpcov.release(table, schema=schema, budget=budget, entropy=entropy)
+        means, variances = (of(made, sampling=False) for of in (mean_intervals, variance_intervals))
+        assert np.all((means.lower <= 3) & (means.upper >= 3))
+        assert np.all(variances.lower == 0)
+        assert "how many rows have a value" in str(means) and "how many" in str(variances)
+        for column in made.diagnose().columns:
+            assert abs(column.mean - 3) <= 1.97 * column.mean_noise, column
+
+
 def test_rows_that_lack_most_columns_are_counted_as_what_they_are_though_scaled_down():
     """Their indicators make them long, and scaling them down must not make values of what lacks."""
     rng, n = np.random.default_rng(0), 6_000

@@ -101,7 +101,7 @@ def test_the_page_says_what_would_help_at_the_budget_that_was_asked_for(monkeypa
 
 def test_the_only_budget_at_which_something_can_be_read_shows_on_the_chart(monkeypatch):
     monkeypatch.setattr(plan_page, "FACTORS", (Fraction(1, 10), Fraction(1, 2), Fraction(1)))
-    plan = Rehearsal(schema=SCHEMA, n_rows=300)
+    plan = Rehearsal(schema=SCHEMA, n_rows=400)
     stops = sweep(plan, BUDGET)
     known = [stop for stop in stops if stop.planned.diagnosis.typical > 0]
     page = render_plan(plan, BUDGET, stops).decode()

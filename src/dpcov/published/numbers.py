@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError, UsageError, few_of
 from dpcov.privacy.guarantee import costs_nothing
@@ -39,6 +40,7 @@ WITHIN = 1.96
 NEARLY_ALL = 0.9
 # Said where a release states that nearly all was lost.
 UNTOLD = "Scaling long rows down took nearly all spread, and it is not told how much"
+HIDDEN_PRESENCE = "The noise hides how many rows have a value"
 # Pairs of features that a sentence names.
 PAIRS_NAMED = 3
 
@@ -162,8 +164,13 @@ def _mean_errors(
     parts, whole = release.lost_parts[release.shown], release.whole_variances[release.shown]
     pulled = mean_error(release.statistics.lost, parts, whole, rows)
     pulled = np.hypot(pulled, release.moved_stds[release.shown]) * deviations
-    pulled = np.where(release.untold[release.shown], reach_of(release.features, means), pulled)
+    pulled = np.where(_unknown(release), reach_of(release.features, means), pulled)
     return np.asarray(np.hypot(mean_noise(means, mean_law), pulled))
+
+
+def _unknown(release: BaseRelease) -> NDArray[np.bool_]:
+    # Whose means and spreads may be anything within the bounds.
+    return np.asarray((release.untold | release.hides_presence)[release.shown])
 
 
 def reach_of(features: Sequence[EncodedColumn], means: Array) -> Array:
@@ -186,7 +193,7 @@ def _deviations(
         # Numbers have it back, as far as noise lets it be known: too little, rather than too much.
         unsure = deviations * SKEW * release.stretch.unsure[release.shown] / 2
         taken = np.where(of_kind(release.features, "numeric"), unsure, taken)
-    taken = np.where(release.untold[release.shown], reach_of(release.features, means), taken)
+    taken = np.where(_unknown(release), reach_of(release.features, means), taken)
     # Rows whose stratum is taken for noise add to variances, too.
     kept = read_with(release.unit, release.statistics.post)
     missed = deviations * left_open(release.unit, kept) / 2

@@ -9,12 +9,15 @@ from functools import cached_property, wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn, half_ranges_of, of_kind
 from dpcov.published.estimate.entry_noise import (
+    UNKNOWN_SHARE,
     MomentNoise,
     known_presence,
+    mean_noise,
     moment_noise,
     read_with,
 )
@@ -112,6 +115,16 @@ class RowMoments(ReleaseRecord):
             units[marks] /= indicator_factors(means, variances, law, columns, lost, marks)
             found = found.in_units(units)
         return known_presence(found, self.means_of_rows, units, self.noise_law)
+
+    @cached_property
+    def hides_presence(self) -> NDArray[np.bool_]:
+        """Features of which noise hides how many rows have a value, (p,): all seem to have one."""
+        columns, law = self.encoded_features, self.noise_law
+        found = Presence.of(columns) if self.has_intercept else None
+        if found is None or law is None or not self.knows_means:
+            return np.zeros(len(columns), dtype=np.bool_)
+        unknown = mean_noise(self.means_of_rows, law) * half_ranges_of(columns) > UNKNOWN_SHARE
+        return np.asarray((found.indicators >= 0) & unknown[found.indicators])
 
     @property
     def knows_means(self) -> bool:

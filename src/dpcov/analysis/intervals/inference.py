@@ -33,7 +33,7 @@ from dpcov.privacy.options import plain
 from dpcov.published.design import weights_column
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Places
-from dpcov.published.numbers import UNTOLD, told_of_rare_pairs
+from dpcov.published.numbers import HIDDEN_PRESENCE, UNTOLD, told_of_rare_pairs
 from dpcov.published.release import Release
 from dpcov.published.rows import on_one_thread
 
@@ -255,9 +255,10 @@ def _hides(release: Release, chosen: Places, goals: Places, at_bounds: bool) -> 
 
 
 def _untold(law: MomentLaw, places: Places) -> tuple[str, ...]:
-    """Why numbers may be anything within their bounds, if they may."""
-    note = f"{UNTOLD}: means and variances of numbers may be anything within the bounds."
-    return (note,) * bool(law.scaled.untold[places + 1].any())
+    """Why means and variances may be anything within the bounds, if they may."""
+    why = {UNTOLD: law.scaled.untold, HIDDEN_PRESENCE: law.hides_presence}
+    notes = (f"{each}: means and variances may be anything within the bounds." for each in why)
+    return tuple(n for n, of in zip(notes, why.values(), strict=True) if of[places + 1].any())
 
 
 def _opened(

@@ -12,6 +12,7 @@ from math import inf, sqrt
 from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.intervals.shapes import ColumnShape, column_shape
@@ -39,6 +40,8 @@ class MomentLaw:
     # down took is in the coordinates of the first.
     noises: tuple[Noise, ...]
     scaled: ScaledDown
+    # Of which columns noise hides how many rows have a value, (d,).
+    hides_presence: NDArray[np.bool_]
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None
     # Tails of the noise, from 0, normal, to 1, those of a Laplace law.
@@ -58,6 +61,11 @@ class MomentLaw:
     def has_intercept(self) -> bool:
         """Whether there is one; it comes first."""
         return self.columns[0].kind == "intercept"
+
+    @property
+    def unknown(self) -> NDArray[np.bool_]:
+        """Columns, (d,), whose means and variances may be anything within the bounds."""
+        return self.scaled.untold | self.hides_presence
 
     @property
     def sampling_factor(self) -> float:

@@ -48,7 +48,7 @@ def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
         if scaled.shorter is not None:
             shift, factor = scaled.shorter[:, place].tolist()
             line = line.scaled(1 / factor, -shift / factor)
-        line = replace(line, lower=-inf, upper=inf) if scaled.untold[place] else line
+        line = replace(line, lower=-inf, upper=inf) if law.unknown[place] else line
         lines.append(line.clipped(lower, upper).scaled(column.half_range, column.center))
     return lines
 
@@ -98,7 +98,7 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
         # A column may have lost several times as much as the average one.
         taken = line.upper / (1 - min(MOST_LOST, SEVERAL * scaled.lost))
         longer = replace(line, upper=max(line.upper, taken))
-    longer = replace(longer, lower=0.0, upper=inf) if scaled.untold[place] else longer
+    longer = replace(longer, lower=0.0, upper=inf) if law.unknown[place] else longer
     return longer.clipped(0.0, max(allowed)).scaled(column.half_range**2)
 
 

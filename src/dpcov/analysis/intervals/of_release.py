@@ -162,6 +162,7 @@ def moment_law(
         columns=(*release.manifest.columns[:start], *_as_read(release)),
         noises=_noises(release, noise),
         scaled=_scaled_down(release, noise),
+        hides_presence=np.append(np.zeros(start, np.bool_), release.hides_presence),
         laplace_part=noise.laplace_part,
         intercept_is_public=_intercept_is_public(release),
         sampling=sampling,
