@@ -152,7 +152,9 @@ def released_again():
     return [released_by_first(0, seed, "0.5", geometry="schema") for seed in range(40)]
 
 
-@pytest.mark.parametrize("intervals", [mean_intervals, correlation_intervals])
+@pytest.mark.parametrize(
+    "intervals", [mean_intervals, pytest.param(correlation_intervals, marks=pytest.mark.thorough)]
+)
 def test_noise_at_random_is_as_large_as_it_is_said_to_be(intervals, released_again):
     tables = [intervals(made, missing="at-random", sampling=False) for made in released_again]
     found = np.std([table.estimate for table in tables], axis=0, ddof=1)

@@ -144,7 +144,7 @@ def test_of_a_target_without_variance_nothing_is_explained(alpha):
     table = pa.table({"a": rows, "k": np.zeros(100, dtype=bool)})
     schema = dpcov.Schema(columns={"a": dpcov.Numeric(lower=-5, upper=5), "k": dpcov.Boolean()})
     empty = 0
-    for seed in range(10):
+    for seed in range(4):
         found = dpcov.release(
             table,
             schema=schema,

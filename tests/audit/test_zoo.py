@@ -34,6 +34,7 @@ def test_a_planted_mistake_is_caught(plant):
     assert plant.needs in finding.pair
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("plant", SOUND, ids=lambda plant: plant.mechanism.name)
 def test_the_same_mechanism_without_the_mistake_is_not_refuted(plant):
     assert find(plant, plant.mechanism.__mro__[1]()).verdict != "refuted"

@@ -23,7 +23,9 @@ def drawn(rate, size=20_000):
 drawn_once = cache(drawn)
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(3, 100)])
+@pytest.mark.parametrize(
+    "rate", [Fraction(1, 2), pytest.param(Fraction(3, 100), marks=pytest.mark.thorough)]
+)
 def test_places_are_drawn_in_proportion(rate):
     weights = np.exp(-float(rate) * COSTS)
     assert chisquare(drawn_once(rate), 20_000 * weights / weights.sum()).pvalue > 1e-4
