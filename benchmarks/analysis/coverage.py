@@ -135,7 +135,7 @@ def encoded(frame: pd.DataFrame, law: MomentLaw) -> Array:
 def without_noise(law: MomentLaw) -> MomentLaw:
     """The same taken for exact moments of a sample, as a reader who ignores the noise would."""
     noises = (
-        replace(each, off_diagonal=0.0, diagonal=np.zeros_like(each.diagonal))
+        replace(each, off_diagonal=0.0, diagonal=np.zeros_like(each.diagonal), between=0.0)
         for each in law.noises
     )
     return replace(law, noises=tuple(noises))

@@ -100,6 +100,34 @@ def test_privacy_form_and_simulated_noise_agree_with_privacy_covariance():
     assert_mean_square(np.einsum("i,kij,j->k", a, drawn, u), expected)
 
 
+@pytest.mark.parametrize("start", [0, 1])
+def test_noise_of_all_pairs_is_that_of_every_pair(start):
+    law = moment_law(released(small_rows(), 0, mechanism="gaussian")).restored
+    rng, d = np.random.default_rng(2), len(law.moment)
+    noise = replace(
+        law.noises[0],
+        off_diagonal=0.01,
+        diagonal=rng.uniform(0.005, 0.02, d),
+        between=-0.001,
+        start=start,
+        back=rng.standard_normal((d, d)),
+    )
+    scaled = replace(law.scaled, lost=0.1, unsure=np.diag(rng.uniform(size=d)))
+    law = replace(law, noises=(noise,), scaled=scaled).around_means
+    chosen = np.array([3, 1, 2])
+    found = law.noise_of_pairs(chosen)
+    for i, j in itertools.product(range(3), repeat=2):
+        forms = np.zeros((3, 3, 3))
+        for form, (k, m) in zip(forms, ((i, i), (i, j), (j, j)), strict=True):
+            form[k, m] += 0.5
+            form[m, k] += 0.5
+        rows = law.centered(chosen)
+        expected = law.privacy_covariance(forms, np.arange(d), rows)
+        np.testing.assert_allclose(found(i)[..., j], expected, rtol=1e-9)
+        a, u = rows[i], rows[j]
+        assert u @ law.privacy_forms(np.eye(d))(a) @ u == pytest.approx(expected[1, 1])
+
+
 def test_covariances_are_free_of_what_the_noise_on_means_takes_off():
     law = moment_law(released(small_rows(), 0, rho="0.0001", mechanism="gaussian"))
     drawn = law.draw_noise(2000, np.random.default_rng(0))
@@ -496,6 +524,14 @@ def test_ratios_are_those_that_fieller_keeps():
     assert (drowned.lower, drowned.upper) == (-np.inf, np.inf)
 
 
+def test_the_partial_correlation_of_two_features_is_their_correlation():
+    made = released_within(np.random.default_rng(0).normal(size=(2_000, 3)), -3, 3)
+    plain, partial = (
+        correlation_intervals(made, ["x0", "x1"], partial=each).rows for each in (False, True)
+    )
+    assert partial == plain
+
+
 @pytest.mark.parametrize("partial", [False, True])
 def test_a_correlation_needs_two_features(made, partial):
     for features in (["age"], "member"):
@@ -556,7 +592,7 @@ def test_fourth_moments_of_pairs_are_exact_for_normal_and_for_yes_or_no_columns(
     for rows, n_coins, kurtosis in ((latent, 0, 1), (heavy, 0, 1.25), (mixed, 1, 1), (coins, 2, 1)):
         covariance, means = np.cov(rows.T), rows.mean(axis=0)
         shapes = [
-            ColumnShape(covariance[i, i], kurtosis, -2 * means[i] if i < n_coins else None)
+            ColumnShape(covariance[i, i], kurtosis, -2 * means[i] if i < n_coins else np.nan)
             for i in range(2)
         ]
         u, w = (rows - means).T

@@ -90,7 +90,8 @@ def covered(setting, n_rows):
             each = replace(
                 law,
                 noises=tuple(
-                    times(noise, share, "off_diagonal", "diagonal") for noise in law.noises
+                    times(noise, share, "off_diagonal", "diagonal", "between")
+                    for noise in law.noises
                 ),
                 scaled=times(law.scaled, share, "lost", "lost_parts", "stretch_stds"),
             )

@@ -312,7 +312,7 @@ def test_variances_over_fewer_rows_are_those_of_some_rows():
     rng = np.random.default_rng(2)
     for _ in range(200):
         shares = rng.uniform(0.02, 1.0, size=3)
-        thinning = _thinning(np.array([[shares[0], shares[2]], [shares[2], shares[1]]]))
+        thinning = _thinning(shares[0], shares[2], shares[1])
         assert np.linalg.eigvalsh(thinning)[0] > -1e-9 * thinning.max()
 
 

@@ -136,7 +136,7 @@ def test_what_is_counted_by_the_size_of_a_correlation_is_not_counted_twice():
     bias, (noise,), (unbiased,) = law.scaled.bias, law.noises, law.unbiased.noises
     assert bias > 0
     assert unbiased.off_diagonal == pytest.approx(noise.off_diagonal - bias)
-    less = np.diagonal(noise.diagonal - unbiased.diagonal)
+    less = noise.diagonal - unbiased.diagonal
     assert less == pytest.approx([0.0, *np.full(len(less) - 1, 2 * bias)])
 
 

@@ -8,7 +8,7 @@ which some values of the others make T(b) no larger than its noise: a quadric (d
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, nan, sqrt
+from math import inf, isnan, nan, sqrt
 
 import numpy as np
 from numpy.linalg import norm
@@ -239,4 +239,4 @@ def error_factor(law: MomentLaw, places: list[int]) -> float:
     if not law.has_intercept:
         return 1.0
     shapes = [law.shape(place + 1) for place in places]
-    return max([1.0, *(sqrt(shape.kurtosis) for shape in shapes if shape.skew_slope is None)])
+    return max([1.0, *(sqrt(shape.kurtosis) for shape in shapes if isnan(shape.skew_slope))])

@@ -196,10 +196,7 @@ def spectrum_of(
     """Simulate for the chosen columns, each times ``scale``; the same every time."""
     rng = np.random.default_rng(0)
     chosen = places + 1
-    rows = np.zeros((len(chosen), len(law.moment)))
-    rows[:, 0] = -law.means[chosen]
-    rows[range(len(chosen)), chosen] = 1.0
-    rows *= scale[:, None] / sqrt(law.count)
+    rows = law.centered(chosen) * scale[:, None] / sqrt(law.count)
     law = law.of_losses(chosen).of_pairs(chosen)
     # A common factor changes no correlation.
     noise = law.around_means.draw_noise(draws, rng, rows, in_all=not normalized)

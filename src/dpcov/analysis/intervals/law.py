@@ -87,7 +87,7 @@ class MomentLaw:
     def count(self) -> float:
         """Moment of the intercept: 1, or a private number near it."""
         # Four standard deviations: no mean is divided by what may be zero.
-        variance = sum(each.diagonal[0, 0] for each in self.noises)
+        variance = sum(each.diagonal[0] for each in self.noises)
         if not self.moment[0, 0] > 4 * sqrt(variance):
             raise ReleaseError(
                 "The noise hides the number of rows, so means are unknown. Use more rows or budget."
@@ -170,7 +170,7 @@ class MomentLaw:
         bias, (first, *others) = self.scaled.bias, self.noises
         own = np.full(len(first.diagonal), 2 * bias)
         own[: self.intercept_is_public] = 0.0
-        off_diagonal, diagonal = first.off_diagonal - bias, first.diagonal - np.diag(own)
+        off_diagonal, diagonal = first.off_diagonal - bias, first.diagonal - own
         first = replace(first, off_diagonal=off_diagonal, diagonal=diagonal)
         return replace(self, noises=(first, *others), scaled=replace(self.scaled, bias=0.0))
 
@@ -184,13 +184,11 @@ class MomentLaw:
             return self
         # In coordinates in which the noise on means is alike.
         values, vectors = eigh(self.noise_metric[1:, 1:])
-        back, of_features = np.zeros_like(self.moment), np.eye(len(self.moment))
+        back, variances = np.zeros_like(self.moment), np.full(len(values) + 1, 2 / self.count**2)
         back[1:, 1:] = vectors * np.sqrt(np.maximum(values, 0.0))
         # The number of rows has none of it.
-        of_features[0, 0] = 0.0
-        products = Noise(
-            off_diagonal=1 / self.count**2, diagonal=2 / self.count**2 * of_features, back=back
-        )
+        variances[0] = 0.0
+        products = Noise(off_diagonal=1 / self.count**2, diagonal=variances, back=back)
         return replace(self, noises=(*self.noises, products))
 
     @property
@@ -235,7 +233,9 @@ class MomentLaw:
         """
         present = self.present(places)
         own = np.diagonal(present)
-        return np.maximum(1.0, np.outer(own, own) / present)
+        by_chance = np.outer(own, own)
+        together = np.divide(by_chance, present, out=np.ones_like(present), where=present > 0)
+        return np.maximum(1.0, together)
 
     def of_pairs(self, places: Places) -> Self:
         """The law with noise that covers all pairs of these columns, however few rows have both."""
@@ -341,6 +341,24 @@ class MomentLaw:
         for other in others:
             found = found + other.covariance(forms, rows, places, None)
         return found
+
+    def noise_of_pairs(self, places: Places) -> Callable[[int], Array]:
+        """Of noise on products of the centered columns at ``places``, (q,).
+
+        The map from i to covariances of the noise on the moments ii, ij and jj, for every j, (3, 3,
+        q).
+        """
+        rows, (first, *others) = self.centered(places), self.noises
+        parts = [first.of_pairs(rows, self._taken_of_moments)]
+        parts += [other.of_pairs(rows, None) for other in others]
+        return lambda i: np.sum([part(i) for part in parts], axis=0)
+
+    def centered(self, places: Places) -> Array:
+        """What makes centered columns of encoded ones, (q, d)."""
+        rows = np.zeros((len(places), len(self.moment)))
+        rows[:, 0] = -self.means[places]
+        rows[range(len(places)), places] = 1.0
+        return rows
 
     def draw_noise(
         self,

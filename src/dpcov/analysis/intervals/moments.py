@@ -5,16 +5,24 @@ k = sqrt(a / b) is zero at the true correlation and linear in the moments (docs/
 """
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import replace
-from math import inf, sqrt
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, replace
+from math import inf, nan, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpcov.analysis.intervals.law import MomentLaw
-from dpcov.analysis.intervals.shapes import ColumnShape, pair_covariance
-from dpcov.analysis.intervals.table import Interval, Triple, pair_name, ratio_interval, triple
+from dpcov.analysis.intervals.shapes import ColumnShape, of_pair, pair_covariance, symmetric
+from dpcov.analysis.intervals.table import (
+    Interval,
+    Triple,
+    clip_ends,
+    pair_name,
+    ratio_ends,
+    ratio_interval,
+    triple,
+)
 from dpcov.published.columns import TWO_VALUED
 from dpcov.published.estimate.scaled_down import MOST_LOST, error_at, mean_error
 from dpcov.published.estimate.stretch import SKEW
@@ -22,6 +30,8 @@ from dpcov.published.linalg.symmetric import Array, Places
 
 # Times the average that one of forty columns loses: measured.
 SEVERAL = 4.0
+# Of two columns: the first's square, their product, and the second's square.
+_FORMS = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.5], [0.5, 0.0]], [[0.0, 0.0], [0.0, 1.0]]])
 
 
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
@@ -108,62 +118,77 @@ def _privacy(law: MomentLaw, place: int, form: Array) -> Triple:
     return triple(law.privacy_covariance(forms, np.array([0, place], dtype=np.intp)))
 
 
-class _Pair(NamedTuple):
-    """Two centered combinations of the encoded columns: ``rows`` (2, q) on ``places`` (q,)."""
+class _Pairs(NamedTuple):
+    """Pairs of centered combinations of the encoded columns, in arrays of n."""
 
-    columns: tuple[int, int]
-    places: Places
-    rows: Array
-    covariance: Array
+    # Places of the two columns in the law, (2, n).
+    columns: Array
+    # Variance of the first, covariance, and variance of the second, (3, n), and the covariances of
+    # the noise on them, (3, 3, n).
+    moments: Array
+    noise: Array
+    # Largest distances from their means, (2, n).
+    reach: Array
+    # Variances and covariances of the three by sampling, relative to those in all rows, (3, 3, n).
+    thinning: Array
     shapes: tuple[ColumnShape, ColumnShape]
-    reach: tuple[float, float]
-    rows_used: float = 1.0
-    # Variances and covariances of a, c and b, relative to those in all rows, (3, 3).
-    thinning: Array | None = None
-    # Noise on c, relative to that of columns that are present by chance.
-    rarity: float = 1.0
 
 
 def correlation_lines(law: MomentLaw, places: Places, *, partial: bool = False) -> list[Interval]:
     """One line for every pair, in the order of the upper triangle."""
-    if partial:
-        law = law.of_pairs(places + 1)
-        return [_correlation_line(law, pair) for pair in _partial_pairs(law, places)]
-    law = law.restored
-    return [_correlation_line(law, pair) for pair in _pairs(law, places)]
+    # Of two features nothing else is held fixed.
+    if partial and len(places) > 2:
+        blocks: Iterable[_Pairs] = [_stacked(_partial_pairs(law.of_pairs(places + 1), places))]
+    else:
+        law = law.restored
+        blocks = _pairs(law, places + 1)
+    return [line for block in blocks for line in _correlation_lines(law, block)]
 
 
-def _pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
-    chosen = [int(place) for place in places + 1]
-    shapes, reaches = {i: law.shape(i) for i in chosen}, {i: law.reach(i) for i in chosen}
-    for i, j in itertools.combinations(chosen, 2):
-        rows = np.array([[-law.means[i], 1.0, 0.0], [-law.means[j], 0.0, 1.0]])
-        covariance = law.covariance[np.ix_([i, j], [i, j])]
-        both = (shapes[i], shapes[j]), (reaches[i], reaches[j])
-        where = np.array([0, i, j], dtype=np.intp)
-        if law.hardly_together(where[1:]):
-            yield _Pair((i, j), where, rows, np.zeros((2, 2)), *both)
-            continue
-        thinning, rarity = _thinning(law.present(where[1:])), float(law.rarity(where[1:])[0, 1])
-        yield _Pair((i, j), where, rows, covariance, *both, thinning=thinning, rarity=rarity)
+def _pairs(law: MomentLaw, chosen: Places) -> Iterator[_Pairs]:
+    """Pairs of columns themselves, those with one first column at a time."""
+    shapes = np.array([astuple(law.shape(place)) for place in chosen])
+    reach = np.array([law.reach(place) for place in chosen])
+    present, rarity = law.present(chosen), law.rarity(chosen)
+    own, lost = np.diagonal(present), law.scaled.lost_parts[chosen]
+    covariance = law.covariance[np.ix_(chosen, chosen)]
+    noise = law.unbiased.around_means.noise_of_pairs(chosen)
+    for i in range(len(chosen) - 1):
+        after = slice(i + 1, None)
+        both, rows = present[i, after], law.n_rows * present[i, after]
+        a, c, b = moments = of_pair(
+            covariance[i, i], covariance[i, after], np.diagonal(covariance)[after]
+        )
+        # Of columns that hardly any row has together nothing is known.
+        moments *= (both > 0) & (own[i] > 0) & (own[after] > 0)
+        found = noise(i)[..., after] / law.count**2
+        found[1] *= rarity[i, after]
+        found[:, 1] *= rarity[i, after]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # It is known how much of a correlation scaling rows down takes.
+            error = error_at(c / np.sqrt(a * b), lost[i], lost[after], rows)
+            found[1, 1] += error**2 * a * b
+            thinning = _thinning(own[i], both, own[after])
+        yield _Pairs(
+            columns=of_pair(chosen[i], chosen[after]),
+            moments=moments,
+            noise=found,
+            shapes=(ColumnShape(*shapes[i]), ColumnShape(*shapes[after].T)),
+            reach=of_pair(reach[i], reach[after]),
+            thinning=thinning,
+        )
 
 
-def _thinning(shares: Array) -> Array:
+def _thinning(first: Any, both: Any, second: Any) -> Array:
     # A variance is over the rows of its own column, the covariance over those of both: sums over
-    # rows covary as often as rows are in both.
-    first, second = shares[0, 0], shares[1, 1]
-    # Rows of both are rows of each, also where shares stand for what values are worth.
-    both = min(shares[0, 1], first, second)
-    return np.array(
-        [
-            [1 / first, 1 / first, both / (first * second)],
-            [1 / first, 1 / both, 1 / second],
-            [both / (first * second), 1 / second, 1 / second],
-        ]
-    )
+    # rows covary as often as rows are in both.  Rows of both are rows of each, also where shares
+    # stand for what values are worth.
+    both = np.minimum(both, np.minimum(first, second))
+    crossed = both / (first * second)
+    return symmetric(1 / first, 1 / first, crossed, 1 / both, 1 / second, 1 / second)
 
 
-def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
+def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pairs]:
     # Residuals of two columns after regression on the others.
     chosen, q = [0, *map(int, places + 1)], len(places) + 1
     moment = law.moment[np.ix_(chosen, chosen)] / law.count
@@ -183,7 +208,7 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
         columns = chosen[a], chosen[b]
         # A residual has the kurtosis of its column, but no longer two values.
         first, second = (
-            replace(law.shape(i), variance=max(0.0, float(v)), skew_slope=None)
+            replace(law.shape(i), variance=max(0.0, float(v)), skew_slope=nan)
             for i, v in zip(columns, np.diagonal(covariance), strict=True)
         )
         where, shapes = np.array(chosen, dtype=np.intp), (first, second)
@@ -191,7 +216,24 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pair]:
         directions[:, where] = rows
         reach = law.largest(directions[0]), law.largest(directions[1])
         rows_used = max(used, 0.5) / _thinned(law, where, rows, covariance)
-        yield _Pair(columns, where, rows, covariance, shapes, reach, rows_used)
+        noise = law.around_means.privacy_covariance(_FORMS, where, rows) / law.count**2
+        yield _Pairs(
+            columns=np.array(columns),
+            moments=covariance[[0, 0, 1], [0, 1, 1]],
+            noise=noise,
+            shapes=shapes,
+            reach=np.array(reach),
+            thinning=np.full((3, 3), 1 / rows_used),
+        )
+
+
+def _stacked(pairs: Iterable[_Pairs]) -> _Pairs:
+    """Single pairs together."""
+    *arrays, shapes = zip(*pairs, strict=True)
+    tables = np.array([[astuple(shape) for shape in two] for two in shapes])
+    first, second = (ColumnShape(*table) for table in np.moveaxis(tables, 0, -1))
+    columns, moments, noise, reach, thinning = (np.stack(each, axis=-1) for each in arrays)
+    return _Pairs(columns, moments, noise, reach, thinning, (first, second))
 
 
 def _thinned(law: MomentLaw, places: Places, rows: Array, covariance: Array) -> float:
@@ -221,37 +263,31 @@ def _stands_out(law: MomentLaw, moment: Array, places: list[int]) -> bool:
     return float(np.linalg.eigvalsh(moment - hidden)[0]) > 0
 
 
-def _correlation_line(law: MomentLaw, pair: _Pair) -> Interval:
-    name = pair_name(*(law.columns[column].name for column in pair.columns))
-    a, b, c = pair.covariance[0, 0], pair.covariance[1, 1], pair.covariance[0, 1]
-    if not (a > 0 and b > 0):
-        return Interval(name, -1.0, 1.0)
+def _correlation_lines(law: MomentLaw, pairs: _Pairs) -> list[Interval]:
+    a, c, b = pairs.moments
+    names = [pair_name(law.columns[i].name, law.columns[j].name) for i, j in pairs.columns.T]
+    seen = (a > 0) & (b > 0)
     # At this k errors of the scales count in second order only.
-    ratio = sqrt(a / b)
-    slopes = np.array([[0.0, 1.0, 0.0], [0.5 / ratio, 0.0, 0.5 * ratio]])
-    forms = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.5], [0.5, 0.0]], [[0.0, 0.0], [0.0, 1.0]]])
-    forms[1] *= pair.rarity
-    point = float(c), float(slopes[1] @ [a, c, b])
-    # Of two columns themselves it is known how much of their correlation scaling rows down takes.
-    of_columns = len(pair.places) == 3
-    noisy = (law.unbiased if of_columns else law).around_means
-    noise = noisy.privacy_covariance(forms, pair.places, pair.rows)
-    privacy = triple(slopes @ noise @ slopes.T / law.count**2)
-    if of_columns:
-        first_lost, second_lost = law.scaled.lost_parts[list(pair.columns)]
-        both = law.n_rows * float(law.present(np.array(pair.columns))[0, 1])
-        error = error_at(c / sqrt(a * b), first_lost, second_lost, both)
-        taken = float(error) ** 2 * a * b
-        privacy = privacy[0] + taken, *privacy[1:]
-    used = law.sampling_factor / pair.rows_used
-    scale = sqrt(pair.shapes[0].variance * pair.shapes[1].variance)
-    if law.tails == "bounded" and any(shape.skew_slope is None for shape in pair.shapes):
+    ratio = np.sqrt(np.divide(a, b, out=np.ones_like(a), where=seen))
+    zero = np.zeros_like(a)
+    slopes = np.array([[zero, zero + 1.0, zero], [0.5 / ratio, zero, 0.5 * ratio]])
+    first, second = pairs.shapes
+    scale = np.sqrt(first.variance * second.variance)
+    spread = pair_covariance(first, second, np.clip(c, -scale, scale)) * pairs.thinning
+    sampling = _along(slopes, spread * law.sampling_factor)
+    if law.tails == "bounded":
         # T(r) varies by A² √(ab) (1 - r²) / 2 at most, A² the largest (u/√k + √k w)² / 2.
-        largest = (pair.reach[0] / sqrt(ratio) + pair.reach[1] * sqrt(ratio)) ** 2 / 2
-        used = used if pair.thinning is None else used * float(pair.thinning.max())
-        sampling = largest * scale / 2 * used, 0.0, -largest * scale / 2 * used
-    else:
-        spread = pair_covariance(*pair.shapes, float(np.clip(c, -scale, scale)))
-        spread = spread if pair.thinning is None else spread * pair.thinning
-        sampling = triple(slopes @ spread @ slopes.T * used)
-    return ratio_interval(name, point, sampling, privacy, law.reaches()).clipped(-1.0, 1.0)
+        largest = (pairs.reach[0] / np.sqrt(ratio) + pairs.reach[1] * np.sqrt(ratio)) ** 2 / 2
+        most = largest * scale / 2 * law.sampling_factor * pairs.thinning.max(axis=(0, 1))
+        known = ~np.isnan(first.skew_slope) & ~np.isnan(second.skew_slope)
+        worst = most, zero, -most
+        sampling = tuple(np.where(known, x, y) for x, y in zip(sampling, worst, strict=True))
+    point, privacy = (c, np.sum(slopes[1] * pairs.moments, axis=0)), _along(slopes, pairs.noise)
+    lower, upper, estimate, *stds = ratio_ends(point, sampling, privacy, law.reaches())
+    lower, upper, estimate = clip_ends(lower, upper, estimate, -1.0, 1.0)
+    ends = np.where(seen, [lower, upper, estimate, *stds], np.array([[-1.0, 1.0, nan, nan, nan]]).T)
+    return [Interval(name, *line) for name, line in zip(names, ends.T.tolist(), strict=True)]
+
+
+def _along(slopes: Array, covariance: Array) -> Triple:
+    return triple(np.einsum("ikn,kln,jln->ijn", slopes, covariance, slopes))

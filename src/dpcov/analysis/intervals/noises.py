@@ -3,6 +3,7 @@
 Both are in encoded units, and symmetric.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, sqrt
@@ -10,6 +11,7 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.analysis.intervals.shapes import of_pair, symmetric
 from dpcov.published.linalg.symmetric import Array, Places
 
 
@@ -19,8 +21,11 @@ class Noise:
 
     # Variance v of entries of N off the diagonal, which are independent.
     off_diagonal: float
-    # Covariance D of those on the diagonal, (d, d), uncorrelated with the other entries.
+    # Variances of those on the diagonal, (d,), uncorrelated with the other entries.
     diagonal: Array
+    # Covariance of any two of them from this place on; those before have none.
+    between: float = 0.0
+    start: int = 0
     # The map B, (d, d): the identity unless rows were mapped before noise was added.
     back: Array
 
@@ -34,11 +39,15 @@ class Noise:
 
     @cached_property
     def _own(self) -> tuple[Places, Array]:
-        """Which diagonal entries are not those of isotropic noise, and their covariance beyond."""
-        beyond = self.diagonal - 2 * self.off_diagonal * np.eye(len(self.diagonal))
+        """Which diagonal entries are not those of isotropic noise, and their variance beyond.
+
+        What all have in common, ``between``, is not in it.
+        """
+        beyond = self.diagonal - 2 * self.off_diagonal
+        beyond[self.start :] -= self.between
         rounding = 1e-12 * np.abs(self.diagonal).max(initial=2 * self.off_diagonal)
-        places = np.flatnonzero((np.abs(beyond) > rounding).any(axis=1))
-        return places, beyond[np.ix_(places, places)]
+        places = np.flatnonzero(np.abs(beyond) > rounding)
+        return places, beyond[places]
 
     def form(self, a: Array, taken: Array | None) -> Array:
         """Matrix K with Var(a'Wu) = u'Ku for every u.
@@ -49,7 +58,10 @@ class Noise:
         along, (places, beyond) = self.back @ a, self._own
         squares = self.back[:, places] * a[places]
         found = self.off_diagonal * (float(a @ a) * self._gram + np.outer(along, along))
-        found += squares @ beyond @ squares.T
+        found += (squares * beyond) @ squares.T
+        if self.between:
+            shared = self.back[:, self.start :] @ a[self.start :]
+            found += self.between * np.outer(shared, shared)
         if taken is not None:
             moved = self.back @ (taken @ a)
             found += np.outer(moved, moved)
@@ -66,15 +78,51 @@ class Noise:
         # Isotropic noise needs no diagonals of the other coordinates.
         seen = rows @ self.back[places][:, own]
         diagonals = np.sum((forms @ seen) * seen, axis=1)
-        noise += diagonals @ beyond @ diagonals.T
-        if taken is not None:
-            along = np.einsum("kij,ij->k", forms, rows @ taken[places][:, places] @ rows.T)
-            noise += np.outer(along, along)
+        noise += (diagonals * beyond) @ diagonals.T
+        for weight, common in self._common(taken):
+            along = np.einsum("kij,ij->k", forms, rows @ common[places][:, places] @ rows.T)
+            noise += weight * np.outer(along, along)
         return np.asarray(noise)
+
+    def _common(self, taken: Array | None) -> Iterator[tuple[float, Array]]:
+        """Matrices (d, d) in W with a single factor each, and the variances of those."""
+        if self.between:
+            back = self.back[:, self.start :]
+            yield self.between, back @ back.T
+        if taken is not None:
+            yield 1.0, taken
+
+    def of_pairs(self, rows: Array, taken: Array | None) -> Callable[[int], Array]:
+        """As in a law of moments, of ``rows`` (p, d); ``taken`` is as in :meth:`covariance`."""
+        own, beyond = self._own
+        seen = rows @ self.back
+        gram, seen = seen @ seen.T, seen[:, own]
+        squares = seen**2
+        # Sums of s_i² s_j² and s_i³ s_j over diagonal entries of variances of their own.
+        even, odd = (squares * beyond) @ squares.T, (squares * seen * beyond) @ seen.T
+        common = [(2 * self.off_diagonal, gram)]
+        common += [(weight, rows @ each @ rows.T) for weight, each in self._common(taken)]
+
+        def covariances(i: int) -> Array:
+            found = symmetric(even[i, i], odd[i], even[i], even[i], odd[:, i], np.diagonal(even))
+            for weight, matrix in common:
+                three = of_pair(matrix[i, i], matrix[i], np.diagonal(matrix))
+                found += weight * three[:, None] * three
+            # Squares of W_ii and W_jj covary by g_ij², and products W_ij by g_ii g_jj + g_ij².
+            apart = self.off_diagonal * (gram[i, i] * np.diagonal(gram) - gram[i] ** 2)
+            found[1, 1] += apart
+            found[[0, 2], [2, 0]] -= 2 * apart
+            return found
+
+        return covariances
 
     @cached_property
     def _diagonal_root(self) -> Array:
-        values, vectors = np.linalg.eigh(self.diagonal)
+        covariance = np.diag(self.diagonal)
+        covariance[self.start :, self.start :] += self.between * (
+            1 - np.eye(len(self.diagonal) - self.start)
+        )
+        values, vectors = np.linalg.eigh(covariance)
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
     def draw(self, draws: int, rng: np.random.Generator, rows: Array | None) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from dpcov.analysis.features import require_release
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.noises import Noise, ScaledDown
+from dpcov.analysis.intervals.shapes import of_pair
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.privacy.options import plain
 from dpcov.published.columns import EncodedColumn
@@ -91,6 +92,20 @@ class FilledLaw(MomentLaw):
         drawn = drawn if rows is None else rows @ drawn @ rows.T
         found = np.einsum("mij,kij->km", forms, drawn)
         return np.asarray(found.T @ found / len(found))
+
+    def noise_of_pairs(self, places: Places) -> Callable[[int], Array]:
+        """As in a law of moments that are read as they are."""
+        own, means, drawn = np.searchsorted(self.chosen, places), self.means[places], self._drawn
+        of_count, of_means = drawn[:, 0, :1], drawn[:, 0, own]
+        squares = drawn[:, own, own] + means * (of_count * means - 2 * of_means)
+
+        def covariances(i: int) -> Array:
+            beside = drawn[:, own[i], own] + means[i] * (of_count * means - of_means)
+            beside -= of_means[:, i, None] * means
+            three = of_pair(squares[:, i, None], beside, squares)
+            return np.asarray(np.einsum("amj,bmj->abj", three, three) / len(drawn))
+
+        return covariances
 
     def draw_noise(
         self,
@@ -219,6 +234,8 @@ def _noises(release: Release, noise: MomentNoise) -> tuple[Noise, ...]:
         Noise(
             off_diagonal=each.entries.off_diagonal + each.bias,
             diagonal=_diagonal(each, d, is_public),
+            between=each.entries.between_diagonals,
+            start=int(is_public),
             back=back,
         )
         for each, back in zip(noise.alone(), release.row_maps, strict=True)
@@ -283,11 +300,8 @@ def _of_all_rows(release: Release, raw: MomentLaw, places: Places) -> MomentLaw:
 
 
 def _diagonal(noise: MomentNoise, d: int, intercept_is_known: bool) -> Array:
-    # D is 2v for isotropic Gaussian noise; a noisy trace that was merged into it, or another law,
-    # gives any two diagonal entries the same covariance.
-    between = noise.entries.between_diagonals
-    diagonal = between + (noise.entries.diagonal + 2 * noise.bias - between) * np.eye(d)
-    if intercept_is_known:
-        diagonal[0, :] = diagonal[:, 0] = 0.0
-        diagonal[0, 0] = noise.count_variance
-    return np.asarray(diagonal)
+    # They are 2v for isotropic Gaussian noise; a noisy trace that was merged into it, or another
+    # law, gives any two diagonal entries the same covariance.
+    diagonal = np.full(d, noise.entries.diagonal + 2 * noise.bias)
+    diagonal[:intercept_is_known] = noise.count_variance
+    return diagonal

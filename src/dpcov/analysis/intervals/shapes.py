@@ -6,7 +6,8 @@ are known.  docs/inference.md derives and measures the rules.
 """
 
 from dataclasses import dataclass
-from math import sqrt
+from math import nan
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +20,15 @@ OUTLIERS = 0.05
 
 @dataclass(frozen=True)
 class ColumnShape:
-    """The law of a centered column u, as far as intervals need it."""
+    """The law of a centered column u, as far as intervals need it; or of several, in arrays."""
 
-    variance: float
+    variance: Any
     # E u⁴ / variance², relative to the normal law's 3.
-    kurtosis: float
-    # For a column of two values, t with u² = t u + variance.
-    skew_slope: float | None
+    kurtosis: Any
+    # For a column of two values, t with u² = t u + variance; else NaN.
+    skew_slope: Any = nan
     # What outliers add to E u⁴, relative to the variance.
-    outliers: float = 0.0
+    outliers: Any = 0.0
 
     @property
     def square_variance(self) -> tuple[float, float]:
@@ -48,62 +49,82 @@ def column_shape(
     reach = farther**2
     largest = reach / variance if variance > 0 else 3.0
     if largest <= 3:
-        return ColumnShape(variance, 1.0, None)
+        return ColumnShape(variance, 1.0)
     # The bulk follows the Gamma law that starts at the nearer end: excess kurtosis 6 s / b².
     bulk = 6 * variance / nearer**2 if nearer > 0 else 0.0
     # Outliers at the farther end B add w (B² / s - 3), and no law exceeds the bounds' B² / s.
     kurtosis = min(3 + bulk + OUTLIERS * (largest - 3), largest) / 3
-    return ColumnShape(variance, kurtosis, None, OUTLIERS * reach)
+    return ColumnShape(variance, kurtosis, outliers=OUTLIERS * reach)
 
 
-def pair_covariance(first: ColumnShape, second: ColumnShape, covariance: float) -> Array:
-    """Covariance matrix of (u², uw, w²) for one row, (3, 3)."""
-    a, b, c, t, s = first.variance, second.variance, covariance, first.skew_slope, second.skew_slope
-    if t is not None and s is not None:
-        # Two yes-or-no columns: exact, since u² = t u + variance.
-        c = _possible(first, second, c)
-        products = t * s * c + a * b - c * c
-        return _symmetric(t * t * a, t * t * c, t * s * c, products, s * s * c, s * s * b)
-    if s is not None:
-        return _regression_pair(s, second, first, c)[::-1, ::-1]
-    if t is not None:
-        return _regression_pair(t, first, second, c)
+def pair_covariance(first: ColumnShape, second: ColumnShape, covariance: Any) -> Array:
+    """Covariance matrix of (u², uw, w²) for one row, (3, 3); of several pairs (3, 3, n)."""
+    two, other = ~np.isnan(first.skew_slope), ~np.isnan(second.skew_slope)
+    found = [
+        _two_valued_pair(first, second, covariance),
+        _regression_pair(first, second, covariance),
+        _regression_pair(second, first, covariance)[::-1, ::-1],
+    ]
+    return np.select([two & other, two, other], found, _pair(first, second, covariance))
+
+
+def _pair(first: ColumnShape, second: ColumnShape, c: Any) -> Array:
     # Two columns of numbers: elliptical with the larger kurtosis.
-    kappa, means = max(first.kurtosis, second.kurtosis), np.array([a, c, b])
-    normal = _symmetric(2 * a * a, 2 * a * c, 2 * c * c, a * b + c * c, 2 * b * c, 2 * b * b)
-    return np.asarray(kappa * normal + (kappa - 1) * np.outer(means, means))
+    a, b, kappa = first.variance, second.variance, np.maximum(first.kurtosis, second.kurtosis)
+    normal = symmetric(2 * a * a, 2 * a * c, 2 * c * c, a * b + c * c, 2 * b * c, 2 * b * b)
+    means = of_pair(a, c, b)
+    return np.asarray(kappa * normal + (kappa - 1) * means[:, None] * means)
 
 
-def _possible(first: ColumnShape, second: ColumnShape, c: float) -> float:
+def _two_valued_pair(first: ColumnShape, second: ColumnShape, c: Any) -> Array:
+    # Exact, since u² = t u + variance.
+    a, b, t, s = first.variance, second.variance, first.skew_slope, second.skew_slope
+    c = _possible(first, second, c)
+    products = t * s * c + a * b - c * c
+    return symmetric(t * t * a, t * t * c, t * s * c, products, s * s * c, s * s * b)
+
+
+def _possible(first: ColumnShape, second: ColumnShape, c: Any) -> Any:
     """The covariance of two yes-or-no columns, moved to where some law has it (Fréchet 1951)."""
     # With t = 1 - 2 p in units of the distance of the two values, whose square is t² + 4 variance.
-    widths = [sqrt((x.skew_slope or 0.0) ** 2 + 4 * x.variance) for x in (first, second)]
-    if not min(widths) > 0:
-        return 0.0
+    widths = [np.sqrt(x.skew_slope**2 + 4 * x.variance) for x in (first, second)]
     p, q = (
-        (1 - (x.skew_slope or 0.0) / width) / 2
+        (1 - _ratio(x.skew_slope, width)) / 2
         for x, width in zip((first, second), widths, strict=True)
     )
     unit = widths[0] * widths[1]
-    return float(np.clip(c, unit * (max(0.0, p + q - 1) - p * q), unit * (min(p, q) - p * q)))
+    least = unit * (np.maximum(0.0, p + q - 1) - p * q)
+    return np.clip(c, least, unit * (np.minimum(p, q) - p * q))
 
 
-# The second column is slope times the first, which has two values, plus a symmetric rest.
-def _regression_pair(t: float, first: ColumnShape, second: ColumnShape, c: float) -> Array:
-    a = first.variance
-    slope = c / a if a > 0 else 0.0
-    rest = max(0.0, second.variance - slope * c)
+# The first column has two values, and the second is slope times it, plus a symmetric rest.
+def _regression_pair(first: ColumnShape, second: ColumnShape, c: Any) -> Array:
+    a, t = first.variance, first.skew_slope
+    slope = _ratio(c, a)
+    rest = np.maximum(0.0, second.variance - slope * c)
     spread = t * t * a
     last = slope**4 * (spread + a * a) + 6 * slope**2 * a * rest + 3 * second.kurtosis * rest**2
-    return _symmetric(
+    return symmetric(
         spread,
         slope * spread,
         slope**2 * spread,
         slope**2 * spread + rest * a,
         slope**3 * spread + 2 * slope * a * rest,
-        max(0.0, last - (slope**2 * a + rest) ** 2),
+        np.maximum(0.0, last - (slope**2 * a + rest) ** 2),
     )
 
 
-def _symmetric(aa: float, ab: float, ac: float, bb: float, bc: float, cc: float) -> Array:
-    return np.array([[aa, ab, ac], [ab, bb, bc], [ac, bc, cc]])
+def _ratio(of: Any, over: Any) -> Array:
+    """Zero where ``over`` is zero, or where there is none."""
+    of, over = np.broadcast_arrays(of, over)
+    return np.asarray(np.divide(of, over, out=np.zeros(of.shape), where=over > 0))
+
+
+def of_pair(*parts: Any) -> Array:
+    """Numbers or arrays one after the other, (k, ...)."""
+    return np.stack(np.broadcast_arrays(*parts))
+
+
+def symmetric(aa: Any, ab: Any, ac: Any, bb: Any, bc: Any, cc: Any) -> Array:
+    """Of the upper triangle, (3, 3, ...)."""
+    return of_pair(aa, ab, ac, bb, bc, cc)[[[0, 1, 2], [1, 3, 4], [2, 4, 5]]]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import expm1, hypot, inf, isnan, nan, sqrt
+from math import expm1, hypot, inf, isnan, nan
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ from dpcov.published.columns import INTERCEPT
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.plots import NAME_LENGTH, axes_or_new
 
-# The variance of a - t b is p - 2 q t + r t**2, from numbers (p, q, r).
-Triple = tuple[float, float, float]
-Pair = tuple[float, float]
+# The variance of a - t b is p - 2 q t + r t**2, from numbers (p, q, r), or from arrays of several.
+Triple = tuple[Any, Any, Any]
+Pair = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,9 @@ class Interval:
 
     def clipped(self, lowest: float, highest: float) -> "Interval":
         """The same within public limits; an estimate beyond them is moved to them."""
-        estimate = float(np.clip(self.estimate, lowest, highest))
-        # Noise that carries an estimate beyond what is possible would leave a very short interval,
-        # so the interval is extended as far as the estimate is moved; it holds the estimate.
-        shift = estimate - self.estimate if np.isfinite(self.estimate) else 0.0
-        lower = float(np.clip(np.fmin(self.lower + min(shift, 0.0), estimate), lowest, highest))
-        upper = float(np.clip(np.fmax(self.upper + max(shift, 0.0), estimate), lowest, highest))
-        return replace(self, estimate=estimate, lower=lower, upper=upper)
+        ends = clip_ends(self.lower, self.upper, self.estimate, lowest, highest)
+        lower, upper, estimate = ends.tolist()
+        return replace(self, lower=lower, upper=upper, estimate=estimate)
 
 
 def pair_name(first: str, second: str) -> str:
@@ -189,37 +185,53 @@ class IntervalTable:
         return "\n".join([f"{heading}, {100 * self.level:g} % intervals", *lines, *notes])
 
 
+def clip_ends(lower: Any, upper: Any, estimate: Any, lowest: float, highest: float) -> Array:
+    """Limits and estimates within public limits, (3, ...)."""
+    moved = np.clip(estimate, lowest, highest)
+    # Noise that carries an estimate beyond what is possible would leave a very short interval,
+    # so the interval is extended as far as the estimate is moved; it holds the estimate.
+    shift = np.where(np.isfinite(estimate), moved - estimate, 0.0)
+    lower = np.fmin(lower + np.minimum(shift, 0.0), moved)
+    upper = np.fmax(upper + np.maximum(shift, 0.0), moved)
+    ends = np.clip([lower, upper], lowest, highest)
+    return np.array([*ends, moved])
+
+
 def ratio_interval(
     name: str, point: Pair, sampling: Triple, privacy: Triple, reach: Pair
 ) -> Interval:
+    """One of those of :func:`ratio_ends`."""
+    return Interval(name, *ratio_ends(point, sampling, privacy, reach).tolist())
+
+
+def ratio_ends(point: Pair, sampling: Triple, privacy: Triple, reach: Pair) -> Array:
     """All ratios t for which a - t b is not surprisingly far from zero (Fieller 1954).
 
     ``point`` has a and b, ``reach`` the quantile and the factor for the variances of the noise.
-    From -inf to inf where b, which is positive, may be nothing but noise.
+    Limits, from -inf to inf where b, which is positive, may be nothing but noise, estimates, and
+    standard errors of both kinds: (5,), or (5, n) of n ratios in arrays.
     """
-    (a, b), (z, factor) = point, reach
+    (a, b), (z, factor) = map(np.asarray, point), reach
     p, q, r = (s + factor * w for s, w in zip(sampling, privacy, strict=True))
-    lower, upper = solve_quadratic(b * b - z * z * r, a * b - z * z * q, a * a - z * z * p)
-    if b <= 0:
-        return Interval(name, -inf, inf)
-    t = a / b
-    first, second = (_root(v[0] - 2 * v[1] * t + v[2] * t**2) / b for v in (sampling, privacy))
-    return Interval(name, lower, upper, t, first, second)
+    # Where leading t² - 2 half t + constant <= 0.
+    leading, half, constant = b * b - z * z * r, a * b - z * z * q, a * a - z * z * p
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(b > 0, a / b, nan)
+        stds = (_root(v[0] - 2 * v[1] * t + v[2] * t**2) / b for v in (sampling, privacy))
+        root = _root(half * half - leading * constant)
+        ends = (half - root) / leading, (half + root) / leading
+    # Otherwise the denominator may be zero, and nothing is excluded.
+    bounded = (leading > 0) & (b > 0)
+    lower, upper = (
+        np.where(bounded, end, side) for end, side in zip(ends, (-inf, inf), strict=True)
+    )
+    return np.stack(np.broadcast_arrays(lower, upper, t, *stds))
 
 
-def solve_quadratic(leading: float, half: float, constant: float) -> Pair:
-    """Where leading t**2 - 2 half t + constant <= 0; everything where that is not bounded."""
-    # Then the denominator may be zero, and nothing is excluded.
-    if not leading > 0:
-        return -inf, inf
-    root = _root(half * half - leading * constant)
-    return (half - root) / leading, (half + root) / leading
-
-
-def _root(value: float) -> float:
-    return sqrt(max(0.0, value)) if np.isfinite(value) else nan
+def _root(value: Any) -> Array:
+    return np.sqrt(np.where(np.isfinite(value), np.maximum(0.0, value), nan))
 
 
 def triple(matrix: Array) -> Triple:
-    """The variance of a - t b from the covariance matrix of (a, b)."""
-    return float(matrix[0, 0]), float(matrix[0, 1]), float(matrix[1, 1])
+    """The variance of a - t b from the covariance matrix of (a, b), (2, 2), or (2, 2, n) of n."""
+    return matrix[0, 0], matrix[0, 1], matrix[1, 1]
