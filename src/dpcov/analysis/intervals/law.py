@@ -13,6 +13,7 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.intervals.shapes import ColumnShape, column_shape
@@ -261,24 +262,28 @@ class MomentLaw:
         present in different ones (docs/missing.md).
         """
         (spread, more, rarer), L = self._thinning, rows.T
-        variances, both = np.diagonal(spread), self.plausible + more
-        seen, whole = spread @ L, rows @ both @ L
-        apart = spread**2 - np.diag(variances**2)
+        both = self.plausible + more
+        whole = rows @ both @ L
+        # Columns that every row has add nothing else, and few of the others are in a combination.
+        thin = np.flatnonzero(rarer)
+        rarer, of_thin = rarer[thin], spread[thin]
+        L, variances = L[thin], np.diagonal(spread)[thin]
+        seen, apart, few = of_thin @ rows.T, of_thin[:, thin] ** 2, csr_array(L)
+        np.fill_diagonal(apart, 0.0)
         own_more = rarer * variances
 
         def form(a: Array) -> Array:
-            along, squares = rows @ (more @ a), a * a
+            along, own = rows @ (more @ a), a[thin]
             # Pairs of which one column is in both are over more of the same rows.
-            half = (a[:, None] * seen + (spread @ a - 2 * a * variances)[:, None] * L) / 2
-            shared = 4 * half.T @ (rarer[:, None] * half)
+            shared = own[:, None] * seen + (of_thin @ a - 2 * own * variances)[:, None] * L
             # A square is over the rows of its column, and no product of two columns.
-            alone = -2 * own_more * squares * (variances + own_more)
-            alone += rarer * (apart @ (rarer * squares))
-            used = np.flatnonzero(rarer * a)
-            pairs = (rarer * a)[used, None] * L[used]
-            crossed = pairs.T @ apart[np.ix_(used, used)] @ pairs
-            products = float(a @ both @ a) * whole + np.outer(along, along)
-            return np.asarray(products + shared + (rows * alone) @ L + crossed)
+            crossed = apart * np.outer(rarer * own, rarer * own)
+            alone = rarer * (apart @ (rarer * own**2))
+            alone -= 2 * own_more * own**2 * (variances + own_more)
+            np.fill_diagonal(crossed, alone)
+            found = float(a @ both @ a) * whole + np.outer(along, along)
+            found += shared.T @ (rarer[:, None] * shared)
+            return np.asarray(found + few.T @ (few.T @ crossed).T)
 
         return form
 
