@@ -81,8 +81,8 @@ class Copula:
         self._is_level = of_kind(self.columns, "category")
         numeric = (place for place, x in enumerate(self.columns) if x.kind == "numeric")
         self._quantiles = {place: self._beta_quantiles(place) for place in numeric}
-        # Places of a category, and weights of its levels and of none.
-        self._logits: list[tuple[list[int], Array]] = []
+        # Places of a category, those of columns before, and weights of its levels and of none.
+        self._logits: list[tuple[list[int], Places, Array]] = []
         d = len(self.columns)
         self._trial = rng.standard_normal((int(np.clip(_TRIAL_VALUES // d, *_TRIAL_ROWS)), d))
         self._free = np.flatnonzero(~self._is_level)
@@ -94,8 +94,8 @@ class Copula:
         normal = self._rng.standard_normal((n_rows, len(self.columns)))
         latent = self._related(normal)
         seen = self._seen(latent, np.arange(len(self.columns)))
-        for places, weights in self._logits:
-            self._take(seen, latent, places, weights)
+        for logit in self._logits:
+            self._take(seen, latent, *logit)
         return seen
 
     def _related(self, normal: Array) -> Array:
@@ -132,7 +132,10 @@ class Copula:
             listed = capped_simplex_projection(self._shares[places], 1.0)
             shares = np.append(listed, max(1 - listed.sum(), 0.0))
             deviations = np.sqrt(listed * (1 - listed))[:, None]
-            self._logits.append((places, _logit(seen, shares, self.wanted[places] * deviations)))
+            # Constants, among them levels that are yet to come, have no weight.
+            before = np.flatnonzero(np.ptp(seen, axis=0) > 0)
+            covariances = self.wanted[places][:, before] * deviations
+            self._logits.append((places, before, _logit(seen[:, before], shares, covariances)))
             self._take(seen, latent, *self._logits[-1])
 
     def _beta_quantiles(self, place: int) -> Array:
@@ -167,9 +170,11 @@ class Copula:
                 values[:] = np.where(taken, column.largest, column.lowest)
         return seen
 
-    def _take(self, seen: Array, latent: Array, places: list[int], weights: Array) -> None:
+    def _take(
+        self, seen: Array, latent: Array, places: list[int], before: Places, weights: Array
+    ) -> None:
         # Levels of one category; one of the latent numbers is enough for all.
-        passed = np.cumsum(_odds(weights[:, 1:] @ seen.T + weights[:, :1])[0], axis=0)
+        passed = np.cumsum(_odds(weights[:, 1:] @ seen[:, before].T + weights[:, :1])[0], axis=0)
         chosen = np.sum(passed[:-1] < special.ndtr(latent[:, places[0]]) * passed[-1], axis=0)
         for level, place in enumerate(places):
             seen[chosen == level, place] = self.columns[place].largest
@@ -182,19 +187,18 @@ def _odds(logits: Array) -> tuple[Array, Array]:
 
 
 def _logit(seen: Array, shares: Array, covariances: Array) -> Array:
-    """Weights of one and of columns, (m, 1 + d), that give m levels their shares and covariances.
+    """Weights of one and of columns, (m, 1 + q), that give m levels their shares and covariances.
 
-    The columns ``seen``, (n, d), are standardized in ``covariances``, (m - 1, d); the last level is
-    none of the others.  Constants, among them levels that are yet to come, have no weight.
+    The columns ``seen``, (n, q), none of them constant, are standardized in ``covariances``, (m -
+    1, q); the last level is none of the others.
     """
-    used = np.ptp(seen, axis=0) > 0
-    values, covariances = seen[:, used], covariances[:, used]
-    center, deviations = values.mean(axis=0), values.std(axis=0)
-    inputs = np.vstack([np.ones(len(seen)), ((values - center) / deviations).T])
+    center, deviations = seen.mean(axis=0), seen.std(axis=0)
+    inputs = np.vstack([np.ones(len(seen)), ((seen - center) / deviations).T])
     wanted = np.column_stack([shares, np.vstack([covariances, -covariances.sum(axis=0)])])
     # In these units levels are about as steep.
     units = ((shares > 0) / np.sqrt(np.maximum(shares, _RARE)))[:, None]
-    ridge = np.array([0.0, *np.full(len(center), _RIDGE)])
+    # Many weights would fit these few rows, and no others.
+    ridge = np.array([0.0, *np.full(len(center), max(_RIDGE, len(center) / len(seen)))])
     with np.errstate(divide="ignore"):
         start = np.log(shares)[:, None]
 
@@ -209,10 +213,9 @@ def _logit(seen: Array, shares: Array, covariances: Array) -> Array:
 
     options, zero = {"maxiter": _LOGIT_STEPS, "gtol": 1e-3}, np.zeros(wanted.size)
     found = optimize.minimize(loss, zero, jac=True, method="L-BFGS-B", options=options)
-    steps = found.x.reshape(wanted.shape) * units
-    weights = np.zeros((len(shares), 1 + len(used)))
-    weights[:, 1:][:, used] = steps[:, 1:] / deviations
-    weights[:, 0] = start[:, 0] + steps[:, 0] - (steps[:, 1:] / deviations) @ center
+    weights = np.asarray(found.x.reshape(wanted.shape) * units)
+    weights[:, 1:] /= deviations
+    weights[:, 0] += start[:, 0] - weights[:, 1:] @ center
     return weights
 
 
