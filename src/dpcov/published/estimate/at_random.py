@@ -246,10 +246,12 @@ def _lines(
     told, inside = predicts[pairs].T, found.means[pairs].T
     shifts = (filled.means[pairs].T - toward.mean) @ toward.axes.T
     along = toward.axes @ filled.covariance[np.ix_(toward.places, rest)]
-    for group in np.flatnonzero(~told.all(axis=1)):
-        # What is left of the components without those that say nothing.
-        hidden, own = np.linalg.qr(toward.axes[:, ~told[group]])[0], groups == group
-        shifts[group] -= hidden @ (hidden.T @ shifts[group])
+    # What is left of the components without those that say nothing, mostly the same of all groups.
+    alike, kinds = np.unique(told, axis=0, return_inverse=True)
+    for kind in np.flatnonzero(~alike.all(axis=1)):
+        hidden, like = np.linalg.qr(toward.axes[:, ~alike[kind]])[0], kinds.ravel() == kind
+        shifts[like] -= shifts[like] @ hidden @ hidden.T
+        own = like[groups]
         along[:, own] -= hidden @ (hidden.T @ along[:, own])
     present, units = np.diagonal(found.shares)[rest[first]], presence.units[rest[first]]
     # A shift is made of a mean and a product with the indicator, and both have noise.
