@@ -16,7 +16,7 @@ try:
     from dpcov.analysis.estimators.linear_model import (
         PrivateLinearRegression as PrivateLinearRegression,
     )
-    from dpcov.analysis.estimators.linear_model import PrivateRidge as PrivateRidge
+    from dpcov.analysis.estimators.ridge import PrivateRidge as PrivateRidge
     from dpcov.analysis.intervals.differences import difference_intervals as difference_intervals
     from dpcov.analysis.intervals.differences import trend_intervals as trend_intervals
     from dpcov.analysis.intervals.inference import coefficient_intervals as coefficient_intervals

@@ -1,21 +1,16 @@
-"""Fit linear models to a release: least squares, and ridge with the penalty chosen from it.
-
-The penalty is in encoded units: every column, target included, is divided by its public scale, half
-the width of its bounds or what a survey found, and the objective is a mean over rows.
-"""
+"""Fit linear models to a release: what regressions share, and least squares."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.estimators.fit_rows import Bounds, Roles, array_of, columns_of, table_of
 from dpcov.analysis.estimators.regression_summary import NOTES, RegressionSummary, with_coefficients
-from dpcov.analysis.estimators.ridge_path import Probe, RidgeProblem
+from dpcov.analysis.estimators.ridge_path import RidgeProblem
 from dpcov.analysis.features import (
     Columns,
     coding_of,
@@ -27,20 +22,12 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.intervals.inference import coefficient_intervals
 from dpcov.analysis.intervals.table import IntervalTable
-from dpcov.analysis.problems import (
-    UNKNOWN_PENALTY,
-    InputError,
-    UnknownNoiseError,
-    require_number,
-    warn_noise,
-)
+from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
-from dpcov.published.columns import INTERCEPT, half_ranges_of
+from dpcov.published.columns import INTERCEPT
 from dpcov.published.design import weights_column
 from dpcov.published.digits import plural
-from dpcov.published.encoded import noise_of
-from dpcov.published.estimate.unit import STEP
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
 from dpcov.published.rows import on_one_thread
@@ -302,105 +289,3 @@ class PrivateLinearRegression(LinearModel):
         # Directions that rounding cannot tell from zero are never inverted.
         self.n_components_ = min(above, int(np.sum(values > problems[0].rounding)))
         return [evening * problem.truncated_weights(self.n_components_) for problem in problems]
-
-
-@dataclass(eq=False, repr=False)
-class PrivateRidge(LinearModel):
-    """Ridge regression whose penalty is chosen from the release itself.
-
-    Minimizes the mean over rows of (y − x'w − b)² + alpha · |w|², in encoded units: alpha is that
-    of ``sklearn.linear_model.Ridge`` on columns divided by their half ranges, over ``n_rows``.
-
-    Parameters
-    ----------
-    alpha : float or "auto"
-        ``"auto"`` takes the penalty with the lowest estimated risk on new rows: the larger of
-        ``risk_path_`` and what the matrix that the model is fitted to says, with one deviation of
-        its errors (docs/analysis.md).
-
-    Attributes
-    ----------
-    alpha_ : float or (n_targets,) float64
-        The penalty in use.
-    alphas_, risk_path_ : (n_alphas,) and (n_targets, n_alphas) float64
-        The path, ascending, from the noise and the spectrum; and along it the estimated mean
-        squared error on new rows, in original units, NaN where the noise has no law: that of the
-        noisy matrix, plus the cross term by which a model follows the noise, which the published
-        law of the noise tells without any data.
-    """
-
-    alpha: float | Literal["auto"] = "auto"
-    _r2_words: ClassVar[str] = "R², new rows"
-
-    def _check(self, columns: Columns, unasked: str | None) -> None:
-        super()._check(columns, unasked)
-        if not isinstance(self.alpha, str) or self.alpha != "auto":
-            require_number("alpha", self.alpha)
-
-    def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
-        noise = noise_of(self.release_, indicators=True)
-        is_normal = noise is not None and noise.laplace_part == 0.0
-        is_mapped = is_normal and self.release_.frame.is_mapped
-        self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
-        half_ranges = half_ranges_of(self._goals)
-        risks, unsure = self._risks(problems, self.alphas_)
-        self.risk_path_ = risks * half_ranges[:, None] ** 2
-        if self.alpha == "auto":
-            errors = np.hypot(self._risk_noise(problems), unsure)
-            careful = np.maximum(risks, self._own_risks(problems)) + errors
-            self._penalties = self.alphas_[careful.argmin(axis=1)].tolist()
-        else:
-            self._penalties = [float(self.alpha)] * len(problems)
-        self.alpha_: Any = self._flattened(self._penalties)
-        if problems[0].scaled(self._units.evening).spectrum[0][-1] <= self.noise_edge_:
-            warn_noise(
-                "All directions of the features, and so the coefficients, may be noise alone."
-            )
-        return [p.weights(alpha) for p, alpha in zip(problems, self._penalties, strict=True)]
-
-    def _mean_squares(self) -> list[float]:
-        # On new rows, the noise that the model follows counted.
-        found, _ = self._risks(self._problems, np.array(self._penalties))
-        return [float(risk) for risk in np.diagonal(found)]
-
-    def _own_risks(self, problems: list[RidgeProblem]) -> Array:
-        """What the moments say of models fitted to them, (n_targets, n_alphas): rarely too much."""
-        n_rows = self.release_.n_rows
-        return np.array([ridge_path.risks(p, p.moment, self.alphas_, n_rows) for p in problems])
-
-    def _risks(self, problems: list[RidgeProblem], alphas: Array) -> tuple[Array, Array]:
-        """Unbiased, (n_targets, n_alphas), and what too few made-up noises leave unknown."""
-        noise = noise_of(self.release_, indicators=True)
-        if noise is None:
-            if self.alpha == "auto":
-                raise UnknownNoiseError(UNKNOWN_PENALTY)
-            nothing = np.full((len(problems), len(alphas)), np.nan)
-            return nothing, nothing
-        read, n_rows = self._used, self.release_.n_rows
-        raw = self.release_.present_moment("none", self.missing, read)
-        probes = list(self.release_.noise_probes(self.post, self.missing, read))
-        found, unsure = [], []
-        for p in problems:
-            around = [Probe(noise, p.at(after), p.at(before)) for noise, after, before in probes]
-            cross, error = ridge_path.cross_terms(around, alphas, STEP)
-            found.append(ridge_path.risks(p, raw, alphas, n_rows, cross))
-            unsure.append(error)
-        return np.array(found), np.array(unsure)
-
-    def _risk_noise(self, problems: list[RidgeProblem]) -> Array:
-        # Of u'Wu, isotropic where the noise was added: sqrt(2 v) |u|^2.
-        noise, maps = noise_of(self.release_, indicators=True), self.release_.moment_maps
-        assert noise is not None
-        u = np.array([p.error_directions(p.path(self.alphas_)) for p in problems])
-        found = [
-            2 * law.entries.off_diagonal * np.sum((u @ own) ** 2, axis=2) ** 2
-            for law, own in zip(noise.alone(), maps, strict=True)
-        ]
-        return np.asarray(np.sqrt(sum(found)))
-
-    @on_one_thread
-    def coef_path(self) -> Array:
-        """Coefficients in original units for ``alphas_``, (n_targets, n_alphas, p) float64."""
-        self._require_fitted()
-        paths = [p.path(self.alphas_) for p in self._problems]
-        return np.array([[self._original(k, w)[0] for w in path] for k, path in enumerate(paths)])
