@@ -210,10 +210,11 @@ class BaseRelease(EncodedRelease):
         noise = np.full(len(columns), np.nan)
         if law is not None:
             noise = mean_noise(shares / units, law) * units
-        longer = np.ones(len(columns))
-        marked = self.presence.indicators[self.presence.indicators >= 0]
-        longer[marked] = self.presence.units[self.presence.indicators >= 0] / units[marked]
-        shares, noise = np.clip(shares * longer, None, 1.0), noise * longer
+        # Indicators are longer where rows were scaled down.
+        marked = np.flatnonzero(self.presence.indicators >= 0)
+        places, longer = self.presence.indicators[marked], np.ones(len(columns))
+        longer[places] = self.presence.units[marked] / units[places]
+        shares, noise = np.minimum(shares * longer, 1.0), noise * longer
         return {
             source: (float(shares[place]), float(noise[place]))
             for place, column in enumerate(columns)

@@ -94,33 +94,31 @@ class RowMoments(ReleaseRecord):
         )
 
     @cached_property
+    def _marked(self) -> Presence | None:
+        return Presence.of(self.encoded_features) if self.has_intercept else None
+
+    @cached_property
     def presence(self) -> Presence | None:
         """Which indicators say what is missing; None where no column has one, or no mean.
 
         Indicators that noise alone may have made are taken for zero: there is nothing to correct.
         Where rows were scaled down, and pulled to no indicator, they are as much longer.
         """
-        found = Presence.of(self.encoded_features) if self.has_intercept else None
-        if found is None or self.noise_law is None or not self.knows_means:
+        found, law, lost = self._marked, self.noise_law, self.statistics.lost
+        if found is None or law is None or not self.knows_means:
             return found
-        units, lost, marks = (
-            half_ranges_of(self.encoded_features),
-            self.statistics.lost,
-            found.marks,
-        )
-        middles = self.frame.around(marks)
+        means, columns, marks = self.means_of_rows, self.encoded_features, found.marks
+        units, middles = half_ranges_of(columns), self.frame.around(marks)
         if lost and middles is not None and not middles.any():
             variances = np.diagonal(self._raw_covariance)
-            means, law, columns = self.means_of_rows, self.noise_law, self.encoded_features
             units[marks] /= indicator_factors(means, variances, law, columns, lost, marks)
             found = found.in_units(units)
-        return known_presence(found, self.means_of_rows, units, self.noise_law)
+        return known_presence(found, means, units, law)
 
     @cached_property
     def hides_presence(self) -> NDArray[np.bool_]:
         """Features of which noise hides how many rows have a value, (p,): all seem to have one."""
-        columns, law = self.encoded_features, self.noise_law
-        found = Presence.of(columns) if self.has_intercept else None
+        found, law, columns = self._marked, self.noise_law, self.encoded_features
         if found is None or law is None or not self.knows_means:
             return np.zeros(len(columns), dtype=np.bool_)
         unknown = mean_noise(self.means_of_rows, law) * half_ranges_of(columns) > UNKNOWN_SHARE
