@@ -98,6 +98,9 @@ TABLE_MISTAKES = {
     "intercept = 1": "line 1, .*true or false, without quotes",
     "titel = 'x'": "line 1, .*did you mean `title`",
     'missing = "none"': 'line 1, .*it is "center", "indicator" or "never"',
+    '[file]\nencoding = "klingon"': "line 2, `encoding = .klingon.`: .*is not known",
+    '[file]\ndelimiter = ";;"': "line 2, `delimiter = .;;.`: .*one ASCII character",
+    'file = {header = 0, quote = ""}': "line 1, `file = .header = 0.*`: .*from 1",
 }
 
 

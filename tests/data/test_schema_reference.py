@@ -24,7 +24,7 @@ KINDS = {
 KNOWN = {
     *("$ref", "$defs", "$schema", "title", "description", "type", "properties", "required"),
     *("additionalProperties", "items", "enum", "anyOf", "if", "then", "else", "format", "default"),
-    "discriminator",
+    *("discriminator", "minimum", "minLength", "maxLength"),
 }
 
 
@@ -45,6 +45,10 @@ def fits(value, schema):
         right = isinstance(value, KINDS[kind]) and (kind == "boolean") == isinstance(value, bool)
         if not right and not is_date:
             return False
+    if isinstance(value, int) and value < schema.get("minimum", value):
+        return False
+    if isinstance(value, str):
+        return schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
     if isinstance(value, list) and "items" in schema:
         return all(fits(each, schema["items"]) for each in value)
     if isinstance(value, dict):
@@ -108,6 +112,10 @@ TEXTS = {
             "defaults = {type = 'numeric'}\n[columns.a]\nlowr = 1",
             "[columns.a]\ntype = 'categorical'\ncategories = [1]",
             "weights = {upper = 3}\n[columns.w]\ntype = 'ignored'",
+            f"{COLUMN}[file]\nheader = 0",
+            f"{COLUMN}[file]\ndelimiter = ''",
+            f"{COLUMN}[file]\ndelimiter = ';;'",
+            f"{COLUMN}[file]\nquote = '<<'",
         ),
         False,
     ),

@@ -6,9 +6,9 @@ Contract: a layout is public and declared; nothing of it is ever guessed from ro
 import codecs
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from dpcov.errors import DataError, SchemaError, few_of
@@ -42,10 +42,13 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         If a field cannot be used.
     """
 
-    delimiter: str | None = None
-    quote: str = '"'
+    # Editors see lengths and limits; errors say them in words.
+    delimiter: Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 1})] | None = (
+        None
+    )
+    quote: Annotated[str, Meta(extra_json_schema={"maxLength": 1})] = '"'
     encoding: str | None = None
-    header: int = 1
+    header: Annotated[int, Meta(extra_json_schema={"minimum": 1})] = 1
     part: str = ""
 
     def __post_init__(self) -> None:

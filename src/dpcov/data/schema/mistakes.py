@@ -113,7 +113,7 @@ class Mistakes:
         except msgspec.ValidationError as error:
             told = str(error)
         except SchemaError as error:
-            self.add(path, f"{what}: {error}")
+            self.add(path or self._place_of(str(error)), f"{what}: {error}")
             return None
         struct = kind
         if kind == Declared and isinstance(entry, dict):
@@ -137,8 +137,9 @@ class Mistakes:
         if column := _COLUMN.match(problem):
             table = ("columns", column[1])
             problem = problem[column.end() :]
-        elif "weights" in problem.lower() and ("weights",) in self._lines:
-            table = ("weights",)
+        else:
+            parts = [("weights",), ("file",)]
+            table = next((p for p in parts if p[0] in problem.lower() and p in self._lines), ())
         words = re.findall(r"\w+", problem)
         return next(((*table, word) for word in words if (*table, word) in self._lines), table)
 
