@@ -49,3 +49,37 @@ def test_the_papers_page_says_what_its_results_say():
     page = publish.PAGE.read_text(encoding="utf-8")
     found = publish.blocks(pd.read_csv(publish.CURVES), pd.read_csv(publish.CLAIMS))
     assert publish.filled(page, found) == page
+
+
+def test_several_releases_err_as_their_pages_say():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib")
+    from scipy.stats import gmean
+
+    from benchmarks.analyst import several
+
+    lines = pd.read_csv(several.LINES)
+    lines["ratio"] = lines["now"] / lines["before"]
+    ratios = lines.set_index(["what", "table", "budgets"])["ratio"]
+    planned, first, own = (ratios[f"top-up, {way}"] for way in several.WAYS)
+    advised = first.where(first.index.get_level_values("budgets") != "0.02 + 0.18", own)
+    means = [each.groupby("budgets").agg(gmean).max() for each in (planned, advised)]
+    groups = lines[lines["what"] == "groups"].groupby("truth")["ratio"].agg(gmean)
+    ends = [ratios[f"nested, {level}"].agg(["min", "max"]) for level in ("regions", "states")]
+    regions, states = (f"{low:.2f} to {high:.2f} times" for low, high in ends)
+    held = lines[lines["what"].str.startswith("held, ")]["now"].min()
+
+    text = (ROOT / "docs/several.md").read_text(encoding="utf-8")
+    most = f"{max(planned.max(), advised.max()) - 1:.0%}".replace("%", " %")
+    assert f"at most {100 * max(means) - 100:.0f} % larger" in text
+    assert f"Single tables are up to {most} worse" in text
+    assert f"err {groups['table']:.2f} times as much as those of groups alone" in text
+    assert f"and {groups['population']:.2f} times as estimates of the population" in text
+    assert f"Correlations of regions err {regions} as much as alone" in text
+    assert f"those of states {states}" in text
+    assert f"Intervals hold in {100 * held:.0f} to 100 %" in text
+
+    text = several.PAGE.read_text(encoding="utf-8")
+    others = planned.drop("adult", level="table").max()
+    assert f"Planned, it is at most {100 * others - 100:.0f} % for every table but adult" in text
+    assert f"single tables are up to {100 * advised.max() - 100:.0f} % worse" in text

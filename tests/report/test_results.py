@@ -106,7 +106,10 @@ def test_components_are_counted_from_one_and_stand_beside_their_eigenvalues():
     [
         (0, "Above the noise: 0 of 4 components. Noise alone would reach"),
         (1, "Above the noise: 1 of 4 components, with 75 % of the estimated variance. Noise alone"),
-        (2, "Above the noise: 2 of 4 components, with 100 % of the estimated variance. Noise alone"),
+        (
+            2,
+            "Above the noise: 2 of 4 components, with 100 % of the estimated variance. Noise alone",
+        ),
     ],
 )
 def test_components_above_the_noise_are_said_with_their_part_of_the_variance(above, said):
