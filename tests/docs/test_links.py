@@ -80,3 +80,15 @@ def test_the_cases_of_other_libraries_are_where_the_page_says():
     here = {name for name in named - elsewhere if name != "test_cases"}
     written = set(re.findall(r"^def (test_\w+)", cases, flags=re.MULTILINE))
     assert here <= written and written <= here
+
+
+TUTORIALS = ("adult", "breast-cancer", "digits")
+FOR_PEOPLE = ("README.md", "docs/index.md", "docs/faq.md", "docs/desk.md", "docs/which-epsilon.md")
+FOR_PEOPLE += ("docs/report.md", "docs/limitations.md", "docs/paths/custodian.md")
+FOR_PEOPLE += ("docs/paths/analyst.md", *(f"docs/tutorials/{name}.md" for name in TUTORIALS))
+
+
+@pytest.mark.parametrize("page", FOR_PEOPLE)
+def test_words_of_the_workshop_are_not_on_pages_for_people(page):
+    words = r"Frobenius|stratum|norm shell|encoded unit|drown"
+    assert not re.findall(words, (ROOT / page).read_text(encoding="utf-8"), re.IGNORECASE)

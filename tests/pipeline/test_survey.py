@@ -243,7 +243,7 @@ def test_groups_share_a_geometry():
         ({"schema": LEVELS_ALONE}, BudgetError, "All columns have levels"),
         ({"n_rows": N + 1}, DataError, "number of rows that was stated"),
         ({"budget": Budget(epsilon=1, delta="0.001")}, BudgetError, "delta"),
-        ({"budget": Budget(rho="1e-40")}, BudgetError, "drowns"),
+        ({"budget": Budget(rho="1e-40")}, BudgetError, "noise hides"),
         ({"budget": 1}, BudgetError, "Give the budget"),
         ({"coming": 1}, BudgetError, "Give the budget"),
         ({"budget": Budget(epsilon=2, delta="1e-4")}, LedgerError, "overspend"),

@@ -274,8 +274,8 @@ def _notes(edges: _Edges) -> tuple[str, ...]:
     if not edges.place:
         return ()
     radius = sqrt(edges.energy)
-    note = f"norm shells were fitted to the rows: edges at {radius:.3f} of the norm bound"
-    return (f"{note} and its halvings",)
+    note = "rows of similar length were taken together, with edges that noisy counts chose"
+    return (f"{note}: {radius:.3f} of the norm bound and its halvings",)
 
 
 def _looked(problem: Problem) -> Fraction:

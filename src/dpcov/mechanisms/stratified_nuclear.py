@@ -134,7 +134,7 @@ class StratifiedNuclear(Mechanism[NuclearScales]):
         scale = k * sensitivity / epsilon
         # Traces carry the largest noise of all.
         if UNIT * scale / weight > LARGEST_STD:
-            raise BudgetError("This budget drowns every table in noise. Use a larger budget.")
+            raise BudgetError("At this budget noise hides every table. Use a larger budget.")
         # One lattice unit more: the joint trace is rounded.
         one_matrix = (2 * UNIT * k + 1) / epsilon
         return NuclearScales(

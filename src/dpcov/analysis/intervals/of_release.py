@@ -208,7 +208,7 @@ def _known_noise(release: Release) -> MomentNoise:
         )
     if release.unit.parts_may_be_empty and not release.unit.parts:
         raise UnknownNoiseError(
-            "Everything in this release drowned in noise and no matrix was released, so no "
+            "Noise hides everything in this release and no matrix was released, so no "
             "interval can be given. Use more rows or a larger budget."
         )
     return noise

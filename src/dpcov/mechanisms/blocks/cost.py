@@ -31,7 +31,7 @@ def squared_noise_scale(cost: Cost, absolute: int | Fraction, squared: int | Fra
     """
     scale = (absolute / cost.epsilon) ** 2 if isinstance(cost, PureDP) else squared / (2 * cost.rho)
     if scale > LARGEST_STD**2:
-        raise BudgetError("This budget drowns every table in noise. Use a larger budget.")
+        raise BudgetError("At this budget noise hides every table. Use a larger budget.")
     return scale
 
 
