@@ -43,7 +43,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
     ----------
     noise : {"square", "nuclear", "gauge", "wishart"}, default="square"
         Law of the noise.  ``square`` is the paper's, on all d x d matrices, symmetrized after it
-        was added; the others live on symmetric matrices and are about half as large
+        was added; the others live on symmetric matrices and are a fifth to three tenths smaller
         (docs/nuclear-noise.md).  ``nuclear`` is the most accurate in high dimension, ``gauge`` for
         up to about 10 features (replace-one only), ``wishart`` the fastest.
     clip : float, default=1
