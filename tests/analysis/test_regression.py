@@ -205,7 +205,7 @@ def test_how_many_directions_are_left_out_is_said():
     rng = np.random.default_rng(0)
     rows = 3 * rng.normal(size=(2_000, 1)) + 0.05 * rng.normal(size=(2_000, 4))
     release = released_within(rows, -12, 12, rho="0.1")
-    with pytest.warns(NoiseWarning, match="^2 of 3 directions of the features lie within"):
+    with pytest.warns(NoiseWarning, match="^Directions that the noise hides are left out: 2 of 3"):
         model = PrivateLinearRegression.from_release(release, target="x3")
     assert model.n_components_ == 1
 

@@ -283,8 +283,8 @@ class PrivateLinearRegression(LinearModel):
         # Without a known law of the noise nothing counts as hidden.
         if self.noise_edge_ > 0 and above < len(values):
             warn_noise(
-                f"The noise hides {len(values) - above} of {plural(len(values), 'direction')} of "
-                "the features, which is left out. PrivateRidge uses each as far as it deserves."
+                f"Directions that the noise hides are left out: {len(values) - above} of "
+                f"{len(values)}. PrivateRidge uses each as far as it deserves."
             )
         # Directions that rounding cannot tell from zero are never inverted.
         self.n_components_ = min(above, int(np.sum(values > problems[0].rounding)))
