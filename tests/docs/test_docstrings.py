@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import re
 import types
 import warnings
 from pathlib import Path
@@ -45,3 +46,11 @@ def test_an_example_that_fails_is_seen():
     broken = types.ModuleType("broken", "\n>>> 1 + 1\n3\n")
     assert "Expected" in failures(broken)
     assert len(list(modules())) > 5
+
+
+@pytest.mark.parametrize("room", ["dpcov", "dpcov.analysis"])
+def test_every_public_name_is_in_the_reference(room):
+    pages = (SOURCES.parent / "docs" / "reference").glob("*.md")
+    told = re.findall(r"^::: ([\w.]+)", "\n".join(page.read_text() for page in pages), re.MULTILINE)
+    listed = {name.rpartition(".")[2] for name in told}
+    assert set(importlib.import_module(room).__all__) <= listed
