@@ -92,3 +92,10 @@ FOR_PEOPLE += ("docs/paths/analyst.md", *(f"docs/tutorials/{name}.md" for name i
 def test_words_of_the_workshop_are_not_on_pages_for_people(page):
     words = r"Frobenius|stratum|norm shell|encoded unit|drown"
     assert not re.findall(words, (ROOT / page).read_text(encoding="utf-8"), re.IGNORECASE)
+
+
+def test_the_index_leads_to_every_page_but_those_of_measurements():
+    pages = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    linked = re.findall(r"\]\(([\w/-]+\.md)", (ROOT / "docs/index.md").read_text(encoding="utf-8"))
+    assert len(pages) > 50
+    assert {page for page in pages if not page.startswith("measured/")} <= {*linked, "index.md"}
