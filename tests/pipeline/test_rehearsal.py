@@ -130,7 +130,11 @@ def test_gains_are_said_beside_what_there_is_now(now, then, said):
 
     less = SimpleNamespace(at=lambda budget: rehearsed(then))
     asked = SimpleNamespace(cheaper=lambda lost: [("without ward", less)])
-    assert Rehearsal.gains(asked, dpcov.Budget(rho=1), rehearsed(now)) == said
+    steps = []
+    gains = Rehearsal.gains(
+        asked, dpcov.Budget(rho=1), rehearsed(now), lambda *step: steps.append(step)
+    )
+    assert gains == said and steps == [(0, 1)]
 
 
 def test_leaving_out_a_column_of_many_is_not_rehearsed():

@@ -54,7 +54,7 @@ def test_what_differs_is_found(found):
     own = WITHIN * float(np.median(release.pooled.correlation_std[:, 0, 1]))
     assert own < half < 1.5 * own
     # Two pairs of g17, and of the others few.
-    clear, intervals = re.search(r"(\d+) of (\d+) intervals", text).groups()
+    clear, intervals = re.search(r"no difference: (\d+) of (\d+)\.", text).groups()
     assert 2 <= int(clear) <= 6 and int(intervals) == 3 * len(release.pooled.names)
     whole = np.nan_to_num(release.correlation_matrix())
     place = release.pooled.names.index("g17")
