@@ -64,6 +64,7 @@ def objects():
         "release": hostile,
         "a release without means": plain(),
         "a release with groups": grouped(),
+        "diagnosis": hostile.diagnose(),
         "schema": schema(),
         "complete schema": complete_schema(),
         "budget": dpcov.Budget(epsilon=1, delta="1e-6"),
@@ -78,7 +79,7 @@ def objects():
 
 
 KINDS = (
-    *("release", "a release without means", "a release with groups", "schema"),
+    *("release", "a release without means", "a release with groups", "diagnosis", "schema"),
     *("complete schema", "budget"),
     *("geometry", "intervals", "ridge", "two targets", "components", "correlations", "not fitted"),
 )
@@ -103,7 +104,9 @@ def test_what_is_shown_is_what_the_objects_say():
     assert str(release.guarantee.promise) in shown["release"]
     assert release.fingerprint[:16] in shown["release"]
     assert release.diagnose().headline in shown["release"]
-    assert all(shorten(name, CELL) in shown["release"] for name in UNHELPFUL_NAMES)
+    assert release.diagnose().headline in shown["diagnosis"]
+    for kind in ("release", "diagnosis"):
+        assert all(shorten(name, CELL) in shown[kind] for name in UNHELPFUL_NAMES)
     assert "fill in lower and upper" in shown["schema"]
     assert "lower 0 · upper 1" in shown["schema"]
     assert "labels 1 = man, 2 = woman · groups 2 = 2, f" in shown["complete schema"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from math import isnan, nan
 from typing import Any, Literal, get_args
 
+from dpcov.markup import CELL, card, el, listing, name_of
 from dpcov.published.digits import plural, plus_minus
 
 Verdict = Literal["suspicious", "lost", "weak", "good", "unknown"]
@@ -118,3 +119,12 @@ class Diagnosis:
         width = max((len(column.name) for column in self.columns), default=0)
         lines = [f"{c.name:<{width}}  {c.verdict:<10}  {c.cause}" for c in self.columns]
         return "\n".join([self.headline, *self.remarks, *(line.rstrip() for line in lines)])
+
+    def _repr_html_(self) -> str:
+        worst_first = sorted(self.columns, key=lambda column: ORDER.index(column.verdict))
+        rows = [(name_of(c.in_unit, CELL), c.verdict, c.cause, c.advice) for c in worst_first]
+        head = ("Column", "Verdict", "Why", "What would help")
+        caption = "What can be read from every column; to_frame() has the numbers"
+        told = [el("p", sentence) for sentence in (self.headline, *self.remarks)]
+        table = listing(head, rows, caption, text=(1, 2, 3))
+        return card("Diagnosis", f"of {plural(len(rows), 'column')}", told, table)
