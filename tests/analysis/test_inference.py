@@ -23,12 +23,15 @@ from dpcov.analysis import (
     mean_intervals,
     variance_intervals,
 )
-from dpcov.analysis.intervals.coefficients import _unit_std, project_quadric
+from dpcov.analysis.features import coding_of
+from dpcov.analysis.intervals.coefficients import _unit_std, coefficient_lines, project_quadric
 from dpcov.analysis.intervals.eigenvalues import INFLATION, Spectrum, _spread, spectrum_of
+from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.shapes import OUTLIERS, ColumnShape, column_shape, pair_covariance
 from dpcov.analysis.intervals.table import Interval, ratio_interval
 from dpcov.analysis.problems import InputError, UnknownNoiseError
+from dpcov.analysis.reading import half_range_map
 from dpcov.errors import ReleaseError
 from tests.analysis.conftest import N_ROWS
 from tests.analysis.conftest import released as made_release
@@ -398,6 +401,112 @@ def test_a_table_taken_for_the_population_leaves_the_noise_alone(made, frame):
     sample, table = (mean_intervals(made, ["age"], sampling=s)["age"] for s in (True, False))
     assert table.sampling_std == 0 and table.privacy_std == pytest.approx(sample.privacy_std)
     assert table.lower < frame.age.mean() < table.upper and table.upper - table.lower < 0.01
+
+
+def slopes_of(lines, law):
+    """Derivatives of the estimates by the moments, (m, d, d)."""
+    found = np.zeros((len(lines(law)), *law.moment.shape))
+    for i, j in itertools.combinations_with_replacement(range(len(law.moment)), 2):
+        step = np.zeros_like(law.moment)
+        step[i, j] = step[j, i] = 1e-6
+        up, down = (lines(replace(law, moment=law.moment + s * step)) for s in (1, -1))
+        slopes = np.array([(a.estimate - b.estimate) / 4e-6 for a, b in zip(up, down, strict=True)])
+        found[:, i, j] += slopes
+        found[:, j, i] += slopes
+    return found
+
+
+def products_of_normal_rows(spread, present):
+    """Covariances of products of two columns around their means, over the rows that have both."""
+    moment, mean = spread.copy(), np.eye(len(spread))[0]
+    moment[0, 0] = 1.0
+    pairs = np.indices(moment.shape).reshape(2, -1).T
+    found = np.zeros((len(pairs), len(pairs)))
+    for (x, (i, j)), (y, (k, m)) in itertools.product(enumerate(pairs), repeat=2):
+        product = moment[i, k] * spread[j, m] + moment[i, m] * spread[j, k]
+        product += mean[j] * (mean[k] * spread[i, m] + mean[m] * spread[i, k])
+        # Values are missing here and there.
+        own = [np.prod([present[place] for place in {*places}]) for places in ((i, j), (k, m))]
+        found[x, y] = product * np.prod([present[place] for place in {i, j, k, m}]) / np.prod(own)
+    return found
+
+
+def all_lines(release, alpha):
+    """What gives every kind of line of a law; the last column is the target."""
+    places = np.arange(len(release.encoded_features))
+    others, target = places[:-1], int(places[-1])
+    coding, maps = coding_of(release.restored_features, others, ()), half_range_map(release, True)
+
+    def lines(law):
+        return [
+            *mean_lines(law, places),
+            *variance_lines(law, places),
+            *correlation_lines(law, places),
+            *correlation_lines(law, places, partial=True),
+            *coefficient_lines(law, maps, target, others, coding, alpha, True),
+        ]
+
+    return lines
+
+
+def standard_errors(lines):
+    return np.array([(line.privacy_std, line.sampling_std) for line in lines]).T
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.2])
+@pytest.mark.parametrize("kind", ["complete", "missing", "combined", "laplace"])
+def test_standard_errors_are_those_that_all_moments_give_to_first_order(kind, alpha):
+    rng = np.random.default_rng(0)
+    release = released(small_rows(), 0, rho=1000, neighbors="add-remove-one")
+    mean, factor = np.array([1, 0.05, -0.1, 0.1]), np.array([0, 0.3, 0.2, -0.25])
+    spread = 0.45 * np.diag([0, 1, 1, 1]) + np.outer(factor, factor)
+    # So many rows that a regression leaves them all.
+    law = replace(moment_law(release), moment=np.outer(mean, mean) + spread, n_rows=1e7)
+    present = np.ones(4)
+    if kind == "missing":
+        present[1:] = 0.9, 0.7, 0.8
+        shares = np.outer(present, present)
+        np.fill_diagonal(shares, present)
+        law = replace(law, shares=shares[1:, 1:])
+    if kind == "laplace":
+        law = replace(law, laplace_part=1.0)
+    if kind == "combined":
+        (noise,) = law.noises
+        tilted = np.eye(4) + np.triu(rng.uniform(0, 0.2, (4, 4)), 1)
+        law = replace(law, noises=(noise, replace(noise, back=tilted)))
+    lines = all_lines(release, alpha)
+    slopes, around = slopes_of(lines, law), np.column_stack([mean, np.eye(4)[:, 1:]])
+    flat = (around.T @ slopes @ around).reshape(len(slopes), -1)
+    of_rows = flat @ products_of_normal_rows(spread, present) @ flat.T / law.n_rows
+    expected = np.sqrt([np.diagonal(law.privacy_covariance(slopes)), np.diagonal(of_rows)])
+    found = lines(law)
+    np.testing.assert_allclose(standard_errors(found), expected, rtol=1e-3)
+    z, widening = law.reaches()
+    reach = z * np.sqrt([widening, 1.0] @ expected**2)
+    np.testing.assert_allclose([(x.upper - x.lower) / 2 for x in found], reach, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [dpcov.Numeric(lower=-1, upper=1), dpcov.Boolean()])
+def test_standard_errors_are_exact_where_the_law_of_rows_is_known(kind):
+    """With bounded tails no rows vary by more than these; yes or no has one law."""
+    bounded = isinstance(kind, dpcov.Numeric)
+    schema = dpcov.Schema(missing="never", columns={"x0": kind, "x1": kind})
+    frame = pd.DataFrame(np.ones((400, 2), bool), columns=[*schema.columns])
+    release = made_release(frame, 1000, 0, schema=schema)
+    corners = [[1, 1], [-1, -1], [1, -1], [-1, 1], [0, 0]]
+    rows = np.repeat(corners, [3, 3, 1, 1, 4] if bounded else [5, 2, 2, 1, 0], axis=0)
+    points = np.column_stack([np.ones(len(rows)), rows])
+    law = moment_law(release, tails="bounded" if bounded else "moments")
+    law = replace(law, moment=points.T @ points / len(rows), n_rows=1e7)
+    every = all_lines(release, 0.0)
+
+    def lines(law):
+        # Residuals of yes or no have no such law.
+        return every(law)[: None if bounded else 5]
+
+    slopes = slopes_of(lines, law)
+    of_rows = np.einsum("ki,mij,kj->km", points, slopes, points).std(axis=0) / np.sqrt(law.n_rows)
+    np.testing.assert_allclose(standard_errors(lines(law))[1], of_rows, rtol=1e-4)
 
 
 def test_unknown_tails_take_the_bounds_at_their_word(made):
