@@ -25,7 +25,7 @@ from dpcov.analysis import (
 )
 from dpcov.analysis.features import coding_of
 from dpcov.analysis.intervals.coefficients import _unit_std, coefficient_lines, project_quadric
-from dpcov.analysis.intervals.eigenvalues import INFLATION, Spectrum, _spread, spectrum_of
+from dpcov.analysis.intervals.eigenvalues import INFLATION, Spectrum, _spread, scale_of, spectrum_of
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.shapes import OUTLIERS, ColumnShape, column_shape, pair_covariance
@@ -507,6 +507,45 @@ def test_standard_errors_are_exact_where_the_law_of_rows_is_known(kind):
     slopes = slopes_of(lines, law)
     of_rows = np.einsum("ki,mij,kj->km", points, slopes, points).std(axis=0) / np.sqrt(law.n_rows)
     np.testing.assert_allclose(standard_errors(lines(law))[1], of_rows, rtol=1e-4)
+
+
+@pytest.mark.parametrize("scaling", ["encoded", "correlation"])
+@pytest.mark.parametrize("share", [1.0, 0.7])
+def test_standard_errors_of_eigenvalues_are_those_of_first_order(scaling, share):
+    """Noise on the number of rows is on every eigenvalue of covariances."""
+    mean, factor = np.array([1, 0.05, -0.1, 0.1]), np.array([0, 0.4, 0.2, -0.3])
+    spread = np.diag([0, 0.45, 0.4, 0.35]) + np.outer(factor, factor)
+    law = moment_law(released(small_rows(), 0, rho=1000, neighbors="add-remove-one"))
+    law = replace(law, moment=np.outer(mean, mean) + spread, n_rows=1e6)
+    if share < 1:
+        law = replace(law, shares=np.full((3, 3), share))
+    places, normalized = np.arange(3), scaling == "correlation"
+
+    def values(law):
+        scaled = law.covariance[1:, 1:]
+        if normalized:
+            own = np.sqrt(np.diagonal(scaled))
+            scaled = scaled / np.outer(own, own)
+        return [SimpleNamespace(estimate=value) for value in np.linalg.eigvalsh(scaled)[::-1]]
+
+    def errors(law):
+        scale = scale_of(law, places, scaling)
+        found = spectrum_of(law, places, scale, normalized=normalized, draws=2000)
+        bounds = np.array([law.reach(place + 1) for place in places]) * scale
+        return standard_errors([found.line(k, 2.0) for k in places]), found, bounds
+
+    slopes, around = slopes_of(values, law), np.column_stack([mean, np.eye(4)[:, 1:]])
+    flat = (around.T @ slopes @ around).reshape(3, -1)
+    # Counted is as if values were missing apart from each other.
+    n_both = law.n_rows * share**2
+    of_rows = flat @ products_of_normal_rows(spread, np.ones(4)) @ flat.T / n_both
+    expected = np.sqrt([np.diagonal(law.privacy_covariance(slopes)), np.diagonal(of_rows)])
+    usual, found, bounds = errors(law)
+    np.testing.assert_allclose(usual, INFLATION * expected, rtol=0.06)
+    worst = errors(replace(law, tails="bounded"))[0]
+    longest = (np.abs(found.system[1].T) @ bounds) ** 2
+    added = found.unbiased * (longest - found.unbiased) / (law.n_rows * share)
+    np.testing.assert_allclose(worst[1] ** 2 - usual[1] ** 2, added, rtol=0.01)
 
 
 def test_unknown_tails_take_the_bounds_at_their_word(made):

@@ -196,16 +196,20 @@ def spectrum_of(
     """Simulate for the chosen columns, each times ``scale``; the same every time."""
     rng = np.random.default_rng(0)
     chosen = places + 1
-    rows = law.centered(chosen) * scale[:, None] / sqrt(law.count)
+    rows = np.vstack([np.eye(1, len(law.moment)), law.centered(chosen) * scale[:, None]])
+    rows /= sqrt(law.count)
+    covariance = law.covariance[np.ix_(chosen, chosen)] * np.outer(scale, scale)
     law = law.of_losses(chosen).of_pairs(chosen)
     # A common factor changes no correlation.
-    noise = law.around_means.draw_noise(draws, rng, rows, in_all=not normalized)
+    drawn = law.around_means.draw_noise(draws, rng, rows, in_all=not normalized)
+    # All covariances are divided by one number of rows.
+    noise = drawn[:, 1:, 1:] - drawn[:, :1, :1] * covariance
     normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
     kurtoses = np.array([law.shape(place).kurtosis for place in chosen])
     bounds = np.array([law.reach(place) for place in chosen])
     present = np.diagonal(law.present(chosen))
     return Spectrum(
-        covariance=law.covariance[np.ix_(chosen, chosen)] * np.outer(scale, scale),
+        covariance=covariance,
         noise=noise * sqrt(law.reaches(0.95)[1]),
         sampling=normals + normals.transpose(0, 2, 1),
         # Fourth root of the variance of u², relative to the normal law's 2 variance².
