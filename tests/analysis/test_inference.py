@@ -377,6 +377,9 @@ def test_collinear_features_have_no_coefficients_without_a_penalty(made):
     model = PrivateRidge.from_release(made, **options)
     expected = [model.intercept_, *model.coef_]
     np.testing.assert_allclose(model.conf_int().estimate, expected, atol=1e-3)
+    release = released(small_rows(), 0)
+    singular = replace(moment_law(release), moment=np.diag([1.0, 0.0, 0.3, 0.3]))
+    assert np.isinf(standard_errors(all_lines(release, 0.0)(singular)[-3:])).all()
 
 
 def test_nearly_collinear_features_have_finite_intervals_where_the_noise_tells_them_apart():

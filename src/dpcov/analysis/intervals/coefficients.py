@@ -43,9 +43,8 @@ class Regression:
         ``factor`` multiplies the sampling variance.
         """
         law, functional, c, b = self.law, self.functionals[k], self._solved[k], self._solved[-1]
-        determined = bool(np.isfinite(c).all() and np.isfinite(b).all() and c.any())
         # Collinear features do not determine the coefficient, nor do as many as rows.
-        if not (determined and self.known and self.left > 0):
+        if not (np.isfinite(c + b).all() and self.known and self.left > 0):
             return Interval(name, -inf, inf, sampling_std=inf, privacy_std=inf)
         # The residual u = g - F'b and the variance of c'T(b), from noise and from sampling, are
         # functions of (b, 1).
