@@ -551,6 +551,39 @@ def test_standard_errors_of_eigenvalues_are_those_of_first_order(scaling, share)
     np.testing.assert_allclose(worst[1] ** 2 - usual[1] ** 2, added, rtol=0.01)
 
 
+def test_what_scaling_rows_down_may_have_taken_makes_intervals_longer():
+    release = released(small_rows(), 0, rho=1000)
+    law = replace(moment_law(release), moment=np.diag([1, 0.3, 0.25, 0.2]) + 0.02, n_rows=1e5)
+    some = np.array([0, 0.1, 0.1, 0.1])
+    scaled = replace(law.scaled, lost=0.1, lost_parts=some, stretch_stds=0.01 * some)
+    lines = all_lines(release, 0.0)
+    kinds = np.repeat(["mean", "variance", "correlation", "partial", "slope"], 3)
+
+    def lengths(**changed):
+        found = lines(replace(law, scaled=replace(scaled, **changed)))
+        return np.array([line.upper - line.lower for line in found])
+
+    for changed, longer in (
+        ({"lost_parts": 2 * some}, {"mean", "variance", "correlation"}),
+        ({"most_lost": 0.5}, {"variance"}),
+        ({"moved_stds": some}, {"mean"}),
+        ({"stretch_stds": some}, {"variance", "slope"}),
+    ):
+        ratios, expected = lengths(**changed) / lengths(), np.isin(kinds, [*longer])
+        assert np.all(ratios[expected] > 1.001)
+        np.testing.assert_allclose(ratios[~expected], 1.0)
+
+
+def test_partial_correlations_given_what_the_noise_hides_may_be_anything():
+    release = released(small_rows(), 0, rho=1)
+    law = moment_law(release)
+    (noise,) = law.noises
+    for times, known in ((1, False), (100, True)):
+        hidden = replace(law, moment=np.diag([1, 0.3, 0.3, times * np.sqrt(noise.off_diagonal)]))
+        line = correlation_lines(hidden, np.arange(3), partial=True)[0]
+        assert known == np.isfinite(line.estimate) == (line.upper - line.lower < 2)
+
+
 def test_unknown_tails_take_the_bounds_at_their_word(made):
     pair = ["age", "income"]
     for function, features in ((variance_intervals, pair[1:]), (correlation_intervals, pair)):
@@ -720,7 +753,8 @@ def test_kurtosis_is_that_of_the_exponential_with_outliers_at_the_bound_and_of_t
     assert OUTLIERS == 0.05  # docs/inference.md says so
     skewed = column_shape(number, ends, -0.9, 0.01)
     assert 3 * skewed.kurtosis - 3 == pytest.approx(6 + OUTLIERS * (1.9**2 / 0.01 - 3))
-    assert column_shape(number, ends, 0.0, 0.5).kurtosis == 1.0
+    for variance in (0.34, 0.4, 0.5, 0.9):
+        assert column_shape(number, ends, 0.0, variance).kurtosis == 1.0
     p = 0.02
     rare = column_shape(coin, ends, 2 * p - 1, 4 * p * (1 - p))
     assert 3 * rare.kurtosis == pytest.approx((1 - 3 * p * (1 - p)) / (p * (1 - p)))
@@ -770,20 +804,21 @@ def test_a_skewed_law_has_the_longer_reach_on_its_long_side_and_the_usual_one_on
     assert upper == pytest.approx(INFLATION * np.sqrt(4 / np.e), rel=0.02)
 
 
-@pytest.mark.parametrize("estimate", [2.0, -2.0])
+@pytest.mark.parametrize("estimate", [0.5, -0.5])
 def test_an_unsure_factor_reaches_farther_away_from_zero(estimate):
+    size = abs(estimate)
     line = Interval("x", estimate - 0.1, estimate + 0.1, estimate, 0.0, 0.05)
     found = line.times_unsure(0.2, 2.0)
-    away = max(abs(found.lower), abs(found.upper)) - 2
-    toward = 2 - min(abs(found.lower), abs(found.upper))
-    assert away == pytest.approx(np.hypot(0.1, 2 * (np.exp(0.4) - 1)))
-    assert toward == pytest.approx(np.hypot(0.1, 2 * (1 - np.exp(-0.4))))
-    assert found.privacy_std == pytest.approx(np.hypot(0.05, 0.4))
+    away = max(abs(found.lower), abs(found.upper)) - size
+    toward = size - min(abs(found.lower), abs(found.upper))
+    assert away == pytest.approx(np.hypot(0.1, size * (np.exp(0.4) - 1)))
+    assert toward == pytest.approx(np.hypot(0.1, size * (1 - np.exp(-0.4))))
+    assert found.privacy_std == pytest.approx(np.hypot(0.05, 0.2 * size))
     assert line.times_unsure(0.0, 2.0) == line
     skewed = line.times_unsure(0.2, 2.0, 1.5)
     ends = sorted((abs(skewed.lower), abs(skewed.upper)))
-    assert ends[1] - 2 == pytest.approx(np.hypot(0.1, 2 * (np.exp(0.6) - 1)))
-    assert 2 - ends[0] == pytest.approx(np.hypot(0.1, 2 * (1 - np.exp(-0.4 / 1.5))))
+    assert ends[1] - size == pytest.approx(np.hypot(0.1, size * (np.exp(0.6) - 1)))
+    assert size - ends[0] == pytest.approx(np.hypot(0.1, size * (1 - np.exp(-0.4 / 1.5))))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from dpcov.published.estimate.entry_noise import FALSE_PAIRS
 from dpcov.published.export import export
 from dpcov.published.numbers import Spectrum, group_numbers
 from dpcov.report import render_release, results
-from dpcov.report.charts import number
+from dpcov.report.charts import BOTTOM, HEIGHT, TOP, number
 from tests.published.mistakes import MISTAKES, released
 from tests.report.examples import demo, make
 
@@ -129,10 +129,20 @@ def test_eigenvalues_that_cannot_be_drawn_are_counted(noisy, said):
     assert said in page if said else "not drawn" not in page
 
 
+def test_components_are_drawn_where_the_edge_of_the_noise_is_not_known():
+    made = Spectrum(np.array([8.0, 3, 1]), np.array([6.0, 2, 1]), None, None)
+    page = results.spectrum(SimpleNamespace(estimates=SimpleNamespace(spectrum=made)))
+    heights = [float(each) for each in re.findall(r'<circle[^>]* cy="([\d.]+)"', page)]
+    assert 'class="edge"' not in page and "cannot be drawn" in page
+    assert heights == sorted(set(heights)) and len(heights) == 3 and TOP < heights[0]
+    assert heights[-1] < HEIGHT - BOTTOM
+
+
 def test_verdicts_causes_and_the_headline_are_on_the_page():
     made = released("hospital", 7, [MISTAKES[0]])
     page = render_release(made).decode()
     assert made.diagnose().headline in page
+    assert ">Spread</th>" in page and ">Root mean square</th>" not in page
     assert "▲ suspicious" in page
     assert "Its mean lies at the lower bound, 50" in page
     assert page.count("● good") == sum(c.verdict == "good" for c in made.diagnose().columns)

@@ -101,6 +101,9 @@ def test_slopes_of_every_estimate_are_its_derivatives(name, dimension, mean_vari
 
     measured = differentiated(estimated, spectrum)
     assert stated[1:] == pytest.approx(measured[1:], rel=1e-3, abs=1e-3)
+    # Where no eigenvalue is positive, the estimate is zero, and so are its slopes.
+    lost = candidates(replace(spectrum, values=-1.0 - np.abs(spectrum.values)))[name]
+    assert not any(map(np.any, lost))
 
 
 def test_sums_over_pairs_across_block_borders():

@@ -86,6 +86,12 @@ def test_a_noisy_stratum_takes_its_directions_from_a_clear_one(outer, variance, 
     assert np.mean(errors) < limit * np.mean(errors_alone)
 
 
+def test_the_risk_falls_by_the_square_of_what_projecting_takes():
+    found = strata._positive(strata.Estimate(np.diag([2.0, -0.5]), 1.0, 0.3))
+    np.testing.assert_allclose(found.matrix, np.diag([2.0, 0.0]), atol=1e-12)
+    assert (found.risk, found.guide_share) == (pytest.approx(1 - 0.5**2), 0.3)
+
+
 @pytest.mark.parametrize("dimension", [1, 3, 30])
 def test_noise_far_above_a_clear_stratum_is_dropped(dimension):
     truth, zero = power_law(dimension), np.zeros((dimension, dimension))
