@@ -572,6 +572,15 @@ def test_what_scaling_rows_down_may_have_taken_makes_intervals_longer():
         ratios, expected = lengths(**changed) / lengths(), np.isin(kinds, [*longer])
         assert np.all(ratios[expected] > 1.001)
         np.testing.assert_allclose(ratios[~expected], 1.0)
+    # A slope is in units of the target over those of its column.
+    alone, unsure = (
+        lines(replace(law, scaled=replace(scaled, stretch_stds=stds)))[-2:]
+        for stds in (np.zeros(4), np.array([0, 0.1, 0.2, 0.3]))
+    )
+    for line, longer, own in zip(alone, unsure, (0.1, 0.2), strict=True):
+        assert longer == line.times_unsure(np.hypot(own, 0.3) / 2, law.reaches()[0])
+    known = replace(scaled, stretch_stds=np.array([0, 0.1, 0.0, 0.3]))
+    assert known.factor_std == pytest.approx(np.sqrt((0.1**2 + 0.3**2) / 2))
 
 
 def test_partial_correlations_given_what_the_noise_hides_may_be_anything():

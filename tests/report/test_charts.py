@@ -63,6 +63,8 @@ def test_the_chart_of_components_shows_the_edge_and_every_label_beside_its_mark(
     assert beside == pytest.approx([line["y1"] for line in lines if line["class"] == "grid"])
     assert below == [line["x1"] for line in lines if line["x1"] == line["x2"]]
     assert len(beside) >= 3 and len(below) >= 3
+    (turned,) = (text["transform"] for text in texts if "transform" in text)
+    assert turned == f"translate(12 {(TOP + FLOOR) / 2}) rotate(-90)"
     for text in ticks:
         side = text["text-anchor"] == "end"
         assert (0 < text["x"] < LEFT) if side else (FLOOR < text["y"] < HEIGHT - 10)

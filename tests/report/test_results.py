@@ -14,6 +14,7 @@ import dpcov
 from dpcov.published.estimate.entry_noise import FALSE_PAIRS
 from dpcov.published.export import export
 from dpcov.published.numbers import Spectrum, group_numbers
+from dpcov.published.summary import told_numbers
 from dpcov.report import render_release, results
 from dpcov.report.charts import BOTTOM, HEIGHT, TOP, number
 from tests.published.mistakes import MISTAKES, released
@@ -90,6 +91,51 @@ def test_the_words_noise_edge_stand_below_the_chart_where_nothing_is_drawn():
         chart, words = results.spectrum(group_numbers(made)).split("<figcaption>")
         assert 'class="edge"' in chart and "noise edge" not in chart
         assert '<span class="key edge-key"></span> noise edge' in words
+
+
+def cells_of(page):
+    """Text of the cells of every table on a page."""
+    tables = re.findall(r"<tbody>(.*?)</tbody>", page, re.DOTALL)
+    rows = [re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL) for body in tables]
+    return [
+        [
+            [
+                html.unescape(re.sub("<[^>]*>", "", cell))
+                for cell in re.findall("<t[dh].*?</t[dh]>", r)
+            ]
+            for r in table
+        ]
+        for table in rows
+    ]
+
+
+def test_tables_of_correlations_hold_those_of_the_release():
+    found = group_numbers(demo())
+    made, names = found.estimates, found.release.feature_names
+    strong, whole = cells_of(results.correlations(found, drawn=False))
+    assert [name for name, *_ in whole] == list(names)
+    for i, (_, *row) in enumerate(whole):
+        for j, cell in enumerate(row):
+            r = made.correlation[i, j]
+            assert (
+                cell == "·" if made.hidden[i, j] else float(cell.replace("−", "-")) == round(r, 3)
+            )
+    assert len({cell for _, *row in whole for cell in row}) > 10
+    for pair, r, std, ratio in strong:
+        i, j = map(names.index, pair.split(" × "))
+        assert abs(made.correlation[i, j] - float(r.replace("−", "-"))) <= 0.0005
+        assert float(std) == round(made.correlation_noise[i, j], 3)
+        assert float(ratio) == round(abs(made.correlation[i, j]) / made.correlation_noise[i, j], 1)
+    assert results.signed(float("nan")) == "–"
+
+
+def test_the_table_of_verdicts_holds_those_of_the_release():
+    found = demo().diagnose()
+    (rows,) = cells_of(results.verdicts(found))
+    assert len(rows) == len(found.columns)
+    for row, column in zip(rows, found.columns, strict=True):
+        assert row[0] == column.in_unit and column.verdict in row[1]
+        assert row[2:7] == list(told_numbers(column))
 
 
 def test_components_are_counted_from_one_and_stand_beside_their_eigenvalues():

@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpcov import Boolean, Categorical, Numeric, Schema
+from dpcov import Boolean, Budget, Categorical, Numeric, Schema, SeededEntropy, release
 from dpcov.data.encode import Encoder
 from dpcov.data.sources import open_source
 from dpcov.published.estimate.at_random import Doubt, at_random
+from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.selections import Selections, levels_among, levels_of
 from tests.data.reading import read_encoded
@@ -95,6 +96,20 @@ def test_a_shared_indicator_counts_rows_in_which_none_is_missing():
     expected = np.cov(both.T, ddof=0)
     block = found.covariance[np.ix_([i, j], [i, j])] * np.outer(units[[i, j]], units[[i, j]])
     np.testing.assert_allclose(block, expected, atol=1e-9)
+
+
+def test_values_alone_are_improved_and_indicators_left_as_they_are():
+    schema, rows = Schema(columns={n: COLUMNS[n] for n in "abc"}), table(500)[[*"abc"]]
+    entropy = SeededEntropy(0)
+    made = release(
+        rows, schema=schema, budget=Budget(rho="0.05"), geometry="schema", entropy=entropy
+    )
+    marks = np.array([column.kind == "missing" for column in made.encoded_features])
+    noisy, improved = (
+        made._covariance_of_rows(find_post(post), made.unit) for post in ("none", "shrink")
+    )
+    np.testing.assert_array_equal(improved[marks], noisy[marks])
+    assert not np.allclose(improved[~marks][:, ~marks], noisy[~marks][:, ~marks])
 
 
 def test_columns_that_are_never_missing_have_no_indicator():
