@@ -55,7 +55,7 @@ class PrivateRidge(LinearModel):
             require_number("alpha", self.alpha)
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
-        noise = noise_of(self.release_, indicators=True)
+        noise = noise_of(self.release_)
         is_normal = noise is not None and noise.laplace_part == 0.0
         is_mapped = is_normal and self.release_.frame.is_mapped
         self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
@@ -87,7 +87,7 @@ class PrivateRidge(LinearModel):
 
     def _risks(self, problems: list[RidgeProblem], alphas: Array) -> tuple[Array, Array]:
         """Unbiased, (n_targets, n_alphas), and what too few made-up noises leave unknown."""
-        noise = noise_of(self.release_, indicators=True)
+        noise = noise_of(self.release_)
         if noise is None:
             if self.alpha == "auto":
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
@@ -106,7 +106,7 @@ class PrivateRidge(LinearModel):
 
     def _risk_noise(self, problems: list[RidgeProblem]) -> Array:
         # Of u'Wu, isotropic where the noise was added: sqrt(2 v) |u|^2.
-        noise, maps = noise_of(self.release_, indicators=True), self.release_.moment_maps
+        noise, maps = noise_of(self.release_), self.release_.moment_maps
         assert noise is not None
         u = np.array([p.error_directions(p.path(self.alphas_)) for p in problems])
         found = [
