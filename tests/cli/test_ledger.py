@@ -1,5 +1,6 @@
 """``dpcov ledger``, and what a release does with an account."""
 
+import re
 import sqlite3
 
 import pytest
@@ -42,6 +43,8 @@ def test_a_release_that_was_interrupted_is_listed_and_said_to_count(desk):
     dpcov.Ledger(desk.ledger).reserve("patients", SPEND, "replace-one")
     told = desk.done("ledger show", desk.ledger, "--dataset", "patients")
     assert "  reserved " in told and "It counts: noise may exist." in told
+    line = r"   1  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d  committed  stratified  \(0\.5\)-zCDP"
+    assert re.fullmatch(line, told.splitlines()[0])
 
 
 def test_tampering_is_told_with_what_can_be_trusted_and_what_to_do(desk):
