@@ -140,7 +140,7 @@ def test_a_draft_on_standard_output_is_toml_whatever_is_said_beside_it(desk):
 def test_a_dry_run_needs_a_whole_schema(desk):
     desk.schema.write_text("[columns.age]\ntype = 'numeric'\nlower = 0\n")
     refused = desk.run("release --dry-run --rho 1 --rows 9 --schema", desk.schema)
-    desk.assert_refused(refused, 3, "upper")
+    desk.assert_refused(refused, 3, "line 1, `[columns.age]`: Column 'age': fill in upper")
 
 
 def test_names_of_files_are_told_where_the_screen_has_no_such_letters(desk, monkeypatch):

@@ -176,7 +176,7 @@ def test_eigenvalues_that_cannot_be_drawn_are_counted(noisy, said):
 
 
 def test_components_are_drawn_where_the_edge_of_the_noise_is_not_known():
-    made = Spectrum(np.array([8.0, 3, 1]), np.array([6.0, 2, 1]), None, None)
+    made = Spectrum(np.array([8.0, 3, 0.02]), np.array([6.0, 2, 0.01]), None, None)
     page = results.spectrum(SimpleNamespace(estimates=SimpleNamespace(spectrum=made)))
     heights = [float(each) for each in re.findall(r'<circle[^>]* cy="([\d.]+)"', page)]
     assert 'class="edge"' not in page and "cannot be drawn" in page
