@@ -6,6 +6,7 @@ import pytest
 
 import dpcov
 from dpcov.published.pooled import most_distinct
+from dpcov.report import groups
 from dpcov.report.groups import MAPS_SHOWN, WITHIN, side_by_side
 from dpcov.report.release_page import numbers_by_group
 from tests.releases import released_of
@@ -41,6 +42,16 @@ def test_one_map_a_group_up_to_a_number_of_them_and_all_groups_in_the_table(foun
     assert f"{len(release.group_names) - MAPS_SHOWN} others below" in text
     # All three columns are in the table.
     assert "more columns" not in text
+
+
+def test_a_small_map_is_as_dark_as_a_correlation_is_large():
+    correlation = np.array([[1.0, 0.5, -1.0], [0.5, 1.0, np.nan], [-1.0, np.nan, 1.0]])
+    drawn = re.findall(
+        'd="(.*?)" class="(.*?)" opacity="(.*?)"', groups._small_map("g", correlation)
+    )
+    cells = {(side, float(opacity)): len(re.findall("M", d)) for d, side, opacity in drawn}
+    assert cells == {("above", 0.5): 2, ("below", 1.0): 2}
+    assert {side: d for d, side, _ in drawn}["above"] == "M1 0h1v1h-1zM0 1h1v1h-1z"
 
 
 def test_what_differs_is_found(found):
