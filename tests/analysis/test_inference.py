@@ -531,11 +531,11 @@ def test_standard_errors_of_eigenvalues_are_those_of_first_order(scaling, share)
             scaled = scaled / np.outer(own, own)
         return [SimpleNamespace(estimate=value) for value in np.linalg.eigvalsh(scaled)[::-1]]
 
-    def errors(law):
+    def simulated(law):
         scale = scale_of(law, places, scaling)
         found = spectrum_of(law, places, scale, normalized=normalized, draws=2000)
         bounds = np.array([law.reach(place + 1) for place in places]) * scale
-        return standard_errors([found.line(k, 2.0) for k in places]), found, bounds
+        return [found.line(k, 2.0) for k in places], found, bounds
 
     slopes, around = slopes_of(values, law), np.column_stack([mean, np.eye(4)[:, 1:]])
     flat = (around.T @ slopes @ around).reshape(3, -1)
@@ -543,9 +543,12 @@ def test_standard_errors_of_eigenvalues_are_those_of_first_order(scaling, share)
     n_both = law.n_rows * share**2
     of_rows = flat @ products_of_normal_rows(spread, np.ones(4)) @ flat.T / n_both
     expected = np.sqrt([np.diagonal(law.privacy_covariance(slopes)), np.diagonal(of_rows)])
-    usual, found, bounds = errors(law)
+    lines, found, bounds = simulated(law)
+    usual = standard_errors(lines)
     np.testing.assert_allclose(usual, INFLATION * expected, rtol=0.06)
-    worst = errors(replace(law, tails="bounded"))[0]
+    sides = [(line.estimate - line.lower, line.upper - line.estimate) for line in lines]
+    np.testing.assert_allclose(np.transpose(sides), [2 * np.hypot(*usual)] * 2, rtol=0.06)
+    worst = standard_errors(simulated(replace(law, tails="bounded"))[0])
     longest = (np.abs(found.system[1].T) @ bounds) ** 2
     added = found.unbiased * (longest - found.unbiased) / (law.n_rows * share)
     np.testing.assert_allclose(worst[1] ** 2 - usual[1] ** 2, added, rtol=0.01)

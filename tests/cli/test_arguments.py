@@ -137,9 +137,10 @@ def test_a_draft_on_standard_output_is_toml_whatever_is_said_beside_it(desk):
     assert "The table lacks 1 column of the codebook: gone" in result.stderr
 
 
-def test_a_dry_run_needs_a_whole_schema(desk):
+@pytest.mark.parametrize("command", ["release --dry-run", "plan"])
+def test_a_rehearsal_needs_a_whole_schema(desk, command):
     desk.schema.write_text("[columns.age]\ntype = 'numeric'\nlower = 0\n")
-    refused = desk.run("release --dry-run --rho 1 --rows 9 --schema", desk.schema)
+    refused = desk.run(f"{command} --rho 1 --rows 9 --schema", desk.schema)
     desk.assert_refused(refused, 3, "line 1, `[columns.age]`: Column 'age': fill in upper")
 
 
