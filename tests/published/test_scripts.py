@@ -277,6 +277,16 @@ def test_what_a_script_cannot_say_is_refused(release, tmp_path, program):
         written(unhelpful(), program, tmp_path)
 
 
+@pytest.mark.parametrize("n_rows", [np.inf, 0.4, 1.0])
+def test_a_script_needs_a_number_of_rows_if_it_be_one(release, tmp_path, monkeypatch, n_rows):
+    monkeypatch.setattr(type(release), "n_rows", n_rows)
+    if n_rows == 1:
+        assert "n.rows = 1,\n" in written(release, "r", tmp_path).read_text(encoding="utf-8")
+    else:
+        with pytest.raises(UsageError, match="number of rows is not known"):
+            written(release, "r", tmp_path)
+
+
 def test_the_command_writes_scripts_and_keeps_its_options_apart(release, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     release.save("patients.dpcov")
