@@ -67,6 +67,9 @@ def test_what_differs_is_found(found):
     # Two pairs of g17, and of the others few.
     clear, intervals = re.search(r"no difference: (\d+) of (\d+)\.", text).groups()
     assert 2 <= int(clear) <= 6 and int(intervals) == 3 * len(release.pooled.names)
+    told = [re.sub("<[^>]*>", " ", row).replace("−", "-") for row in rows[1:]]
+    sizes = [[abs(float(x)) for x in re.findall(r" ([-+]?\d\.\d+)", row)[2:]] for row in told]
+    assert sum(apart > half for apart, half in sizes) == int(clear)
     whole = np.nan_to_num(release.correlation_matrix())
     place = release.pooled.names.index("g17")
     assert most_distinct(release.pooled, whole, 1) == [place]

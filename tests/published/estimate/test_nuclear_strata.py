@@ -6,7 +6,11 @@ import pytest
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.nuclear import symmetric_nuclear_noise
 from dpcov.published.estimate import nuclear_law as ullman
-from dpcov.published.estimate.nuclear_strata import shrink_nuclear_strata
+from dpcov.published.estimate.nuclear_strata import (
+    SIGNIFICANT_TRACE,
+    _Observation,
+    shrink_nuclear_strata,
+)
 from dpcov.published.estimate.unit import Part
 
 
@@ -107,6 +111,24 @@ def test_a_faint_direction_is_found_where_the_trace_is_known(signal, limit):
         errors.append(np.mean([np.linalg.norm(each - truth) for each in made]))
     known, unknown = errors / np.linalg.norm(truth)
     assert known < limit < unknown
+
+
+@pytest.mark.parametrize("times", [0.8, 1.2])
+@pytest.mark.parametrize("reason", ["direction", "trace"])
+def test_a_stratum_is_there_where_a_direction_or_the_trace_stands_out(reason, times):
+    plausible = ullman.largest_plausible(5)
+    direction = times * plausible * np.array([1, -0.5, -0.5, 0, 0])
+    spread = times * SIGNIFICANT_TRACE * np.sqrt(ullman.trace_variance(5)) * np.ones(5) / 5
+    part = Part(
+        matrix=np.diag(direction if reason == "direction" else spread),
+        diagonal_variance=1.0,
+        nuclear_scale=1.0,
+        trace=0.0,
+        # So large that the diagonal is what is known of the trace.
+        trace_variance=1e12,
+        largest_trace=100.0,
+    )
+    assert _Observation(part).is_present(np.zeros((5, 5)), 0.0) == (times > 1)
 
 
 def test_what_cannot_be_there_is_not_estimated():
