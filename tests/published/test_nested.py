@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import dpcov
 from dpcov.analysis import correlation_intervals
+from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import UsageError
 from dpcov.published.nested import Sums, reconcile
@@ -87,6 +88,12 @@ def test_noise_is_less_by_what_least_squares_says(made):
         ratio = after.unit.noise.diagonal * after.n_rows**2
         ratio /= alone.unit.noise.diagonal * alone.n_rows**2
         assert ratio == pytest.approx(0.75, abs=0.03)
+        # Intervals know the noise on the number of rows.
+        law = moment_law(after)
+        count = np.diag(np.eye(len(law.moment))[0])
+        stated = float(after.manifest.statistics.noise.row_count_variance) / after.n_rows**2
+        assert stated > 0
+        assert law.privacy_covariance(count[None])[0, 0] == pytest.approx(stated)
 
 
 entries = st.floats(-1e6, 1e6)

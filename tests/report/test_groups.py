@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +55,19 @@ def test_a_small_map_is_as_dark_as_a_correlation_is_large():
     assert {side: d for d, side, _ in drawn}["above"] == "M1 0h1v1h-1zM0 1h1v1h-1z"
 
 
+@pytest.mark.parametrize("times", [1, 6, 12])
+def test_differences_that_are_counted_are_larger_than_their_errors(found, times):
+    release, _ = found
+    pooled = replace(release.pooled, correlation_std=times * release.pooled.correlation_std)
+    whole = next(numbers_by_group(release))
+    text = str(groups._differences(pooled, whole, whole.estimates.correlation))
+    rows = re.findall(r"<tr>(.*?)</tr>", text.partition("<tbody>")[2])
+    told = [re.sub("<[^>]*>", " ", row).replace("−", "-") for row in rows]
+    sizes = [[abs(float(x)) for x in re.findall(r" ([-+]?\d\.\d+)", row)[2:]] for row in told]
+    clear = re.search(r"no difference: (\d+) of", text)
+    assert sum(apart > half for apart, half in sizes) == int(clear[1] if clear else 0)
+
+
 def test_what_differs_is_found(found):
     release, text = found
     rows = re.findall(r"<tr>(.*?)</tr>", text.partition("What differs most")[2])
@@ -67,9 +81,6 @@ def test_what_differs_is_found(found):
     # Two pairs of g17, and of the others few.
     clear, intervals = re.search(r"no difference: (\d+) of (\d+)\.", text).groups()
     assert 2 <= int(clear) <= 6 and int(intervals) == 3 * len(release.pooled.names)
-    told = [re.sub("<[^>]*>", " ", row).replace("−", "-") for row in rows[1:]]
-    sizes = [[abs(float(x)) for x in re.findall(r" ([-+]?\d\.\d+)", row)[2:]] for row in told]
-    assert sum(apart > half for apart, half in sizes) == int(clear)
     whole = np.nan_to_num(release.correlation_matrix())
     place = release.pooled.names.index("g17")
     assert most_distinct(release.pooled, whole, 1) == [place]
