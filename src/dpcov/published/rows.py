@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from dpcov.errors import ReleaseError
 from dpcov.published.columns import EncodedColumn, half_ranges_of, of_kind
 from dpcov.published.estimate.entry_noise import (
-    UNKNOWN_SHARE,
     MomentNoise,
+    hidden_presence,
     known_presence,
-    mean_noise,
     moment_noise,
     read_with,
 )
@@ -95,34 +94,40 @@ class RowMoments(ReleaseRecord):
 
     @cached_property
     def _marked(self) -> Presence | None:
-        return Presence.of(self.encoded_features) if self.has_intercept else None
+        """Which indicators there are, whether noise hides what they say or not.
+
+        Where rows were scaled down, and pulled to no indicator, they are as much longer.
+        """
+        found = Presence.of(self.encoded_features) if self.has_intercept else None
+        law, lost = self.noise_law, self.statistics.lost
+        if found is None or law is None or not (lost and self.knows_means):
+            return found
+        columns, marks = self.encoded_features, found.marks
+        units, middles = half_ranges_of(columns), self.frame.around(marks)
+        if middles is None or middles.any():
+            return found
+        variances = np.diagonal(self._raw_covariance)
+        units[marks] /= indicator_factors(self.means_of_rows, variances, law, columns, lost, marks)
+        return found.in_units(units)
 
     @cached_property
     def presence(self) -> Presence | None:
         """Which indicators say what is missing; None where no column has one, or no mean.
 
         Indicators that noise alone may have made are taken for zero: there is nothing to correct.
-        Where rows were scaled down, and pulled to no indicator, they are as much longer.
         """
-        found, law, lost = self._marked, self.noise_law, self.statistics.lost
+        found, law = self._marked, self.noise_law
         if found is None or law is None or not self.knows_means:
             return found
-        means, columns, marks = self.means_of_rows, self.encoded_features, found.marks
-        units, middles = half_ranges_of(columns), self.frame.around(marks)
-        if lost and middles is not None and not middles.any():
-            variances = np.diagonal(self._raw_covariance)
-            units[marks] /= indicator_factors(means, variances, law, columns, lost, marks)
-            found = found.in_units(units)
-        return known_presence(found, means, units, law)
+        return known_presence(found, self.means_of_rows, law)
 
     @cached_property
     def hides_presence(self) -> NDArray[np.bool_]:
         """Features of which noise hides how many rows have a value, (p,): all seem to have one."""
-        found, law, columns = self._marked, self.noise_law, self.encoded_features
+        found, law = self._marked, self.noise_law
         if found is None or law is None or not self.knows_means:
-            return np.zeros(len(columns), dtype=np.bool_)
-        unknown = mean_noise(self.means_of_rows, law) * half_ranges_of(columns) > UNKNOWN_SHARE
-        return np.asarray((found.indicators >= 0) & unknown[found.indicators])
+            return np.zeros(len(self.encoded_features), dtype=np.bool_)
+        return hidden_presence(found, self.means_of_rows, law)
 
     @property
     def knows_means(self) -> bool:

@@ -13,6 +13,7 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcov.published.columns import count_values
 from dpcov.published.estimate.post import find_post
@@ -339,14 +340,16 @@ def share_noise(presence: Presence, noise: MomentNoise) -> Array:
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / noise.intercept)
 
 
-def known_presence(presence: Presence, means: Array, units: Array, noise: MomentNoise) -> Presence:
-    """The same, with the indicators, and the shares with both of two, that noise lets be known.
+def hidden_presence(presence: Presence, means: Array, noise: MomentNoise) -> NDArray[np.bool_]:
+    """Features of which noise hides how many rows have a value, by means of all rows, (p,)."""
+    of_shares = mean_noise(means, noise)[presence.indicators] * presence.units
+    return np.asarray(of_shares > UNKNOWN_SHARE)
 
-    ``means``, (p,), and ``noise`` are those of all rows; ``units``, (p,), half ranges.
-    """
-    of_means = mean_noise(means, noise)
-    hidden = (means < DEVIATIONS * of_means) | (of_means * units > UNKNOWN_SHARE)
-    known = presence.without(np.flatnonzero(hidden))
+
+def known_presence(presence: Presence, means: Array, noise: MomentNoise) -> Presence:
+    """The same, with the indicators, and the shares with both of two, that noise lets be known."""
+    small = (means < DEVIATIONS * mean_noise(means, noise))[presence.indicators]
+    known = presence.without(presence.indicators[small | hidden_presence(presence, means, noise)])
     return replace(known, least=np.maximum(KNOWN_SHARE * share_noise(known, noise), known.least))
 
 
