@@ -580,3 +580,5 @@ def test_means_are_within_the_bounds_where_noise_hides_longer_indicators(epsilon
     # Where no indicator is known, all rows seem to have a value at the center, which is far away.
     assert np.all((told.lower <= truth) & (truth <= told.upper))
     assert "how many rows have a value" in str(told)
+    shares = [share for share, _ in made.missing().values()]
+    assert abs(np.mean(shares) - 0.9) < 0.1

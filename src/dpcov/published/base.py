@@ -202,7 +202,7 @@ class BaseRelease(EncodedRelease):
         dict of str to (float, float)
             Share, 0 to 1, and the standard deviation of its noise, NaN where that is not known.
         """
-        if self.presence is None:
+        if self.marked is None:
             return {}
         law, shares = noise_of(self, indicators=True), self.mean_vector(indicators=True)
         columns = self.restored_features
@@ -211,9 +211,9 @@ class BaseRelease(EncodedRelease):
         if law is not None:
             noise = mean_noise(shares / units, law) * units
         # Indicators are longer where rows were scaled down.
-        marked = np.flatnonzero(self.presence.indicators >= 0)
-        places, longer = self.presence.indicators[marked], np.ones(len(columns))
-        longer[places] = self.presence.units[marked] / units[places]
+        own = np.flatnonzero(self.marked.indicators >= 0)
+        places, longer = self.marked.indicators[own], np.ones(len(columns))
+        longer[places] = self.marked.units[own] / units[places]
         shares, noise = np.minimum(shares * longer, 1.0), noise * longer
         return {
             source: (float(shares[place]), float(noise[place]))

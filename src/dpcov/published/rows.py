@@ -93,7 +93,7 @@ class RowMoments(ReleaseRecord):
         )
 
     @cached_property
-    def _marked(self) -> Presence | None:
+    def marked(self) -> Presence | None:
         """Which indicators there are, whether noise hides what they say or not.
 
         Where rows were scaled down, and pulled to no indicator, they are as much longer.
@@ -116,7 +116,7 @@ class RowMoments(ReleaseRecord):
 
         Indicators that noise alone may have made are taken for zero: there is nothing to correct.
         """
-        found, law = self._marked, self.noise_law
+        found, law = self.marked, self.noise_law
         if found is None or law is None or not self.knows_means:
             return found
         return known_presence(found, self.means_of_rows, law)
@@ -124,7 +124,7 @@ class RowMoments(ReleaseRecord):
     @cached_property
     def hides_presence(self) -> NDArray[np.bool_]:
         """Features of which noise hides how many rows have a value, (p,): all seem to have one."""
-        found, law = self._marked, self.noise_law
+        found, law = self.marked, self.noise_law
         if found is None or law is None or not self.knows_means:
             return np.zeros(len(self.encoded_features), dtype=np.bool_)
         return hidden_presence(found, self.means_of_rows, law)
