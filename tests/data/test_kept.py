@@ -73,6 +73,24 @@ def test_a_copy_holds_the_text_of_a_level_once(tmp_path, opened):
     assert sum(block.nbytes for block in source._held) < 64 * ROWS
 
 
+def test_a_copy_holds_few_levels_in_a_byte_a_cell(path):
+    source = kept(path, 2**20)
+    assert rows_of(source) == rows_of(source) == TABLE.to_pylist()
+    # Beside a number of eight.
+    assert sum(block.nbytes for block in source._held) < 10 * ROWS
+
+
+@pytest.mark.parametrize("levels", [255, 256, 257, 70_000])
+def test_a_copy_tells_many_levels_apart(levels):
+    texts = [f"{row % levels:x}" for row in range(2 * levels)] + [None]
+    table = pa.table({"size": [0.0] * len(texts), "kind": texts})
+    kind = Categorical(categories=tuple(texts[:levels]))
+    source = kept(table.to_reader(), 2**30, Schema(columns={**SCHEMA.columns, "kind": kind}))
+    for _ in range(2):
+        blocks = source.blocks(len(texts), wanted=WANTED)
+        assert [text for block in blocks for text in block["kind"].to_pylist()] == texts
+
+
 @pytest.mark.parametrize("by", [None, "kind"])
 @pytest.mark.parametrize(
     "kind", [pa.string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]

@@ -87,5 +87,7 @@ def _one_for_each(texts: pa.Array, reader: Reader) -> pa.Array:
     _, first, same = np.unique(
         reader.read(entries, reader.name), return_index=True, return_inverse=True
     )
-    places = pa.array(np.append(same, -1)[places], mask=places < 0)
-    return pa.DictionaryArray.from_arrays(places, entries.take(pa.array(first)))
+    # In as few bytes as tell them apart; the place -1 of a null picks the entry at the end.
+    small = np.append(same, 0).astype(np.min_scalar_type(len(first)))
+    placed = pa.array(small[places], mask=places < 0)
+    return pa.DictionaryArray.from_arrays(placed, entries.take(pa.array(first)))
