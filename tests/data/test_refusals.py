@@ -31,7 +31,7 @@ def test_paths_that_cannot_be_read(tmp_path):
         assert f"a statement, and {db} as the database" in refusal(tmp_path / name)
     assert "cannot be opened" in refusal(tmp_path / ("x" * 5000))
     (tmp_path / "u.data").write_bytes(b"1\t2")
-    assert "rename it: it ends with .txt" in refusal(tmp_path / "u.data")
+    assert "rename it so that it ends with .txt" in refusal(tmp_path / "u.data")
     for name in ("a.mat", "a.npz", "a.orc"):
         (tmp_path / name).write_bytes(b"1")
         assert ".parquet" in refusal(tmp_path / name)

@@ -90,7 +90,7 @@ def _open_file(path: Path, layout: FileLayout, memory_limit: float | None) -> So
         raise DataError(
             f"The format of '{path.name}' is not known by its ending. Use one of: "
             f"{', '.join([*texts, *_FORMATS, *sheets.ENDINGS])} ({', '.join(texts)} also with "
-            f"{', '.join(COMPRESSED)}). If it is text, rename it: it ends with .txt."
+            f"{', '.join(COMPRESSED)}). If it is text, rename it so that it ends with .txt."
         )
     delimiter = layout.delimiter or _DELIMITERS[ending]
     if delimiter is None:
