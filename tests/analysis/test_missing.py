@@ -582,3 +582,23 @@ def test_means_are_within_the_bounds_where_noise_hides_longer_indicators(epsilon
     assert "how many rows have a value" in str(told)
     shares = [share for share, _ in made.missing().values()]
     assert abs(np.mean(shares) - 0.9) < 0.1
+
+
+@pytest.mark.parametrize("sampling", [True, False])
+@pytest.mark.parametrize("tails", ["moments", "bounded"])
+def test_nothing_is_said_of_pairs_that_no_row_has_and_all_of_the_others(sampling, tails):
+    rng, n = np.random.default_rng(0), 3_000
+    both, lacks = rng.normal(50, 10, n), rng.random(n) < 0.5
+    table = pd.DataFrame({"a": np.where(lacks, np.nan, both), "b": np.where(lacks, both, np.nan)})
+    table["c"] = both
+    columns = {name: dpcov.Numeric(lower=0, upper=100) for name in table}
+    made = dpcov.release(
+        table,
+        schema=dpcov.Schema(columns=columns),
+        budget=dpcov.Budget(epsilon=8),
+        entropy=dpcov.SeededEntropy(0),
+    )
+    told = correlation_intervals(made, list(table), sampling=sampling, tails=tails)
+    assert [row.name for row in told.rows] == ["a, b", "a, c", "b, c"]
+    assert (told.lower[0], told.upper[0]) == (-1, 1) and np.isnan(told.estimate[0])
+    assert np.all(told.estimate[1:] > 0.9) and np.all(told.lower[1:] > 0)

@@ -29,7 +29,7 @@ Columns = Sequence[EncodedColumn]
 FEATURES_NAMED = 6
 
 WITHOUT_MEANS = (
-    "nothing can be centered: release with intercept = true.  Where 0 is the middle of all bounds, "
+    "nothing can be centered: release with intercept = true. Where 0 is the middle of all bounds, "
     "PrivatePCA and PrivateCovariance also take assume_centered=True, and regressions "
     "fit_intercept=False."
 )

@@ -160,7 +160,8 @@ def _pairs(law: MomentLaw, chosen: Places) -> Iterator[_Pairs]:
             covariance[i, i], covariance[i, after], np.diagonal(covariance)[after]
         )
         # Of columns that hardly any row has together nothing is known.
-        moments *= (both > 0) & (own[i] > 0) & (own[after] > 0)
+        seen = (both > 0) & (own[i] > 0) & (own[after] > 0)
+        moments *= seen
         found = noise(i)[..., after] / law.count**2
         found[1] *= rarity[i, after]
         found[:, 1] *= rarity[i, after]
@@ -168,7 +169,7 @@ def _pairs(law: MomentLaw, chosen: Places) -> Iterator[_Pairs]:
             # It is known how much of a correlation scaling rows down takes.
             error = error_at(c / np.sqrt(a * b), lost[i], lost[after], rows)
             found[1, 1] += error**2 * a * b
-            thinning = _thinning(own[i], both, own[after])
+            thinning = np.where(seen, _thinning(own[i], both, own[after]), 1.0)
         yield _Pairs(
             columns=of_pair(chosen[i], chosen[after]),
             moments=moments,
