@@ -147,7 +147,7 @@ def tell_releases(budget: "Budget", count: int) -> None:
         told += ["", f"{name}:", *_divided(budget, weights)]
     told += [
         "",
-        "Alone: a table of its own each time, such as one a year.  Combined: the same table again",
+        "Alone: a table of its own each time, such as one a year. Combined: the same table again",
         "(dpcov combine).  One survey for all of them (dpcov survey) is part of the total, too.",
         "Choose the total before the first release, and let a ledger keep it.",
     ]

@@ -236,7 +236,7 @@ class _Doctor:
         return _Said(
             "lost",
             f"{hidden}: the bounds are too wide for this noise.",
-            "Narrow the bounds.  With more rows or budget a release finds scales by itself, unless "
+            "Narrow the bounds. With more rows or budget a release finds scales by itself, unless "
             "the schema has a norm_bound.",
         )
 

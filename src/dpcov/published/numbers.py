@@ -164,12 +164,12 @@ def _mean_errors(
     parts, whole = release.lost_parts[release.shown], release.whole_variances[release.shown]
     pulled = mean_error(release.statistics.lost, parts, whole, rows)
     pulled = np.hypot(pulled, release.moved_stds[release.shown]) * deviations
-    pulled = np.where(_unknown(release), reach_of(release.features, means), pulled)
+    pulled = np.where(unknown(release), reach_of(release.features, means), pulled)
     return np.asarray(np.hypot(mean_noise(means, mean_law), pulled))
 
 
-def _unknown(release: BaseRelease) -> NDArray[np.bool_]:
-    # Whose means and spreads may be anything within the bounds.
+def unknown(release: BaseRelease) -> NDArray[np.bool_]:
+    """Features, (p,), whose means and spreads may be anything within the bounds."""
     return np.asarray((release.untold | release.hides_presence)[release.shown])
 
 
@@ -193,7 +193,7 @@ def _deviations(
         # Numbers have it back, as far as noise lets it be known: too little, rather than too much.
         unsure = deviations * SKEW * release.stretch.unsure[release.shown] / 2
         taken = np.where(of_kind(release.features, "numeric"), unsure, taken)
-    taken = np.where(_unknown(release), reach_of(release.features, means), taken)
+    taken = np.where(unknown(release), reach_of(release.features, means), taken)
     # Rows whose stratum is taken for noise add to variances, too.
     kept = read_with(release.unit, release.statistics.post)
     missed = deviations * left_open(release.unit, kept) / 2

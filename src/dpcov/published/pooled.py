@@ -25,7 +25,7 @@ from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.file import Arrays, member_records
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of, symmetrize
 from dpcov.published.manifest import GEOMETRY_WAS_GIVEN, POOLED, Manifest
-from dpcov.published.numbers import reach_of
+from dpcov.published.numbers import reach_of, unknown
 from dpcov.published.statistics import NoisyStatistics
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.
@@ -110,8 +110,8 @@ def _in_original_units(
     spreads = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0)) * units * factors
     pulled = mean_error(release.statistics.lost, parts, whole, groups.counts[:, None])
     pulled = np.hypot(pulled, errors) * spreads
-    untold = release.untold[release.shown]
-    pulled = np.where(untold, units * reach_of(release.features, (means - centers) / units), pulled)
+    reach = units * reach_of(release.features, (means - centers) / units)
+    pulled = np.where(unknown(release), reach, pulled)
     two = _of_two_values(release, means, spreads)
     # A noisy mean near a bound makes a spread small, and its error no smaller.
     scales = (units * factors * each for each in (two, np.maximum(two, 1.0)))

@@ -158,7 +158,7 @@ def expected_error(release: BaseRelease) -> str | None:
         # With long tails that may be many times as large as the noise.
         shortened = f"; scaling rows down, which took {percent(lost)} of squared lengths, is on top"
         return told + shortened * (lost >= _LOST)
-    return f"Noise exceeds signal.  The estimate is zero, the truth probably at most {length}"
+    return f"Noise exceeds signal. The estimate is zero, the truth probably at most {length}"
 
 
 def _noise(release: BaseRelease) -> str:

@@ -220,7 +220,7 @@ class Rehearsal:
                 else "an eighth of"
             )
             told = (
-                "Rehearsed on made-up rows; no data were read.  Assumed: independent columns, "
+                "Rehearsed on made-up rows; no data were read. Assumed: independent columns, "
                 "numbers with long tails and a spread of "
                 f"{self.spread:.3g} of the width of their bounds, "
                 "equally frequent levels, yes in three of ten rows"

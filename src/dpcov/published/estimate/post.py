@@ -25,7 +25,7 @@ from dpcov.published.statistics import Post, PostOptions
 _DEFAULT = PostOptions()
 # Elsewhere, as in pandas, features would come first.
 _FEATURES = (
-    "post names one post-processing.  Take features from what is returned: "
+    "post names one post-processing. Take features from what is returned: "
     "correlation().loc[names, names]."
 )
 
