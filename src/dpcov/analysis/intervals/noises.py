@@ -79,18 +79,20 @@ class Noise:
         seen = rows @ self.back[places][:, own]
         diagonals = np.sum((forms @ seen) * seen, axis=1)
         noise += (diagonals * beyond) @ diagonals.T
-        for weight, common in self._common(taken):
-            along = np.einsum("kij,ij->k", forms, rows @ common[places][:, places] @ rows.T)
+        for weight, common in self._common(rows, places, taken):
+            along = np.einsum("kij,ij->k", forms, common)
             noise += weight * np.outer(along, along)
         return np.asarray(noise)
 
-    def _common(self, taken: Array | None) -> Iterator[tuple[float, Array]]:
-        """Matrices (d, d) in W with a single factor each, and the variances of those."""
+    def _common(
+        self, rows: Array, places: Places | slice, taken: Array | None
+    ) -> Iterator[tuple[float, Array]]:
+        """Variances of single factors, and what each multiplies in F V F', (q, q)."""
         if self.between:
-            back = self.back[:, self.start :]
-            yield self.between, back @ back.T
+            shared = rows @ self.back[places, self.start :]
+            yield self.between, shared @ shared.T
         if taken is not None:
-            yield 1.0, taken
+            yield 1.0, rows @ taken[places][:, places] @ rows.T
 
     def of_pairs(self, rows: Array, taken: Array | None) -> Callable[[int], Array]:
         """As in a law of moments, of ``rows`` (p, d); ``taken`` is as in :meth:`covariance`."""
@@ -101,7 +103,7 @@ class Noise:
         # Sums of s_i² s_j² and s_i³ s_j over diagonal entries of variances of their own.
         even, odd = (squares * beyond) @ squares.T, (squares * seen * beyond) @ seen.T
         common = [(2 * self.off_diagonal, gram)]
-        common += [(weight, rows @ each @ rows.T) for weight, each in self._common(taken)]
+        common += self._common(rows, slice(None), taken)
 
         def covariances(i: int) -> Array:
             found = symmetric(even[i, i], odd[i], even[i], even[i], odd[:, i], np.diagonal(even))
