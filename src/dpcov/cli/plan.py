@@ -28,12 +28,12 @@ _GUARANTEES = {"PureDP": "epsilon", "ZCDP": "rho", "ApproxDP": "epsilon,delta"}
 _NAME = typer.Argument(help="Describe this mechanism and its options.")
 TRACES = (1.0, 0.3, 0.1, 0.03, 0.01)
 LEGEND = """
-1 is the error of publishing zeros, 0.1 a good release.  trace: mean squared row length over the
+1 is the error of publishing zeros, 0.1 a good release. trace: mean squared row length over the
 squared norm bound, if all rows are equally long; assumed eigenvalues fall
-like 1/k.  These are simulations of made-up tables, no data were read; < marks bounds."""
+like 1/k. These are simulations of made-up tables, no data were read; < marks bounds."""
 PRIVATE = """A private geometry is assumed, as release finds one: a survey takes its part of the
-budget, every column has unit spread, and rows are scaled down to the usual length.  What that takes
-from long tails comes on top.  --geometry schema predicts for bounds as typed."""
+budget, every column has unit spread, and rows are scaled down to the usual length. What that takes
+from long tails comes on top. --geometry schema predicts for bounds as typed."""
 BOUNDS = (
     "So few rows get no survey with this budget: bounds as typed are assumed (--geometry schema)."
 )
@@ -148,7 +148,7 @@ def tell_releases(budget: "Budget", count: int) -> None:
     told += [
         "",
         "Alone: a table of its own each time, such as one a year. Combined: the same table again",
-        "(dpcov combine).  One survey for all of them (dpcov survey) is part of the total, too.",
+        "(dpcov combine). One survey for all of them (dpcov survey) is part of the total, too.",
         "Choose the total before the first release, and let a ledger keep it.",
     ]
     typer.echo("\n".join(told))

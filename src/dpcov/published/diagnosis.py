@@ -226,12 +226,10 @@ class _Doctor:
             return _Said("lost", few, self.more)
         hidden = f"The noise hides spreads below {two_digits(smallest)}"
         if column.lower is not None:
-            advice = f"Check that it is read as numbers.  {self.more}"
+            advice = f"Check that it is read as numbers. {self.more}"
             return _Said("lost", f"{hidden}: its values differ by less, or are missing.", advice)
         if self.release.is_array:
-            advice = (
-                f"Multiply it by a public number that makes it as large as others.  {self.more}"
-            )
+            advice = f"Multiply it by a public number that makes it as large as others. {self.more}"
             return _Said("lost", f"{hidden}: it is small beside norm_bound.", advice)
         return _Said(
             "lost",

@@ -33,7 +33,7 @@ LIGHTS: dict[Verdict, str] = {
     "unknown": "– unknown",
 }
 _LEGEND = """± holds 95 of 100 errors of noise and of scaling rows down, fewer where tails are long.
-That rows are a sample comes on top.  Correlations: with columns that can be used, at the median."""
+That rows are a sample comes on top. Correlations: with columns that can be used, at the median."""
 # Where means are known, and where they are not.
 SIZES = {
     True: "Spread: standard deviation",
