@@ -556,6 +556,8 @@ def test_rows_that_lack_most_columns_are_counted_as_what_they_are_though_scaled_
         off.append(np.mean(made.mean()[rare] - truth))
         shares = [share for share, _ in made.missing().values()]
         assert abs(np.mean(shares) - 0.9) < 0.06 and max(shares) <= 1
+        synthetic = made.sample(2_000, seed=0).to_pandas()[rare].isna().to_numpy()
+        assert synthetic.mean() == pytest.approx(np.mean(shares), abs=0.02)
     # Of 50 intervals of 95 % fewer hold once in a thousand; values of what lacks would be 50.
     assert np.mean(held) > 0.83 and np.abs(off).max() < 10
 

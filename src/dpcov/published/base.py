@@ -210,11 +210,7 @@ class BaseRelease(EncodedRelease):
         noise = np.full(len(columns), np.nan)
         if law is not None:
             noise = mean_noise(shares / units, law) * units
-        # Indicators are longer where rows were scaled down.
-        own = np.flatnonzero(self.marked.indicators >= 0)
-        places, longer = self.marked.indicators[own], np.ones(len(columns))
-        longer[places] = self.marked.units[own] / units[places]
-        shares, noise = np.minimum(shares * longer, 1.0), noise * longer
+        shares, noise = np.minimum(shares * self.longer, 1.0), noise * self.longer
         return {
             source: (float(shares[place]), float(noise[place]))
             for place, column in enumerate(columns)

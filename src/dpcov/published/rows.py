@@ -111,6 +111,16 @@ class RowMoments(ReleaseRecord):
         return found.in_units(units)
 
     @cached_property
+    def longer(self) -> Array:
+        """What shares of indicators, (p,), are multiplied by where their rows were scaled down."""
+        found = np.ones(len(self.encoded_features))
+        if self.marked is not None:
+            own = np.flatnonzero(self.marked.indicators >= 0)
+            places = self.marked.indicators[own]
+            found[places] = self.marked.units[own] / half_ranges_of(self.encoded_features)[places]
+        return found
+
+    @cached_property
     def presence(self) -> Presence | None:
         """Which indicators say what is missing; None where no column has one, or no mean.
 

@@ -63,7 +63,7 @@ class Copula:
 
     def __init__(self, release: BaseRelease, rng: np.random.Generator) -> None:
         self.columns, self._rng = release.encoded_features, rng
-        self.mean = release.mean_vector(indicators=True)
+        self.mean = release.mean_vector(indicators=True) * release.longer
         self.scales = half_ranges_of(self.columns)
         self.centers = centers_of(self.columns)
         covariance = release.covariance_matrix(indicators=True) / np.outer(self.scales, self.scales)
