@@ -3,9 +3,11 @@ import io
 import json
 import math
 import os
+import select
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from datetime import date
@@ -32,6 +34,7 @@ from dpcov.data.sources import delimited, open_source
 from dpcov.data.sources.base import kind_of_cells
 from dpcov.data.sources.databases import Query
 from dpcov.data.sources.lines import CheckedLines
+from dpcov.data.sources.streams import Awaited, awaited
 from dpcov.data.values import MISSING, UNKNOWN, category_codes, days
 from dpcov.errors import DataError
 from tests.data.reading import read_encoded, table_moments
@@ -157,6 +160,37 @@ def test_standard_input_longer_than_its_head(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n" + b"12,3\n" * n_rows)))
     total = sum(block.column(0).to_numpy().sum() for block in open_source("-").blocks(9999))
     assert total == 12 * n_rows
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems wait for sockets alone")
+def test_standard_input_is_read_once_there_is_something():
+    """A signal just before a read that has to wait would be heard only after it."""
+
+    class Watched:
+        """Pipe of which no byte is asked for before it is there."""
+
+        def __init__(self, file):
+            self.fileno, self.waits = file.fileno, False
+            self.read1 = lambda size: file.read1(size) if self.ready() else pytest.fail("waits")
+
+        def ready(self):
+            return not self.waits or select.select([self], [], [], 0)[0]
+
+    source, sink = os.pipe()
+    with os.fdopen(source, "rb") as file, os.fdopen(sink, "wb", buffering=0) as pipe:
+        pipe.write(b"abcdef")
+        # The others are held by the file, and the pipe is empty.
+        assert file.read(2) == b"ab" and isinstance(awaited(file), Awaited)
+        watched = Watched(file)
+        stream = Awaited(watched)
+        assert [stream.read(3), stream.read(9)] == [b"cde", b"f"]
+        watched.waits = True
+        later = threading.Timer(0.7, pipe.write, [b"gh"])
+        later.start()
+        assert stream.read(2) == b"gh"
+        later.join()
+        pipe.close()
+        assert stream.read(9) == b""
 
 
 @pytest.mark.parametrize("header", [1, 3])

@@ -15,7 +15,7 @@ from dpcov.data.layout import PLAIN, FileLayout
 from dpcov.data.sources import delimited, frames, jsonlines, matrices, sheets, statistical
 from dpcov.data.sources.base import Block, Kind, ReadAs, Source
 from dpcov.data.sources.databases import Query, file_of, open_query
-from dpcov.data.sources.streams import COMPRESSED, open_bytes
+from dpcov.data.sources.streams import COMPRESSED, awaited, open_bytes
 from dpcov.errors import DataError
 from dpcov.files import reason_of
 
@@ -49,7 +49,7 @@ def open_source(
         # A service may start a program without one.
         if sys.stdin is None:
             raise DataError("Standard input is closed. Give a file, or rows on standard input.")
-        return delimited.from_stream(sys.stdin.buffer, "standard input", layout)
+        return delimited.from_stream(awaited(sys.stdin.buffer), "standard input", layout)
     if isinstance(data, str | Path):
         return _open_file(Path(data), layout, memory_limit)
     if isinstance(data, Source):

@@ -4,8 +4,11 @@ Contract: memory does not depend on the length of the file, and what the bytes m
 the ending of the file and the declared layout alone.
 """
 
+import io
 import lzma
+import os
 import re
+import select
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +27,8 @@ HEAD_BYTES = 1 << 20
 # Alike above the names and below, where Arrow reads.
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz", ".zip")
+# Seconds within which a signal is heard.
+_PATIENCE = 0.5
 _LITTER = (".ds_store", "thumbs.db", "desktop.ini")
 _CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
@@ -121,6 +126,30 @@ class _Unpacked(Borrowed):
                 raise EOFError
             if text := self._part.decompress(packed, size):
                 return text
+
+
+class Awaited(Borrowed):
+    """A pipe or a terminal, read only once there is something.
+
+    A signal that comes just before a read which has to wait would be heard only after it.
+    """
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        # What the stream holds already comes first.
+        self._stream, self._is_empty = stream, False
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, as many as there are; none at the end."""
+        while self._is_empty and not select.select([self._stream], [], [], _PATIENCE)[0]:
+            pass
+        data = self._stream.read1(size)
+        self._is_empty = self._is_empty or len(data) < size
+        return data
+
+
+def awaited(stream: Any) -> Any:
+    """Standard input in which signals are heard, where the system can tell whether it has bytes."""
+    return Awaited(stream) if os.name == "posix" and type(stream) is io.BufferedReader else stream
 
 
 class Recorded(Borrowed):
