@@ -92,8 +92,8 @@ def test_the_page_says_what_would_help_at_the_budget_that_was_asked_for(monkeypa
     others = [what for what, _ in plan.cheaper(lost=True)]
     assert len(others) > 1
     # Every rehearsal is a step; those of what would help are known when it is their turn.
-    steps = range(2, len(others) + 3)
-    assert told == [(1, 2), *((done, 2 + len(others)) for done in steps)]
+    steps = range(3, len(others) + 3)
+    assert told == [(1, 2), (2, 2), *((done, 2 + len(others)) for done in steps)]
     helps = "What would help at (1, 1e-6)-DP. With a quarter of the columns: ±0."
     assert [stop.remarks[0].startswith(helps) for stop in stops] == [False, True]
     assert helps in render_plan(plan, BUDGET, stops).decode()

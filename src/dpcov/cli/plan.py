@@ -173,8 +173,9 @@ def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
     """Print what could be read, what would be needed, and what was assumed."""
     with options.steps_progress("Rehearsing") as progress:
         planned = rehearsal.at(budget)
-        progress(1, 3)
+        progress(1, 2)
         factor = rehearsal.needed(budget, TARGET, planned)
+        progress(2, 2)
         gains = rehearsal.gains(budget, planned, lambda done, of: progress(2 + done, 2 + of))
     told = [
         f"With {budget} and {plural(rehearsal.n_rows, 'row')}, {rehearsal.neighbors} neighbors:"

@@ -149,7 +149,8 @@ class Awaited(Borrowed):
 
 def awaited(stream: Any) -> Any:
     """Standard input in which signals are heard, where the system can tell whether it has bytes."""
-    return Awaited(stream) if os.name == "posix" and type(stream) is io.BufferedReader else stream
+    has_file = isinstance(getattr(stream, "raw", None), io.FileIO)
+    return Awaited(stream) if os.name == "posix" and has_file else stream
 
 
 class Recorded(Borrowed):

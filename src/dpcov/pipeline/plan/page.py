@@ -33,7 +33,7 @@ class Stop:
 
     budget: Budget
     planned: Planned
-    remarks: Sequence[str]
+    remarks: list[str]
 
     @property
     def amount(self) -> float:
@@ -59,29 +59,23 @@ def sweep(
     ``progress`` is told the number of rehearsals done, and that of all, to which those of what
     would help are added.  BudgetError if the budget asked for is none that a release can have.
     """
-    stops, budgets, others = list[Stop](), list(_grid(budget)), 0
-
-    def tell(steps: int) -> None:
-        if progress is not None:
-            progress(steps, len(budgets) + others)
-
-    def tell_of_others(tried: int, of: int) -> None:
-        nonlocal others
-        others = of
-        tell(done + tried)
-
+    stops, budgets = list[Stop](), list(_grid(budget))
+    tell = progress or (lambda done, of: None)
     for done, each in enumerate(budgets, start=1):
         try:
             planned = rehearsal.at(each)
-            remarks = rehearsal.assumptions(planned)
-            if each == budget and (gains := rehearsal.gains(budget, planned, tell_of_others)):
-                remarks = [f"What would help at {budget}. {' '.join(gains)}", *remarks]
-            stops.append(Stop(each, planned, remarks))
+            stops.append(Stop(each, planned, rehearsal.assumptions(planned)))
         except BudgetError:
             # Smaller ones may need more noise than can be drawn.
             if each == budget:
                 raise
-        tell(done + others)
+        tell(done, len(budgets))
+    asked = next(stop for stop in stops if stop.budget == budget)
+    gains = rehearsal.gains(
+        budget, asked.planned, lambda done, of: tell(len(budgets) + done, len(budgets) + of)
+    )
+    if gains:
+        asked.remarks.insert(0, f"What would help at {budget}. {' '.join(gains)}")
     return stops
 
 

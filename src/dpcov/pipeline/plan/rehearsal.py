@@ -194,16 +194,16 @@ class Rehearsal:
     ) -> list[str]:
         """What correlations would gain with less, where that shows, in sentences.
 
-        ``progress`` is told the number of rehearsals done, 0 at first, and that of all.
+        ``progress`` is told the number of rehearsals done, and that of all.
         """
         typical = planned.diagnosis.typical
         now = plus_minus(typical)
         instead = "where nothing shows now" if isnan(typical) else f"instead of ±{now}"
         told = []
         cheaper = list(self.cheaper(lost=isnan(typical)))
-        for done, (what, less) in enumerate(cheaper):
-            progress(done, len(cheaper))
+        for done, (what, less) in enumerate(cheaper, start=1):
             then = less.at(budget).diagnosis.typical
+            progress(done, len(cheaper))
             if not (isnan(then) or then >= (1 - _WORTH) * typical or plus_minus(then) == now):
                 told.append(f"{what[0].upper()}{what[1:]}: ±{plus_minus(then)} {instead}.")
         return told
