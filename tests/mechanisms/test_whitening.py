@@ -48,7 +48,7 @@ def whitened(budget, before=None, rows=ROWS, **more):
     made = dpcov.release(saved, entropy=SeededEntropy(1), **terms)
     facts = made.manifest
     known = (made.statistics, facts.columns, facts.norm_bound, facts.n_rows)
-    return whitening_map(*known, mapped_by=linear, spreads=spreads)
+    return whitening_map(*known, mapped_by=linear, spreads_before=spreads)
 
 
 def found(budget, **more):
@@ -137,6 +137,22 @@ def test_an_indicator_is_centered_where_it_is_more_than_noise():
     complete = np.flatnonzero(np.array(["intercept", *columns]) != "missing")
     left_out = np.setdiff1d(np.arange(2 * D), linear.inhabited(complete))
     assert [columns[place] for place in left_out] == ["missing"] * (D - 1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05])
+def test_indicators_of_rows_that_were_scaled_down_are_centered_at_their_share(share):
+    """A row that lacks most values is long by its indicators, and its mean too small by that."""
+    rng, count, n = np.random.default_rng(0), 20, 4_000
+    rows = np.where(rng.random((n, count)) < share, 1.0, np.nan)
+    terms = {"budget": dpcov.Budget(rho="0.5"), "mechanism": "gaussian"}
+    units = {f"x{place}": Scale(center=0.0, scale=1.0) for place in range(count)}
+    terms["geometry"] = Geometry(columns=units, norm_bound=3.0)
+    made = released_within(rows, -2, 2, 1, missing="indicator", **terms)
+    facts = made.manifest
+    marks = [column.kind == "missing" for column in facts.columns[1:]]
+    assert made.means_of_rows[marks].max() < 0.8, "rows were scaled down"
+    linear = whitening_map(made.statistics, facts.columns, facts.norm_bound, facts.n_rows).linear
+    assert linear.matrix[marks, 0].mean() == pytest.approx(share - 1, abs=0.05)
 
 
 def test_no_map_where_the_number_of_rows_drowns():

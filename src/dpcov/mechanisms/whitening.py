@@ -13,12 +13,12 @@ import numpy as np
 
 from dpcov.data.linear import LinearMap
 from dpcov.errors import ReleaseError
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.columns import EncodedColumn, half_ranges_of
 from dpcov.published.estimate.centering import Centering
 from dpcov.published.estimate.entry_noise import NUCLEAR_EDGE, MomentNoise, inhabited
 from dpcov.published.estimate.noise_edge import largest_noise_eigenvalue
 from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
-from dpcov.published.linalg.symmetric import Array, compose, eigh
+from dpcov.published.linalg.symmetric import Array, Places, compose, eigh
 from dpcov.published.statistics import NoisyStatistics
 
 # Variances and eigenvalues, relative to the largest, that are never stretched further.
@@ -48,7 +48,7 @@ def whitening_map(
     n_rows: int | None,
     keeps_intercept: bool = False,
     mapped_by: LinearMap | None = None,
-    spreads: Array | None = None,
+    spreads_before: Array | None = None,
 ) -> "Whitening | None":
     """With D the spreads and R the correlations, ``D ((R + edge I)/(1 + edge))^-1/2 D^-1 (x - m)``.
 
@@ -58,8 +58,8 @@ def whitening_map(
     ``first`` is of rows in the geometry of ``columns`` with this norm ``bound``, and its noise has
     a law; it has a noisy number of rows where no public one is given.  ``keeps_intercept``: every
     row carries its intercept whole, so that its moment is known.  ``mapped_by`` is the rows' own
-    map, and levels stay around what it takes from them; ``spreads`` are those of the values in
-    the map before, if it was one of this kind.  None where the noise hides the number of rows.
+    map, and levels stay around what it takes from them; ``spreads_before`` are those of the values
+    in the map before, if it was one of this kind.  None where the noise hides the number of rows.
     """
     unit, start = inhabited(unit_estimate(first, n_rows)), int(columns[0].kind == "intercept")
     assert unit.noise is not None
@@ -76,7 +76,8 @@ def whitening_map(
     )
     # Indicators of missing values stay as they are: noise on them matters little.
     values = np.array([i for i, c in enumerate(features) if c.kind != "missing"], dtype=np.intp)
-    mixing, spreads, hidden = _mixing(covariance[np.ix_(values, values)], noise.on(values), spreads)
+    of_values = covariance[np.ix_(values, values)]
+    mixing, spreads, hidden = _mixing(of_values, noise.on(values), spreads_before)
     own = np.eye(p)
     own[np.ix_(values, values)] = mixing
     # Levels of a column add up: no noise is left on their sum.
@@ -91,10 +92,34 @@ def whitening_map(
         if mapped_by is not None:
             kept |= kinds == "category"
         middles = np.where(kept, 0.0, mean)
+        if spreads_before is None:
+            marked = np.flatnonzero((kinds == "missing") & ~kept)
+            middles[marked] /= _mark_factor(mean, covariance, noise, features, marked)
         matrix = np.column_stack([-own @ (middles - before[:, 0]), matrix])
     found = LinearMap.nearest(matrix)
     # Rounded, it must still be one that can be undone: the budget is charged by now.
     return Whitening(found, spreads, hidden > sums) if found.can_be_undone else None
+
+
+def _mark_factor(
+    mean: Array,
+    covariance: Array,
+    noise: MomentNoise,
+    features: Sequence[EncodedColumn],
+    marked: Places,
+) -> float:
+    """By how much rows with missing values were shorter: their indicators at ``marked`` tell.
+
+    An indicator is its own square, so that their second moments over their means, in their units,
+    are the mean factor, by which those means are too small.
+    """
+    if not len(marked):
+        return 1.0
+    units, means = half_ranges_of(features)[marked], mean[marked]
+    squares = np.diagonal(covariance)[marked] + means**2
+    # As large as noise may have made it small.
+    std = float(np.linalg.norm(units**2)) * sqrt(noise.entries.diagonal)
+    return min(1.0, float(units**2 @ squares + std) / float(units @ means))
 
 
 def _moments(unit: UnitEstimate, bound: float, keeps_intercept: bool) -> tuple[Array, Array] | None:
