@@ -29,6 +29,8 @@ _DRAFT = """\
 # and NEVER from the data: no minimum, no maximum, no list of the values that occur.
 # Give identifiers, free text and everything that is not needed the type "ignored".
 # A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
+# Numbers with marks between thousands, or with codes for what is missing, are drafted as texts:
+# give them the type "numeric", and thousands = "," or missing_codes = ["..", "na"].
 # Where one person can have several rows, such as visits or years, rows_per_person is the largest
 # number of them.  No draft finds it in the rows, and the guarantee rests on it.
 # Releases and reports call the table by its title: title = "Patients 2024".
