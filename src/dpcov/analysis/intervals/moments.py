@@ -191,41 +191,61 @@ def _thinning(first: Any, both: Any, second: Any) -> Array:
 
 def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pairs]:
     # Residuals of two columns after regression on the others.
-    chosen, q = [0, *map(int, places + 1)], len(places) + 1
+    chosen, q = np.array([0, *map(int, places + 1)], dtype=np.intp), len(places) + 1
     moment = law.moment[np.ix_(chosen, chosen)] / law.count
-    used, hidden = 1 - (q - 2) * law.sampling_factor, law.hardly_together(places + 1)
-    # Where all directions stand out, those of some columns do.
-    clear = _stands_out(law, moment, chosen)
-    for a, b in itertools.combinations(range(1, q), 2):
-        others = [place for place in range(q) if place not in (a, b)]
-        rows, covariance = np.zeros((2, q)), np.zeros((2, 2))
-        rows[0, a] = rows[1, b] = 1.0
-        inner = moment[np.ix_(others, others)]
+    used, shapes = 1 - (q - 2) * law.sampling_factor, [law.shape(int(i)) for i in chosen]
+    for a, b, rows in _residuals(law, moment, chosen):
         # A regression that drowned leaves no variance, so the interval is [-1, 1].
-        stands_out = clear or _stands_out(law, inner, [chosen[i] for i in others])
-        if not hidden and stands_out and used > 0.5:
-            rows[:, others] = -np.linalg.solve(inner, moment[np.ix_(others, [a, b])]).T
+        known = rows is not None and used > 0.5
+        covariance, noise, reach, thinning = np.zeros((2, 2)), np.zeros((3, 3)), np.zeros(2), 1.0
+        if rows is not None and known:
             covariance = rows @ moment @ rows.T
-        columns = chosen[a], chosen[b]
+            directions = np.zeros((2, len(law.columns)))
+            directions[:, chosen] = rows
+            reach = np.array([law.largest(direction) for direction in directions])
+            thinning = _thinned(law, chosen, rows, covariance) / used
+            noise = law.around_means.privacy_covariance(_FORMS, chosen, rows) / law.count**2
         # A residual has the kurtosis of its column, but no longer two values.
         first, second = (
-            replace(law.shape(i), variance=max(0.0, float(v)), skew_slope=nan)
-            for i, v in zip(columns, np.diagonal(covariance), strict=True)
+            replace(shapes[i], variance=max(0.0, float(v)), skew_slope=nan)
+            for i, v in zip((a, b), np.diagonal(covariance), strict=True)
         )
-        where, shapes = np.array(chosen, dtype=np.intp), (first, second)
-        directions = np.zeros((2, len(law.columns)))
-        directions[:, where] = rows
-        reach = law.largest(directions[0]), law.largest(directions[1])
-        rows_used = max(used, 0.5) / _thinned(law, where, rows, covariance)
-        noise = law.around_means.privacy_covariance(_FORMS, where, rows) / law.count**2
         yield _Pairs(
-            columns=np.array(columns),
+            columns=np.array([chosen[a], chosen[b]]),
             moments=covariance[[0, 0, 1], [0, 1, 1]],
             noise=noise,
-            shapes=shapes,
-            reach=np.array(reach),
-            thinning=np.full((3, 3), 1 / rows_used),
+            shapes=(first, second),
+            reach=reach,
+            thinning=np.full((3, 3), thinning),
         )
+
+
+def _residuals(
+    law: MomentLaw, moment: Array, chosen: Places
+) -> Iterator[tuple[int, int, Array | None]]:
+    """Every pair of columns, and the combinations, (2, q), that regression on the others leaves.
+
+    None where noise hides a direction of the others.
+    """
+    q = len(chosen)
+    # Where all directions stand out, those of some columns do; and a direction more that does not
+    # than columns are left out is among the others (Cauchy's interlacing).
+    clear = _hidden_directions(law, moment, chosen, q) == 0
+    none = _hidden_directions(law, moment, chosen, q - 2) > 2
+    none = none or law.hardly_together(chosen[1:])
+    inverse = np.linalg.inv(moment) if clear else moment
+    for a, b in itertools.combinations(range(1, q), 2):
+        rows: Array | None = None
+        pair = np.array([a, b], dtype=np.intp)
+        if clear and not none:
+            rows = np.linalg.solve(inverse[np.ix_(pair, pair)], inverse[pair])
+        elif not none:
+            others = np.delete(np.arange(q), pair)
+            inner = moment[np.ix_(others, others)]
+            if _hidden_directions(law, inner, chosen[others], q - 2) == 0:
+                rows = np.eye(q)[pair]
+                rows[:, others] = -np.linalg.solve(inner, moment[np.ix_(others, pair)]).T
+        yield a, b, rows
 
 
 def _stacked(pairs: Iterable[_Pairs]) -> _Pairs:
@@ -253,15 +273,15 @@ def _thinned(law: MomentLaw, places: Places, rows: Array, covariance: Array) -> 
     return max(1.0, thinned / complete) if complete > 0 else 1.0
 
 
-def _stands_out(law: MomentLaw, moment: Array, places: list[int]) -> bool:
-    """Whether all directions have more variance than noise alone shows in any."""
+def _hidden_directions(law: MomentLaw, moment: Array, places: Places, size: int) -> int:
+    """How many directions have less variance than noise on ``size`` columns shows in any."""
     # In the noise's own coordinates, where it is the same in all directions.
     hidden = np.zeros_like(moment)
     for each in law.noises:
-        edge = sqrt(each.off_diagonal) * (2 * sqrt(len(moment)) + sqrt(2) * law.reaches()[0])
+        edge = sqrt(each.off_diagonal) * (2 * sqrt(size) + sqrt(2) * law.reaches()[0])
         rows = each.back[places]
         hidden += max(edge, 1e-12) * (rows @ rows.T)
-    return float(np.linalg.eigvalsh(moment - hidden)[0]) > 0
+    return int(np.count_nonzero(np.linalg.eigvalsh(moment - hidden) <= 0))
 
 
 def _correlation_lines(law: MomentLaw, pairs: _Pairs) -> list[Interval]:
