@@ -105,7 +105,7 @@ class Stratified(Mechanism[StratifiedCalibration]):
     """
 
     name = "stratified"
-    summary = "Gaussian noise per class of row lengths at the cost of one release, optimal shrinkage"
+    summary = "Gaussian noise by length of row at the cost of one release, optimal shrinkage"
     paper = "this project (stratified.md)"
     numerics = "exact"
     promises = (ZCDP, ApproxDP)

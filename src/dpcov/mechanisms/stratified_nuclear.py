@@ -107,7 +107,7 @@ class StratifiedNuclear(Mechanism[NuclearScales]):
     """
 
     name = "stratified-nuclear"
-    summary = "pure-DP nuclear-norm noise per class of row lengths, optimal shrinkage"
+    summary = "pure-DP nuclear-norm noise by length of row, optimal shrinkage"
     paper = "this project (stratified_nuclear.md)"
     promises = (PureDP,)
     is_isotropic = True
