@@ -105,6 +105,31 @@ def test_privacy_form_and_simulated_noise_agree_with_privacy_covariance():
     assert_mean_square(np.einsum("i,kij,j->k", a, drawn, u), expected)
 
 
+@pytest.mark.parametrize(("start", "own"), [(0, []), (1, []), (1, [4, 7]), (0, [0, 7])])
+def test_few_combinations_of_many_columns_draw_few_numbers(start, own):
+    """Of the same law, exactly."""
+    rng, d = np.random.default_rng(1), 12
+    diagonal = np.full(d, 0.02 - 0.001)
+    diagonal[own] = 0.005
+    diagonal[:start] = 0.0
+    noise = Noise(
+        off_diagonal=0.01,
+        diagonal=diagonal,
+        between=-0.001,
+        start=start,
+        back=rng.standard_normal((d, d)),
+    )
+    rows, forms = rng.standard_normal((3, d)), rng.standard_normal((4, 3, 3))
+    forms += forms.transpose(0, 2, 1)
+    few = noise._seen_by(rows)
+    assert len(few.diagonal) == 3 + len({*own, *range(start)})
+    np.testing.assert_allclose(
+        few.covariance(forms, np.eye(3), np.arange(3), None),
+        noise.covariance(forms, rows, np.arange(d), None),
+        rtol=1e-12,
+    )
+
+
 @pytest.mark.parametrize("start", [0, 1])
 def test_noise_of_all_pairs_is_that_of_every_pair(start):
     law = moment_law(released(small_rows(), 0, mechanism="gaussian")).restored

@@ -4,7 +4,7 @@ Both are in encoded units, and symmetric.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, sqrt
 
@@ -129,15 +129,33 @@ class Noise:
 
     def draw(self, draws: int, rng: np.random.Generator, rows: Array | None) -> Array:
         """F W F' for Gaussian W of this covariance and ``rows`` F, (q, d); None: W itself."""
-        back, d = self.back if rows is None else rows @ self.back, len(self.diagonal)
-        found = np.empty((draws, len(back), len(back)))
+        if rows is not None:
+            return self._seen_by(rows).draw(draws, rng, None)
+        d = len(self.diagonal)
+        found = np.empty((draws, len(self.back), len(self.back)))
         for each in found:
             normals = rng.standard_normal((d, d))
             noise = sqrt(self.off_diagonal) * np.triu(normals, 1)
             noise += noise.T
             np.fill_diagonal(noise, self._diagonal_root @ np.diagonal(normals))
-            each[:] = back @ noise @ back.T
+            each[:] = self.back @ noise @ self.back.T
         return found
+
+    def _seen_by(self, rows: Array) -> "Noise":
+        """That of F W F' for ``rows`` F, (q, d), in as few coordinates as it needs."""
+        back = rows @ self.back
+        own = np.union1d(np.arange(self.start), self._own[0])
+        others = np.delete(np.arange(len(self.diagonal)), own)
+        if len(own) + len(rows) >= len(self.diagonal):
+            return replace(self, back=back)
+        # Isotropic noise is the same in any directions: of F = L Q there it is that along Q's rows.
+        lower = np.asarray(np.linalg.qr(back[:, others].T, mode="r")).T
+        diagonal = np.full(len(rows), 2 * self.off_diagonal + self.between)
+        return replace(
+            self,
+            diagonal=np.append(self.diagonal[own], diagonal),
+            back=np.hstack([back[:, own], lower]),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
