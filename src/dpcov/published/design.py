@@ -147,12 +147,18 @@ def design_of(release: BaseRelease) -> Design:
     )
 
 
+def known_design(release: BaseRelease) -> Design | None:
+    """The same; None where the noise hides the weighted count."""
+    try:
+        return design_of(release)
+    except ReleaseError:
+        return None
+
+
 def told_of_scaling(release: BaseRelease) -> tuple[str, ...]:
     """Whether a norm bound or clip scaled rows down, a sentence; none where the noise hides it."""
-    try:
-        return (SCALED_DOWN,) * design_of(release).scales_down
-    except ReleaseError:
-        return ()
+    found = known_design(release)
+    return (SCALED_DOWN,) if found is not None and found.scales_down else ()
 
 
 def told_of(release: BaseRelease) -> tuple[str, ...]:
@@ -161,10 +167,8 @@ def told_of(release: BaseRelease) -> tuple[str, ...]:
     if weighting is not None and release.manifest.is_pooled:
         # A finished matrix does not hold what the weights sum to.
         return (f"Rows are weighted by {weighting.column}, 0 to {weighting.upper:g}.",)
-    try:
-        return design_of(release).sentences()
-    except ReleaseError:
-        return ()
+    found = known_design(release)
+    return () if found is None else found.sentences()
 
 
 def remarks_on(release: BaseRelease) -> tuple[str, ...]:
@@ -173,9 +177,8 @@ def remarks_on(release: BaseRelease) -> tuple[str, ...]:
     if weighting is None or release.manifest.is_pooled:
         return ()
     name, upper = weighting.column, f"{weighting.upper:g}"
-    try:
-        found = design_of(release)
-    except ReleaseError:
+    found = known_design(release)
+    if found is None:
         return (
             f"The weights in {name} sum to nothing that shows: rows are too few for this budget, "
             f"the column holds no numbers above 0, or its upper, {upper}, is far too large.",

@@ -13,7 +13,7 @@ import numpy as np
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.base import BaseRelease
 from dpcov.published.columns import centers_of, half_ranges_of, of_kind
-from dpcov.published.design import design_of, weighting_of
+from dpcov.published.design import design_of, known_design, weighting_of
 from dpcov.published.estimate.correlation_noise import UNKNOWN_CORRELATION
 from dpcov.published.estimate.entry_noise import inhabited
 from dpcov.published.estimate.levels import with_psd_correlations
@@ -276,10 +276,7 @@ def _design_effect(group: BaseRelease, release: BaseRelease) -> float:
     """That of weights and of several rows of a person; of all rows where noise hides a group's."""
     if weighting_of(group) is None:
         return float(group.guarantee.rows_per_person)
-    try:
-        return design_of(group).effect
-    except ReleaseError:
-        return design_of(release).effect
+    return (known_design(group) or design_of(release)).effect
 
 
 def _left_out(group: UnitEstimate, all_rows: UnitEstimate, longest: Part | None) -> float:
