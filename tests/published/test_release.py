@@ -230,6 +230,7 @@ CHANGES = {
     "statistics.noise": (None,),
     "statistics.noise.diagonal_variance": ("many", "9" * 5000, "0"),
     "statistics.noise.off_diagonal_variance": ("0",),
+    "statistics.noise.row_count_variance": ("nan", "inf", "-1", "many"),
     "statistics.lattice_bits": (10**6,),
     "statistics.dropped_bits": (10**6,),
     "statistics.radius": (0.0, 1e150),

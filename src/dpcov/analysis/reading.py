@@ -17,7 +17,7 @@ from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.levels import with_psd_correlations
-from dpcov.published.estimate.noise_edge import bulk_edge, clear_of_noise, largest_noise_eigenvalue
+from dpcov.published.estimate.noise_edge import bulk_edge, noise_levels
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Array, Places, compose, eigh
 from dpcov.published.release import Release
@@ -104,8 +104,7 @@ class Reading:
         """Largest variance of noise in encoded units times scales, and clear of it, or zeros."""
         if self.noise is None:
             return 0.0, 0.0
-        law = self.noise, scales * np.ones(len(self.places)), self.shifts
-        return largest_noise_eigenvalue(*law), clear_of_noise(*law)
+        return noise_levels(self.noise, scales * np.ones(len(self.places)), self.shifts)
 
     @property
     def correlation_noise(self) -> Array:

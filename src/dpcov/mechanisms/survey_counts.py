@@ -193,11 +193,7 @@ def strength(seen: NDArray[np.number], std: float) -> Array:
 
 def _sums(seen: NDArray[np.number], run: int) -> Array:
     """Of so many cells from each one outward."""
-    counts = seen.astype(np.float64)
-    sums = counts.copy()
-    for behind in range(1, run):
-        sums[:-behind] += counts[behind:]
-    return sums
+    return np.convolve(seen.astype(np.float64), np.ones(run))[run - 1 :]
 
 
 def reached(start: int, strengths: Array, noise: CountNoise, chance: float) -> int:

@@ -4,7 +4,6 @@ Contract: no estimate is computed from arrays that do not fit.  Says nothing abo
 """
 
 from collections.abc import Mapping
-from math import inf
 
 import numpy as np
 
@@ -20,11 +19,10 @@ _MOST_POWER = 300
 
 def arrays_make_sense(manifest: Manifest, statistics: NoisyStatistics) -> bool:
     """Whether the arrays are the ones of the layout, with the shapes and noise law they need."""
-    noise, d = statistics.noise, len(manifest.columns)
-    counted = None if noise is None else noise.row_count_variance
+    d = len(manifest.columns)
     if any(column.kind == "intercept" for column in manifest.columns[1:]):
         return False
-    if not 0 <= statistics.lost < 1 or not _is_variance(counted):
+    if not 0 <= statistics.lost < 1:
         return False
     if statistics.layout == "combined":
         return _members_fit(manifest, statistics.arrays)
@@ -69,13 +67,6 @@ def _counts_fit(manifest: Manifest, arrays: Arrays) -> bool:
     # A public number of rows needs no noisy one; every group has its own.
     count, private = _shape_of(arrays, "row_count"), manifest.n_rows is None or manifest.groups
     return count == (len(manifest.groups) or 1,) or (count is None and not private)
-
-
-def _is_variance(text: str | None) -> bool:
-    try:
-        return text is None or 0 <= float(text) < inf
-    except ValueError:
-        return False
 
 
 def _map_fits(manifest: Manifest, statistics: NoisyStatistics) -> bool:

@@ -28,7 +28,7 @@ from dpcov.published.estimate.entry_noise import (
     read_with,
     total_noise,
 )
-from dpcov.published.estimate.noise_edge import clear_of_noise, largest_noise_eigenvalue
+from dpcov.published.estimate.noise_edge import noise_levels
 from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
 from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of, eigenvalues
@@ -235,9 +235,8 @@ def spectrum(noisy: Array, estimate: Array, *, noise: MomentNoise | None, means:
     values, after = (eigenvalues(matrix)[::-1] for matrix in (noisy, estimate))
     if noise is None:
         return Spectrum(values, after)
-    law = noise, np.ones(len(means)), means
-    n_above = int(np.sum(after > clear_of_noise(*law)))
-    return Spectrum(values, after, edge=largest_noise_eigenvalue(*law), n_above=n_above)
+    edge, clear = noise_levels(noise, np.ones(len(means)), means)
+    return Spectrum(values, after, edge, n_above=int(np.sum(after > clear)))
 
 
 def told_of_rare_pairs(release: BaseRelease, places: Places) -> str:

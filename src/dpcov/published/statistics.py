@@ -48,7 +48,7 @@ class NoiseLaw:
     diagonal_variance: Variance
     off_diagonal_variance: Variance
     trace_variance: Variance | None = None
-    row_count_variance: str | None = None
+    row_count_variance: Decimal | None = None
     scale: Decimal | None = None
 
 

@@ -43,11 +43,11 @@ def _largest_eigenvalue(scales: Array, shifts: Array, noise: MomentNoise) -> Arr
     return np.asarray(noise.edge_factor / noise.intercept * ends)
 
 
-def clear_of_noise(noise: MomentNoise, scales: Array, shifts: Array) -> float:
-    """Variance from which a component stands out: the largest eigenvalue and two deviations."""
+def noise_levels(noise: MomentNoise, scales: Array, shifts: Array) -> tuple[float, float]:
+    """The same, and the variance from which a component stands out: two deviations more."""
     # Wide noise on the largest eigenvalue is rarer than a normal number's (isoperimetry).
-    std = float(_largest_std(scales, shifts, noise))
-    return largest_noise_eigenvalue(noise, scales, shifts) + DEVIATIONS * std
+    largest, std = (float(of(scales, shifts, noise)) for of in (_largest_eigenvalue, _largest_std))
+    return largest, largest + DEVIATIONS * std
 
 
 @of_all

@@ -132,18 +132,23 @@ def shrunk_covariance(estimate: UnitEstimate, intercept: float) -> Array:
     """Shrink the second moment beside the mean, which would hide the spread in one eigenvalue."""
     variance = estimate.noise.off_diagonal if estimate.noise else 0.0
     centering = Centering(noisy=estimate.matrix, variance=variance, unit=intercept)
-    matrix = centering.compress(estimate.matrix) - centering.leak
+    beside = _kept(
+        replace(estimate, joint_trace=None),
+        centering.compress,
+        lambda back: centering.complement.T @ back,
+        centering.trace_outside,
+        2,
+    )
+    matrix, parts = beside.matrix - centering.leak, list(beside.parts)
     if not len(matrix):
         return centering.assemble(matrix)
-    parts = [_compressed(part, centering) for part in estimate.parts]
     if parts:
         # What the mean leaves on the complement comes out of the largest part, which has most.
         most = int(np.argmax([np.trace(part.matrix) for part in parts]))
         part, trace = parts[most], parts[most].trace
         less = None if trace is None else trace - float(np.trace(centering.leak))
         parts[most] = replace(part, matrix=part.matrix - centering.leak, trace=less)
-    beside = replace(estimate, matrix=matrix, parts=tuple(parts), joint_trace=None)
-    return centering.assemble(shrunk(beside).matrix)
+    return centering.assemble(shrunk(replace(beside, matrix=matrix, parts=tuple(parts))).matrix)
 
 
 def restricted(unit: UnitEstimate, places: Places, others: Places) -> UnitEstimate:
@@ -210,17 +215,6 @@ def _rescaled(part: Part, d: int) -> Part:
         return part
     ratio = entry_variances("nuclear", d)[1] / entry_variances("nuclear", n)[1]
     return replace(part, nuclear_scale=scale * sqrt(ratio))
-
-
-def _compressed(part: Part, centering: Centering) -> Part:
-    trace, trace_variance = part.trace, part.trace_variance
-    if trace is not None and trace_variance is not None:
-        trace -= centering.trace_outside(part.matrix)
-        trace_variance += 2 * part.diagonal_variance
-    # Compressed noise keeps the variances of its entries, so its scale follows the dimension.
-    matrix, d = centering.compress(part.matrix), len(part.matrix)
-    part = replace(part, trace=trace, trace_variance=trace_variance, matrix=matrix)
-    return _rescaled(part, d)
 
 
 POSTS: dict[Post, PostProcessing] = {
