@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
+from dpcov.mechanisms.base import Ask, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import clip_search, counts, finished
 from dpcov.mechanisms.blocks.additive_noise import (
     AdditiveNoise,
@@ -30,7 +30,7 @@ from dpcov.mechanisms.blocks.additive_noise import (
     scalar,
 )
 from dpcov.mechanisms.blocks.clip_search import Candidates, Search, choose_clip, private_radius
-from dpcov.mechanisms.blocks.cost import Cost, part_of
+from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY
 from dpcov.mechanisms.separate import (
     Rule,
@@ -85,7 +85,7 @@ RULES: dict[Constants, Rules] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveCalibration(Calibration):
+class AdaptiveCalibration(counts.CountingCalibration):
     """What the searches of a radius (if any) and of a clip norm cost, and noise in the unit ball.
 
     One of ``together`` and ``separately`` is drawn, for the final matrix.
@@ -96,7 +96,6 @@ class AdaptiveCalibration(Calibration):
     search_epsilon: Fraction
     together: MatrixNoise
     separately: SeparateNoise
-    row_count: Cost | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,21 +137,19 @@ class Adaptive(Mechanism[AdaptiveCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> AdaptiveCalibration:
         """Split the budget (adaptive.md, Theorem 1)."""
         self.check(problem, budget)
-        rest, row_count = counts.set_row_count_aside(budget, problem)
+        rest, stated = counts.set_row_count_aside(budget, problem)
         rules = RULES[self.constants]
         weights = rules.with_radius if self.radius else rules.without_radius
         radius, trace, search, matrix = (
             part_of(rest, Fraction(weight, sum(weights))) for weight in weights
         )
         return AdaptiveCalibration(
-            promise=budget.promise,
-            rho=counts.rho_inside(budget),
+            **stated,
             radius_epsilon=affordable_epsilon(radius) if self.radius else None,
             trace=additive_noise(trace, scalar(problem)),
             search_epsilon=affordable_epsilon(search),
             together=matrix_noise(matrix, problem, self.noise),
             separately=separate_noise(matrix, problem, self.noise),
-            row_count=row_count,
         )
 
     def draw(

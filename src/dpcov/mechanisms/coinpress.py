@@ -19,10 +19,10 @@ import numpy as np
 
 from dpcov.data.linear import LinearMap
 from dpcov.errors import NumericError
-from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
+from dpcov.mechanisms.base import Ask, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import MatrixNoise, matrix_noise
-from dpcov.mechanisms.blocks.cost import Cost, part_of
+from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.blocks.finished import sscp_of
 from dpcov.mechanisms.blocks.tail_bounds import FAILURE_PROBABILITY, eta
 from dpcov.privacy.budget import Budget
@@ -36,11 +36,10 @@ LAST_ROUND_SHARE = Fraction(3, 4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoinPressCalibration(Calibration):
-    """Noise of every round for rows in the unit ball, and what a private row count costs."""
+class CoinPressCalibration(counts.CountingCalibration):
+    """Noise of every round for rows in the unit ball."""
 
     rounds: tuple[MatrixNoise, ...]
-    row_count: Cost | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +63,11 @@ class CoinPress(Mechanism[CoinPressCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> CoinPressCalibration:
         """Split the budget between the rounds (coinpress.md, Theorem 1)."""
         self.check(problem, budget)
-        rest, row_count = counts.set_row_count_aside(budget, problem)
+        rest, stated = counts.set_row_count_aside(budget, problem)
         # Later rounds ask through maps drawn before, so the rounds compose.
         parts = [part_of(rest, share) for share in round_shares(self.rounds)]
         rounds = tuple(matrix_noise(part, problem) for part in parts)
-        return CoinPressCalibration(
-            promise=budget.promise,
-            rho=counts.rho_inside(budget),
-            rounds=rounds,
-            row_count=row_count,
-        )
+        return CoinPressCalibration(**stated, rounds=rounds)
 
     @property
     def asks_again(self) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from dpcov.data.moments import Clip
-from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
+from dpcov.mechanisms.base import Ask, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, eigenvalues
 from dpcov.mechanisms.blocks.cost import Cost, part_of, root_down
@@ -32,15 +32,11 @@ Exponent = Literal["tight", "paper"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EigenvectorsCalibration(Calibration):
-    """Noise on the eigenvalues; parts of the budget for all directions together and the row count.
-
-    A part is None for what is not drawn.
-    """
+class EigenvectorsCalibration(counts.CountingCalibration):
+    """Noise on the eigenvalues; the part of the budget for all directions together, if any."""
 
     eigenvalues: AdditiveNoise
     directions: Cost | None
-    row_count: Cost | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,15 +67,13 @@ class Eigenvectors(Mechanism[EigenvectorsCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> EigenvectorsCalibration:
         """Split the budget (eigenvectors.md, Theorem 1)."""
         self.check(problem, budget)
-        rest, row_count = counts.set_row_count_aside(budget, problem)
+        rest, stated = counts.set_row_count_aside(budget, problem)
         # All directions share one half; that of a single column costs nothing.
         directions = part_of(rest, Fraction(1, 2)) if problem.n_features > 1 else None
         return EigenvectorsCalibration(
-            promise=budget.promise,
-            rho=counts.rho_inside(budget),
+            **stated,
             eigenvalues=additive_noise(directions or rest, eigenvalues(problem)),
             directions=directions,
-            row_count=row_count,
         )
 
     def draw(

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpcov.data.moments import Clip
-from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
+from dpcov.mechanisms.base import Ask, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
 from dpcov.mechanisms.blocks.cost import Cost, part_of
@@ -26,12 +26,11 @@ from dpcov.privacy.guarantee import PureDP
 
 
 @dataclass(frozen=True, kw_only=True)
-class KapralovTalwarCalibration(Calibration):
-    """Parts of the budget for one direction and for the number of rows; noise on one value."""
+class KapralovTalwarCalibration(counts.CountingCalibration):
+    """Part of the budget for one direction; noise on one value."""
 
     direction: Cost
     value: AdditiveNoise
-    row_count: Cost | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +57,11 @@ class KapralovTalwar(Mechanism[KapralovTalwarCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> KapralovTalwarCalibration:
         """Give every round the same part of the budget (kapralov_talwar.md)."""
         self.check(problem, budget)
-        rest, row_count = counts.set_row_count_aside(budget, problem)
+        rest, stated = counts.set_row_count_aside(budget, problem)
         # Rounds compose: each is private given the directions and values before it.
         part = part_of(rest, Fraction(1, 2 * problem.n_features))
         value = additive_noise(part, scalar(problem))
-        return KapralovTalwarCalibration(
-            promise=budget.promise, direction=part, value=value, row_count=row_count
-        )
+        return KapralovTalwarCalibration(**stated, direction=part, value=value)
 
     def draw(
         self, ask: Ask, calibration: KapralovTalwarCalibration, problem: Problem, entropy: Entropy

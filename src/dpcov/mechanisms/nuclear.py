@@ -15,7 +15,7 @@ import msgspec
 
 from dpcov.data.moments import DEFAULT_BITS, Clip, Moments
 from dpcov.errors import UsageError
-from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Entropy, Mechanism, Problem
 from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import additive_noise, eigenvalues
 from dpcov.mechanisms.blocks.cost import Cost
@@ -28,11 +28,10 @@ from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
 
 @dataclass(frozen=True, kw_only=True)
-class NuclearCalibration(Calibration):
-    """Scale of the noise for rows in the unit ball, and what a private row count costs."""
+class NuclearCalibration(counts.CountingCalibration):
+    """Scale of the noise for rows in the unit ball."""
 
     scale: float
-    row_count: Cost | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +62,8 @@ class Nuclear(Mechanism[NuclearCalibration]):
         """Give the matrix all that the number of rows leaves (nuclear.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
-        rest, row_count = counts.set_row_count_aside(budget, problem)
-        scale = nuclear_scale(rest, problem)
-        return NuclearCalibration(promise=budget.promise, scale=scale, row_count=row_count)
+        rest, stated = counts.set_row_count_aside(budget, problem)
+        return NuclearCalibration(**stated, scale=nuclear_scale(rest, problem))
 
     def draw(
         self, ask: Ask, calibration: NuclearCalibration, problem: Problem, entropy: Entropy

@@ -12,10 +12,10 @@ from fractions import Fraction
 from typing import Literal
 
 from dpcov.data.moments import Clip
-from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
+from dpcov.mechanisms.base import Ask, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
-from dpcov.mechanisms.blocks.cost import Cost, part_of
+from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.nuclear import check_noise_shape, noisy_sscp, nuclear_scale
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
@@ -36,12 +36,11 @@ RADIUS_FACTOR = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjectionCalibration(Calibration):
-    """Scale of the matrix' noise, noise on the trace, and what a private row count costs."""
+class ProjectionCalibration(counts.CountingCalibration):
+    """Scale of the matrix' noise, and noise on the trace."""
 
     matrix_scale: float
     trace: AdditiveNoise
-    row_count: Cost | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,14 +72,14 @@ class NuclearProjection(Mechanism[ProjectionCalibration]):
         """Split the budget: matrix, trace, row count (nuclear_projection.md, Theorem 1)."""
         self.check(problem, budget)
         check_noise_shape(self.noise, problem)
-        rest, row_count = counts.set_row_count_aside(budget, problem)
+        rest, stated = counts.set_row_count_aside(budget, problem)
         for_matrix, for_trace = SPLITS[self.budget_split]
         unspent = (1 - counts.row_count_share(problem)) * (1 - for_matrix - for_trace)
+        stated["promise"] = part_of(budget.promise, 1 - unspent)
         return ProjectionCalibration(
-            promise=part_of(budget.promise, 1 - unspent),
+            **stated,
             matrix_scale=nuclear_scale(part_of(rest, for_matrix), problem),
             trace=additive_noise(part_of(rest, for_trace), scalar(problem)),
-            row_count=row_count,
         )
 
     def draw(

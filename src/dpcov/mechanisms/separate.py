@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from dpcov.data.moments import Clip
-from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
+from dpcov.mechanisms.base import Ask, Entropy, Mechanism, Problem
 from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import (
     AdditiveNoise,
@@ -79,11 +79,10 @@ def mend_spectrum(values: Array, trace_bound: float, rule: Rule) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeparateCalibration(Calibration):
-    """Noise for rows in the unit ball, and the part of the budget for a private row count."""
+class SeparateCalibration(counts.CountingCalibration):
+    """Noise for rows in the unit ball."""
 
     noise: SeparateNoise
-    row_count: Cost | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,11 +114,8 @@ class Separate(Mechanism[SeparateCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> SeparateCalibration:
         """Split the budget: row count, eigenvalues, eigenvectors (separate.md, Theorem 1)."""
         self.check(problem, budget)
-        rest, row_count = counts.set_row_count_aside(budget, problem)
-        noise = separate_noise(rest, problem, self.noise)
-        return SeparateCalibration(
-            promise=budget.promise, rho=counts.rho_inside(budget), noise=noise, row_count=row_count
-        )
+        rest, stated = counts.set_row_count_aside(budget, problem)
+        return SeparateCalibration(**stated, noise=separate_noise(rest, problem, self.noise))
 
     def draw(
         self, ask: Ask, calibration: SeparateCalibration, problem: Problem, entropy: Entropy

@@ -356,14 +356,15 @@ def test_row_counts_that_cannot_be_drawn_are_refused():
     asked = problem(1, "add-remove-one", 3)
     for cost in (PURE, CONCENTRATED):
         budget = Budget(epsilon=Fraction(2, 3)) if cost is PURE else Budget(rho=Fraction(2, 3))
-        assert set_row_count_aside(budget, problem(1)) == (cost, None)
-        parts = (part_of(cost, Fraction(19, 20)), part_of(cost, Fraction(1, 20)))
-        assert set_row_count_aside(budget, asked) == parts
+        for of, parts in ((problem(1), (1, 0)), (asked, (Fraction(19, 20), Fraction(1, 20)))):
+            rest, stated = set_row_count_aside(budget, of)
+            assert rest == part_of(cost, parts[0])
+            assert stated["row_count"] == (part_of(cost, parts[1]) if parts[1] else None)
     least = Fraction(3, LARGEST_STD)
     for kind, amount in (("epsilon", least), ("rho", least**2 / 2)):
         make = PureDP if kind == "epsilon" else ZCDP
-        _, count = set_row_count_aside(Budget(**{kind: 20 * amount}), asked)
-        assert count == make(**{kind: amount})
+        _, stated = set_row_count_aside(Budget(**{kind: 20 * amount}), asked)
+        assert stated["row_count"] == make(**{kind: amount})
         with pytest.raises(BudgetError):
             set_row_count_aside(Budget(**{kind: 20 * amount * Fraction(999, 1000)}), asked)
 

@@ -6,17 +6,18 @@ Contract: the number of rows leaves only where it is public or after noise.
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log, sqrt
+from typing import TypedDict
 
 import numpy as np
 
 from dpcov.data.histograms import Counts
 from dpcov.data.moments import Moments
-from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of, squared_noise_scale
 from dpcov.noise.entropy import Entropy
 from dpcov.noise.lattice import discrete_laplace, rounded_gaussian
 from dpcov.privacy.budget import Budget
-from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
 from dpcov.published.linalg.symmetric import Array
 
 # Part of the budget that buys a private row count under add-remove-one.
@@ -80,17 +81,33 @@ def rho_inside(budget: Budget) -> Fraction | None:
     return budget.zcdp_rho() if isinstance(budget.promise, ApproxDP) else None
 
 
-def set_row_count_aside(budget: Budget, problem: Problem) -> tuple[Cost, Cost | None]:
-    """What is left of a budget, and what the number of rows costs; None where it is public."""
+@dataclass(frozen=True, kw_only=True)
+class CountingCalibration(Calibration):
+    """Of a mechanism that divides by a number of rows; None is paid for a public one."""
+
+    row_count: Cost | None
+
+
+class Stated(TypedDict):
+    """What every such calibration states."""
+
+    promise: Promise
+    rho: Fraction | None
+    row_count: Cost | None
+
+
+def set_row_count_aside(budget: Budget, problem: Problem) -> tuple[Cost, Stated]:
+    """What is left of a budget, and what a calibration states of it and of the number of rows."""
     promise = budget.promise
     # All of it: pure if it asks for that, else the zCDP guarantee inside it.
     whole: Cost = promise if isinstance(promise, PureDP) else ZCDP(rho=budget.zcdp_rho())
-    if not (share := row_count_share(problem)):
-        return whole, None
-    cost = part_of(whole, share)
-    # Refused here, before any row is read, if the count needs more noise than can be drawn.
-    CountNoise(cost, problem).std()
-    return part_of(whole, 1 - share), cost
+    share, cost = row_count_share(problem), None
+    if share:
+        cost = part_of(whole, share)
+        # Refused here, before any row is read, if the count needs more noise than can be drawn.
+        CountNoise(cost, problem).std()
+    stated = Stated(promise=promise, rho=rho_inside(budget), row_count=cost)
+    return part_of(whole, 1 - share), stated
 
 
 def draw_row_count(
