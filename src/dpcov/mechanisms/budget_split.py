@@ -7,7 +7,7 @@ together.  Proof : survey.md, Theorem 2.
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any, Self
+from typing import Any
 
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
@@ -54,23 +54,12 @@ class SurveyedCalibration(Calibration):
     matrix under the map; ``rests`` are the rest after one of them, two, ... instead of ``inner``.
     """
 
-    survey: Cost | None
+    survey: Cost
     first: Calibration | None = None
     again: Calibration | None = None
     losses: Cost | None = None
     inner: Calibration
     rests: tuple[Calibration, ...] = ()
-
-    @classmethod
-    def unsurveyed(cls, whole: Calibration) -> Self:
-        """That of a mechanism which has all of the budget."""
-        return cls(
-            promise=whole.promise,
-            noise_multiplier=whole.noise_multiplier,
-            rho=whole.rho,
-            survey=None,
-            inner=whole,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +84,6 @@ class BudgetSplit:
             return SHARE_PRIVATE * whole
         least = (SHARE_PURE if is_pure else SHARE) * whole
         survey = self.split(problem, budget, least).survey
-        assert survey is not None
         # Noise falls in proportion to epsilon, and to the root of rho.
         noise = doubt(part_of(survey, 1 - LENGTHS), self.columns, problem)
         wanted = float(least) * (noise if is_pure else noise**2)

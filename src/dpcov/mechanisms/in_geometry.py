@@ -54,15 +54,14 @@ class InGeometry(Surveyed):
         """Lengths of rows."""
         return lengths.question(self._unbounded)
 
-    def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
+    def calibrate(self, problem: Problem, budget: Budget) -> Calibration:
         """Split the budget (survey.md, Theorem 7)."""
-        whole = self.inner.calibrate(problem, budget)
+        whole: Calibration = self.inner.calibrate(problem, budget)
         asks = self.columns and (self.known.norm_bound is None or self._scales_down(self.known))
         if asks and not costs_nothing(whole.promise):
             parts = self._parts
             try:
                 made = parts.split(problem, budget, LENGTHS * parts.share(problem, budget))
-                assert made.survey is not None
                 CountNoise(made.survey, problem).std(disjoint=True)
                 if made.losses is not None:
                     loss_noise(made.losses, problem)
@@ -70,7 +69,7 @@ class InGeometry(Surveyed):
             except BudgetError:
                 # So small a part cannot be drawn; the whole budget may be.
                 pass
-        return SurveyedCalibration.unsurveyed(whole)
+        return whole
 
     def _scales_down(self, geometry: Geometry) -> bool:
         # Whether any row can be longer than the norm bound: public, by the bounds of the columns.
@@ -81,11 +80,11 @@ class InGeometry(Surveyed):
         return calibration.losses if self._scales_down(geometry) else None
 
     def unsurveyed(
-        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
+        self, ask: Ask, calibration: Calibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw in the geometry as it is; what it took elsewhere is taken for what it takes here."""
         known = self.known
-        made = self.inner.draw(ask.under(known), calibration.inner, problem, entropy)
+        made = self.inner.draw(ask.under(known), calibration, problem, entropy)
         made = with_map(made, known.linear)
         bound = known.bound(self._columns)
         return msgspec.structs.replace(
@@ -96,7 +95,6 @@ class InGeometry(Surveyed):
         self, drawing: Drawing, calibration: SurveyedCalibration
     ) -> tuple[Geometry, Shortening, Calibration, list[str]]:
         """The geometry with its norm bound, or one that fits, and what this takes of the rows."""
-        assert calibration.survey is not None
         losses, bound, linear = calibration.losses, self.known.norm_bound, self.known.linear
         energy = None if bound is None else (bound**2 - 1) / self._n_features
         found = self._lengths(

@@ -75,7 +75,7 @@ class Drawing(NamedTuple):
     entropy: Entropy
 
 
-class Surveyed(Mechanism[SurveyedCalibration]):
+class Surveyed(Mechanism[Calibration]):
     """A mechanism in a geometry that is found privately first.
 
     ``columns`` are in the order of the encoding's ``column_values``, ``declared`` in the geometry
@@ -130,21 +130,20 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         """The moments, and how long rows are."""
         return (*super().largest_questions(problem), IN_BOUNDS)
 
-    def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
+    def calibrate(self, problem: Problem, budget: Budget) -> Calibration:
         """Split the budget (survey.md, Theorem 2)."""
-        whole = self.inner.calibrate(problem, budget)
+        whole: Calibration = self.inner.calibrate(problem, budget)
         if self.columns and not costs_nothing(whole.promise):
             parts = self._parts
             share = parts.share(problem, budget)
             made = parts.with_first(problem, budget, share) or parts.split(problem, budget, share)
-            assert made.survey is not None
             of_columns = part_of(made.survey, 1 - LENGTHS)
             check_cost(of_columns, self.columns, problem)
             if made.losses is not None:
                 loss_noise(made.losses, problem)
             if pays(of_columns, self.columns, problem):
                 return made
-        return SurveyedCalibration.unsurveyed(whole)
+        return whole
 
     @property
     def _n_features(self) -> int:
@@ -175,10 +174,10 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         return sqrt(1 + _PER_WEIGHTED * self._n_features)
 
     def draw(
-        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
+        self, ask: Ask, calibration: Calibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Survey, then ask and draw in the geometry that it gives."""
-        if calibration.survey is None:
+        if not isinstance(calibration, SurveyedCalibration):
             return self.unsurveyed(ask, calibration, problem, entropy)
         drawing = Drawing(ask, problem, entropy)
         geometry, lengths, rest, notes = self.find(drawing, calibration)
@@ -207,19 +206,16 @@ class Surveyed(Mechanism[SurveyedCalibration]):
         return calibration.losses
 
     def unsurveyed(
-        self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
+        self, ask: Ask, calibration: Calibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw in the geometry of the bounds."""
-        made: NoisyStatistics = self.inner.draw(
-            ask.under(None), calibration.inner, problem, entropy
-        )
+        made: NoisyStatistics = self.inner.draw(ask.under(None), calibration, problem, entropy)
         return made
 
     def find(
         self, drawing: Drawing, calibration: SurveyedCalibration
     ) -> tuple[Geometry, Shortening, Calibration, list[str]]:
         """The geometry of a survey, its lengths of rows, what is left, and how it was found."""
-        assert calibration.survey is not None
         ask, problem, entropy = drawing
         of_columns = part_of(calibration.survey, 1 - LENGTHS)
         of_lengths = part_of(calibration.survey, LENGTHS)

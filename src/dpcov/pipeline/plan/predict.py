@@ -20,6 +20,7 @@ from dpcov.data.moments import Moments, MomentsSpec, part_energies
 from dpcov.errors import BudgetError, PrivacyWarning, UsageError, require_kind
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Mechanism, Problem
+from dpcov.mechanisms.budget_split import SurveyedCalibration
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.lengths import USUAL
 from dpcov.mechanisms.registry import make_mechanism, names
@@ -145,7 +146,9 @@ def left_for(assumed: Assumption, mechanism: Mechanism[Any]) -> Budget | None:
     calibration = surveyed.calibrate(assumed.problem, assumed.budget)
     if costs_nothing(calibration.promise):
         return assumed.budget
-    return None if calibration.survey is None else budget_of(calibration.inner.promise)
+    if isinstance(calibration, SurveyedCalibration):
+        return budget_of(calibration.inner.promise)
+    return None
 
 
 def predict(assumed: Assumption, mechanisms: Iterable[str] = ()) -> tuple[Prediction, ...]:
