@@ -146,10 +146,8 @@ class Stratified(Mechanism[StratifiedCalibration]):
         # Squared shift over all stages in lattice units (Lemmas 1 to 4).
         unit: int = 4**self.bits * problem.rows_per_person
         weight = trace_weight(problem.n_features)
-        if problem.neighbors == "replace-one":
-            shift = 2 * (1 + weight + _counts_rows(problem) * ROW_COUNT_WEIGHT) * unit**2
-        else:
-            shift = (1 + weight + ROW_COUNT_WEIGHT) * unit**2
+        moved = 2 if problem.neighbors == "replace-one" else 1
+        shift = moved * (1 + weight + _counts_rows(problem) * ROW_COUNT_WEIGHT) * unit**2
         # Joined and shortened shells are rounded down to whole numbers, which may move every trace,
         # in units of down to a quarter of a fitted shell's.
         rounding = 4 * (self.shells + 1) * problem.n_groups * problem.n_features

@@ -16,18 +16,8 @@ from typing import Any, NamedTuple
 
 from jinja2 import BaseLoader, Environment, FunctionLoader, StrictUndefined, select_autoescape
 
-from dpcov.markup import (
-    Child,
-    Html,
-    details,
-    join,
-    lines_visible,
-    name_of,
-    names_of,
-    note,
-    shorten,
-    table,
-)
+from dpcov import markup
+from dpcov.markup import Child, Html, join, lines_visible
 
 
 def json_block(identifier: str, content: Any) -> Html:
@@ -54,8 +44,8 @@ def environment(loader: BaseLoader) -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    helpers = (details, name_of, names_of, note, shorten, table)
-    made.globals |= {each.__name__: each for each in helpers}
+    helpers = ("details", "name_of", "names_of", "note", "shorten", "table")
+    made.globals |= {name: getattr(markup, name) for name in helpers}
     return made
 
 

@@ -10,18 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from dpcov.analysis.estimators.fit_rows import (
-    CLONED,
-    COPIED,
-    Roles,
-    Spending,
-    Terms,
-    make_release,
-    require_noise,
-    require_terms,
-    schema_of,
-    table_of,
-)
+from dpcov.analysis.estimators.fit_rows import CLONED, COPIED, Roles, Spending, Terms, table_of
 from dpcov.analysis.features import (
     FEATURES_NAMED,
     WITHOUT_MEANS,
@@ -135,9 +124,9 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         """
         if isinstance(X, Release):
             return self._fit_release(X, {})
-        require_terms(self)
+        self._require_terms()
         table, roles, facts = self._table(X, y)
-        schema = schema_of(self, table, roles)
+        schema = self._schema_of(table, roles)
         self._facts = facts
         # What the release could not be read with is refused before it costs anything.
         columns = schema.encoded_columns
@@ -148,10 +137,10 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         if not schema.intercept and any(column.center for column in columns):
             raise InputError(f"The schema has intercept = false, so {WITHOUT_UNITS}")
         is_tuned = getattr(self, "alpha", None) == "auto"
-        require_noise(self, len(columns), self.post, stated=is_tuned)
+        self._require_noise(len(columns), self.post, stated=is_tuned)
         spending = self.__dict__.setdefault("_spending", Spending())
         with nullcontext() if self.spend_again else spending.used(type(self).__name__):
-            self.release_ = make_release(self, table, roles, schema)
+            self.release_ = self._make_release(table, roles, schema)
         try:
             return self._fit_release(self.release_, facts)
         except DpcovError as error:

@@ -71,6 +71,15 @@ class Spending:
             raise
 
 
+class Roles(NamedTuple):
+    """Which columns of the table are targets or classes, and what is public about them."""
+
+    targets: tuple[str, ...] = ()
+    target_bounds: Bounds | None = None
+    by: str | None = None
+    classes: tuple[str, ...] = ()
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class Terms:
     """On which public terms rows are released: the estimators' parameters for ``fit(rows)``."""
@@ -84,76 +93,80 @@ class Terms:
     dataset: str | None = None
     seed: int | None = None
 
+    def _require_terms(self) -> None:
+        """Refuse what is missing before a row is looked at."""
+        if self.budget is None:
+            raise InputError("Fitting rows spends a privacy budget. Give budget=dpcov.Budget(...).")
+        if (self.schema is None) == (self.bounds is None):
+            problem = "Say what is public about the columns, which is never computed from rows:"
+            raise InputError(f"{problem} one of the two, schema=... or bounds=(lower, upper).")
 
-class Roles(NamedTuple):
-    """Which columns of the table are targets or classes, and what is public about them."""
+    def _schema_of(self, table: nw.DataFrame[Any], roles: Roles) -> "Schema":
+        """What is public about the table."""
+        # Imported here, so that reading a release loads nothing that handles rows.
+        from dpcov.data.schema.schema import Schema
 
-    targets: tuple[str, ...] = ()
-    target_bounds: Bounds | None = None
-    by: str | None = None
-    classes: tuple[str, ...] = ()
+        if self.schema is None:
+            return self._bounded_schema(roles, [str(name) for name in table.columns])
+        made = self.schema if isinstance(self.schema, Schema) else Schema.from_toml(self.schema)
+        named = roles.targets if getattr(self, "target", None) is None else ()
+        advice = "give its name, target=NAME" if named else "call its column so in the schema"
+        for name in (*named, *filter(None, [roles.by])):
+            if name not in made.columns:
+                raise InputError(
+                    f"The schema has no column {name}, as fit(X, y) calls y: {advice}."
+                )
+        return made
 
+    def _require_noise(self, n_features: int, post: Post | None, *, stated: bool) -> None:
+        """Refuse one whose noise does not suit ``post``, or has to be and is not ``stated``."""
+        from dpcov.pipeline.terms import mechanism_for
 
-def require_terms(terms: Terms) -> None:
-    """Refuse what is missing before a row is looked at."""
-    if terms.budget is None:
-        raise InputError("Fitting rows spends a privacy budget. Give budget=dpcov.Budget(...).")
-    if (terms.schema is None) == (terms.bounds is None):
-        problem = "Say what is public about the columns, which is never computed from rows:"
-        raise InputError(f"{problem} one of the two, schema=... or bounds=(lower, upper).")
+        assert self.budget is not None
+        chosen = mechanism_for(self.mechanism, self.budget, self.neighbors, n_features)
+        if stated and not chosen.states_noise:
+            raise InputError(
+                f"Releases by {chosen.name} do not say how their noise is distributed, so alpha "
+                "cannot be chosen. Give alpha, or another mechanism."
+            )
+        if post is not None and not chosen.suits(post, self.budget.promise):
+            raise InputError(
+                f"Releases by {chosen.name} under this budget cannot be read with post={post!r}, "
+                "which needs to know noise that they do not have or state. Use post='psd', or "
+                "leave it out."
+            )
 
+    def _make_release(self, table: nw.DataFrame[Any], roles: Roles, schema: "Schema") -> Release:
+        """Spend the budget on one release of the table."""
+        from dpcov.noise.entropy import SeededEntropy
+        from dpcov.pipeline.table import release
 
-def schema_of(terms: Terms, table: nw.DataFrame[Any], roles: Roles) -> "Schema":
-    """What is public about the table."""
-    # Imported here, so that reading a release loads nothing that handles rows.
-    from dpcov.data.schema.schema import Schema
-
-    if terms.schema is None:
-        return _bounded_schema(terms, roles, [str(name) for name in table.columns])
-    made = terms.schema if isinstance(terms.schema, Schema) else Schema.from_toml(terms.schema)
-    named = roles.targets if getattr(terms, "target", None) is None else ()
-    for name in (*named, *filter(None, [roles.by])):
-        if name not in made.columns:
-            advice = "give its name, target=NAME" if named else "call its column so in the schema"
-            raise InputError(f"The schema has no column {name}, as fit(X, y) calls y: {advice}.")
-    return made
-
-
-def require_noise(terms: Terms, n_features: int, post: Post | None, *, stated: bool) -> None:
-    """Refuse a mechanism whose noise does not suit ``post``, or has to be and is not ``stated``."""
-    from dpcov.pipeline.terms import mechanism_for
-
-    assert terms.budget is not None
-    chosen = mechanism_for(terms.mechanism, terms.budget, terms.neighbors, n_features)
-    if stated and not chosen.states_noise:
-        raise InputError(
-            f"Releases by {chosen.name} do not say how their noise is distributed, so alpha "
-            "cannot be chosen. Give alpha, or another mechanism."
+        assert self.budget is not None
+        return release(
+            table,
+            schema=schema,
+            budget=self.budget,
+            mechanism=self.mechanism,
+            neighbors=self.neighbors,
+            by=roles.by,
+            ledger=self.ledger,
+            dataset=self.dataset,
+            entropy=None if self.seed is None else SeededEntropy(self.seed),
         )
-    if post is not None and not chosen.suits(post, terms.budget.promise):
-        raise InputError(
-            f"Releases by {chosen.name} under this budget cannot be read with post={post!r}, which "
-            "needs to know noise that they do not have or state. Use post='psd', or leave it out."
-        )
 
+    def _bounded_schema(self, roles: Roles, names: Sequence[str]) -> "Schema":
+        from dpcov.data.schema.declared import Categorical, Declared, Numeric
+        from dpcov.data.schema.schema import Schema
 
-def make_release(terms: Terms, table: nw.DataFrame[Any], roles: Roles, schema: "Schema") -> Release:
-    """Spend the budget on one release of the table."""
-    from dpcov.noise.entropy import SeededEntropy
-    from dpcov.pipeline.table import release
-
-    assert terms.budget is not None
-    return release(
-        table,
-        schema=schema,
-        budget=terms.budget,
-        mechanism=terms.mechanism,
-        neighbors=terms.neighbors,
-        by=roles.by,
-        ledger=terms.ledger,
-        dataset=terms.dataset,
-        entropy=None if terms.seed is None else SeededEntropy(terms.seed),
-    )
+        columns: dict[str, Declared] = {}
+        for name in names:
+            if name == roles.by:
+                columns[name] = Categorical(categories=roles.classes)
+            else:
+                bounds = roles.target_bounds if name in roles.targets else self.bounds
+                lower, upper = _pair(bounds, name)
+                columns[name] = Numeric(lower=lower, upper=upper)
+        return Schema(columns=columns)
 
 
 def table_of(
@@ -263,21 +276,6 @@ def _numbers(X: Any) -> NDArray[np.float64]:
     if numbers.shape[1] == 0:
         raise InputError("There are 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     return numbers
-
-
-def _bounded_schema(terms: Terms, roles: Roles, names: Sequence[str]) -> "Schema":
-    from dpcov.data.schema.declared import Categorical, Declared, Numeric
-    from dpcov.data.schema.schema import Schema
-
-    columns: dict[str, Declared] = {}
-    for name in names:
-        if name == roles.by:
-            columns[name] = Categorical(categories=roles.classes)
-        else:
-            bounds = roles.target_bounds if name in roles.targets else terms.bounds
-            lower, upper = _pair(bounds, name)
-            columns[name] = Numeric(lower=lower, upper=upper)
-    return Schema(columns=columns)
 
 
 def _pair(bounds: Bounds | None, name: str) -> tuple[float, float]:
