@@ -40,20 +40,22 @@ def pack(correlation: Array, noise: Array | None, clear: float) -> dict[str, Any
     }
 
 
+def _packed(codes: Array, unknown: int, kind: str) -> str:
+    # Of whole numbers of two bytes.
+    known = np.where(np.isfinite(codes), codes, unknown)
+    return base64.b64encode(known.astype(kind).tobytes()).decode()
+
+
 def _correlation_codes(values: Array) -> str:
     # Rounded to the nearest step: half a step is the stated precision; -2**15 stands for unknown.
-    known = np.isfinite(values)
-    codes = np.where(known, np.rint(np.where(known, values, 0.0) / STEP), -(2**15))
-    return base64.b64encode(codes.astype("<i2").tobytes()).decode()
+    return _packed(np.rint(values / STEP), -(2**15), "<i2")
 
 
 def _noise_codes(values: Array) -> str:
     # Steps on a logarithmic scale from 1 to 2**16 - 1; 0 stands for unknown.
     low, high = np.log(NOISE_RANGE)
-    known = np.isfinite(values)
-    place = (np.log(np.clip(np.where(known, values, 1.0), *NOISE_RANGE)) - low) / (high - low)
-    codes = np.where(known, 1 + np.rint(place * (2**16 - 2)), 0)
-    return base64.b64encode(codes.astype("<u2").tobytes()).decode()
+    place = (np.log(np.clip(values, *NOISE_RANGE)) - low) / (high - low)
+    return _packed(1 + np.rint(place * (2**16 - 2)), 0, "<u2")
 
 
 def clustered(correlation: Array) -> Places:

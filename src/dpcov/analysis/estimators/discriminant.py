@@ -67,14 +67,12 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _listed(self, y: NDArray[Any]) -> NDArray[Any]:
         # None where the schema declares them.
-        if isinstance(self.classes, str):
-            if self.classes != "observed":
-                raise InputError('classes must be a list of labels, or "observed".')
+        if isinstance(self.classes, str) and self.classes == "observed":
             check_classification_targets(y)
             return np.unique(y)
         if self.classes is None and self.schema is None:
             raise InputError("Say which classes there may be: classes=[...], a public list.")
-        if not isinstance(self.classes, Iterable | None):
+        if isinstance(self.classes, str) or not isinstance(self.classes, Iterable | None):
             raise InputError('classes must be a list of labels, or "observed".')
         return np.unique(np.asarray([] if self.classes is None else list(self.classes)))
 

@@ -138,8 +138,7 @@ class Reading(NamedTuple):
         return found
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PooledMoments:
+class PooledMoments(NamedTuple):
     """Means (G, p) and covariances (G, p, p) over the values that are present.
 
     And the variances of their errors; ``by_correlations`` (G, p, p) is the part of those of
@@ -148,8 +147,8 @@ class PooledMoments:
     """
 
     means: Array
-    covariances: Array
     mean_variances: Array
+    covariances: Array
     covariance_variances: Array
     by_correlations: Array
     kept: Array
@@ -190,14 +189,7 @@ def pool_moments(groups: GroupMoments, whole: Array, reading: Reading) -> Pooled
     matrices = np.array(within)
     common_of_all = _common(matrices, noise, sampling, metric, reading.known)
     found = _pull_columns(matrices, noise, *common_of_all, sampling, reading.known)
-    return PooledMoments(
-        means=np.array(means),
-        covariances=found[0],
-        mean_variances=np.array(errors),
-        covariance_variances=found[1],
-        by_correlations=found[2],
-        kept=found[3],
-    )
+    return PooledMoments(np.array(means), np.array(errors), *found)
 
 
 def _pull_means(groups: GroupMoments, whole: Array, shares: Array) -> tuple[Pulled, Pulled, Array]:
