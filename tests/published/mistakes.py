@@ -1,6 +1,7 @@
 """Made-up tables of five kinds, and mistakes that their custodians may make."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,126 +10,96 @@ import pyarrow as pa
 import dpcov
 from dpcov import Boolean, Categorical, Numeric
 
-Columns = dict[str, Any]
+
+def within(lower, upper, **how):
+    return Numeric(lower=lower, upper=upper, **how)
 
 
 def hospital(rng, n):
     height = rng.normal(172, 9, n)
-    ward = rng.choice(["surgery", "medicine", "children", "eyes"], n, p=[0.3, 0.4, 0.18, 0.12])
-    columns = {
-        "age": rng.normal(55, 18, n).clip(0, 110),
-        "height": height,
-        "weight": rng.normal(75, 14, n) + 0.5 * (height - 172),
-        "crp": np.exp(rng.normal(1.2, 1.0, n)),
-        "temperature": rng.normal(37, 0.6, n),
-        "sex": rng.choice(["M", "F"], n),
-        "ward": ward,
-        "smoker": rng.random(n) < 0.25,
+    wards = ("surgery", "medicine", "children", "eyes")
+    ward = rng.choice(wards, n, p=[0.3, 0.4, 0.18, 0.12])
+    return {
+        "age": (rng.normal(55, 18, n).clip(0, 110), within(0, 120)),
+        "height": (height, within(50, 250)),
+        "weight": (rng.normal(75, 14, n) + 0.5 * (height - 172), within(0, 300)),
+        "crp": (np.exp(rng.normal(1.2, 1.0, n)), within(0, 100)),
+        "temperature": (rng.normal(37, 0.6, n), within(30, 45)),
+        "sex": (rng.choice(["M", "F"], n), Categorical(categories=("M", "F"))),
+        "ward": (ward, Categorical(categories=wards)),
+        "smoker": (rng.random(n) < 0.25, Boolean()),
     }
-    kinds = {
-        "age": Numeric(lower=0, upper=120),
-        "height": Numeric(lower=50, upper=250),
-        "weight": Numeric(lower=0, upper=300),
-        "crp": Numeric(lower=0, upper=100),
-        "temperature": Numeric(lower=30, upper=45),
-        "sex": Categorical(categories=("M", "F")),
-        "ward": Categorical(categories=("surgery", "medicine", "children", "eyes")),
-        "smoker": Boolean(),
-    }
-    return columns, kinds
 
 
 def census(rng, n):
     age = rng.integers(18, 91, n).astype(float)
-    columns = {
-        "age": age,
-        "hours": rng.normal(40, 9, n).clip(1, 99),
-        "income": np.exp(rng.normal(10.2, 0.6, n)) + 100 * age,
-        "children": rng.poisson(1.4, n).astype(float),
-        "region": rng.choice(["north", "south", "east", "west"], n),
-        "status": rng.choice(["single", "married", "widowed"], n, p=[0.4, 0.5, 0.1]),
-        "owner": rng.random(n) < 0.4,
+    regions, states = ("north", "south", "east", "west"), ("single", "married", "widowed")
+    return {
+        "age": (age, within(0, 120)),
+        "hours": (rng.normal(40, 9, n).clip(1, 99), within(0, 168)),
+        "income": (np.exp(rng.normal(10.2, 0.6, n)) + 100 * age, within(0, 500_000)),
+        "children": (rng.poisson(1.4, n).astype(float), within(0, 20)),
+        "region": (rng.choice(regions, n), Categorical(categories=regions)),
+        "status": (rng.choice(states, n, p=[0.4, 0.5, 0.1]), Categorical(categories=states)),
+        "owner": (rng.random(n) < 0.4, Boolean()),
     }
-    kinds = {
-        "age": Numeric(lower=0, upper=120),
-        "hours": Numeric(lower=0, upper=168),
-        "income": Numeric(lower=0, upper=500_000),
-        "children": Numeric(lower=0, upper=20),
-        "region": Categorical(categories=("north", "south", "east", "west")),
-        "status": Categorical(categories=("single", "married", "widowed")),
-        "owner": Boolean(),
-    }
-    return columns, kinds
 
 
 def bank(rng, n):
-    limit = np.exp(rng.normal(8.5, 0.8, n))
-    columns = {
-        "limit": limit,
-        "balance": limit * rng.beta(2, 3, n),
-        "rate": rng.normal(6, 1.5, n).clip(0.5, 15),
-        "months": rng.integers(1, 121, n).astype(float),
-        "grade": rng.choice(list("ABCDE"), n, p=[0.2, 0.3, 0.25, 0.15, 0.1]),
-        "default": rng.random(n) < 0.12,
+    limit, grades = np.exp(rng.normal(8.5, 0.8, n)), tuple("ABCDE")
+    shares = [0.2, 0.3, 0.25, 0.15, 0.1]
+    return {
+        "limit": (limit, within(0, 100_000)),
+        "balance": (limit * rng.beta(2, 3, n), within(0, 100_000)),
+        "rate": (rng.normal(6, 1.5, n).clip(0.5, 15), within(0, 20)),
+        "months": (rng.integers(1, 121, n).astype(float), within(0, 240)),
+        "grade": (rng.choice(grades, n, p=shares), Categorical(categories=grades)),
+        "default": (rng.random(n) < 0.12, Boolean()),
     }
-    kinds = {
-        "limit": Numeric(lower=0, upper=100_000),
-        "balance": Numeric(lower=0, upper=100_000),
-        "rate": Numeric(lower=0, upper=20),
-        "months": Numeric(lower=0, upper=240),
-        "grade": Categorical(categories=tuple("ABCDE")),
-        "default": Boolean(),
-    }
-    return columns, kinds
 
 
 def laboratory(rng, n):
-    base = rng.normal(size=n)
-    columns = {
-        "glucose": 95 + 15 * base + rng.normal(0, 10, n),
-        "sodium": rng.normal(140, 3, n),
-        "potassium": rng.normal(4.2, 0.4, n),
-        "creatinine": np.exp(rng.normal(4.4, 0.3, n)),
-        "hemoglobin": 14 + 0.6 * base + rng.normal(0, 1.2, n),
-        "site": rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2]),
-        "ferritin": np.where(rng.random(n) < 0.2, np.nan, np.exp(rng.normal(4, 0.8, n))),
+    base, sites = rng.normal(size=n), ("a", "b", "c")
+    return {
+        "glucose": (95 + 15 * base + rng.normal(0, 10, n), within(0, 400)),
+        "sodium": (rng.normal(140, 3, n), within(100, 180)),
+        "potassium": (rng.normal(4.2, 0.4, n), within(0, 10)),
+        "creatinine": (np.exp(rng.normal(4.4, 0.3, n)), within(0, 1000)),
+        "hemoglobin": (14 + 0.6 * base + rng.normal(0, 1.2, n), within(0, 25)),
+        "site": (rng.choice(sites, n, p=[0.5, 0.3, 0.2]), Categorical(categories=sites)),
+        "ferritin": (
+            np.where(rng.random(n) < 0.2, np.nan, np.exp(rng.normal(4, 0.8, n))),
+            within(0, 1000, missing="indicator"),
+        ),
     }
-    kinds = {
-        "glucose": Numeric(lower=0, upper=400),
-        "sodium": Numeric(lower=100, upper=180),
-        "potassium": Numeric(lower=0, upper=10),
-        "creatinine": Numeric(lower=0, upper=1000),
-        "hemoglobin": Numeric(lower=0, upper=25),
-        "site": Categorical(categories=("a", "b", "c")),
-        "ferritin": Numeric(lower=0, upper=1000, missing="indicator"),
-    }
-    return columns, kinds
 
 
 def school(rng, n):
-    skill = rng.normal(size=n)
-    columns = {
-        "mathematics": (60 + 12 * skill + rng.normal(0, 8, n)).clip(0, 100),
-        "reading": (65 + 10 * skill + rng.normal(0, 9, n)).clip(0, 100),
-        "absences": rng.poisson(6, n).astype(float),
-        "distance": np.exp(rng.normal(1, 0.7, n)),
-        "grade": rng.choice(["7", "8", "9", "10"], n),
-        "language": np.where(rng.random(n) < 0.15, "", rng.choice(["de", "fr", "it"], n)),
-        "lunch": rng.random(n) < 0.35,
+    skill, grades, spoken = rng.normal(size=n), ("7", "8", "9", "10"), ("de", "fr", "it")
+    return {
+        "mathematics": ((60 + 12 * skill + rng.normal(0, 8, n)).clip(0, 100), within(0, 100)),
+        "reading": ((65 + 10 * skill + rng.normal(0, 9, n)).clip(0, 100), within(0, 100)),
+        "absences": (rng.poisson(6, n).astype(float), within(0, 100)),
+        "distance": (np.exp(rng.normal(1, 0.7, n)), within(0, 50)),
+        "grade": (rng.choice(grades, n), Categorical(categories=grades)),
+        "language": (
+            np.where(rng.random(n) < 0.15, "", rng.choice(spoken, n)),
+            Categorical(categories=spoken, missing="indicator"),
+        ),
+        "lunch": (rng.random(n) < 0.35, Boolean()),
     }
-    kinds = {
-        "mathematics": Numeric(lower=0, upper=100),
-        "reading": Numeric(lower=0, upper=100),
-        "absences": Numeric(lower=0, upper=100),
-        "distance": Numeric(lower=0, upper=50),
-        "grade": Categorical(categories=("7", "8", "9", "10")),
-        "language": Categorical(categories=("de", "fr", "it"), missing="indicator"),
-        "lunch": Boolean(),
-    }
-    return columns, kinds
 
 
-TABLES = {each.__name__: each for each in (hospital, census, bank, laboratory, school)}
+def apart(table, rng, n):
+    """Values of a table, and what is declared of them."""
+    columns = table(rng, n)
+    values, kinds = ({name: pair[k] for name, pair in columns.items()} for k in (0, 1))
+    return values, kinds
+
+
+TABLES = {
+    each.__name__: partial(apart, each) for each in (hospital, census, bank, laboratory, school)
+}
 
 
 @dataclass(frozen=True)
