@@ -56,39 +56,34 @@ def reconcile(children: Sequence[Sums], parent: Sums) -> tuple[list[Sums], Sums]
 
     What is missing is divided in proportion to the variances, so that nobody's grows.
     """
-    moments, variance = _shared(
-        [child.moment for child in children],
+    moments, variances, variance = _shared(
+        np.array([child.moment for child in children]),
         np.array([child.variance for child in children]),
         parent.moment,
         parent.variance,
     )
-    counts, count_variance = _shared(
-        [np.array(child.count) for child in children],
+    counts, of_counts, of_count = _shared(
+        np.array([child.count for child in children]),
         np.array([child.count_variance for child in children]),
         np.array(parent.count),
         parent.count_variance,
     )
-    whole = _whole(np.array(counts), np.array(count_variance[0]))
-    found = [
-        Sums(moment, own, count, of_count)
-        for moment, own, count, of_count in zip(
-            moments, variance[0], whole, count_variance[0], strict=True
-        )
-    ]
-    total = sum(moments[1:], start=moments[0])
-    return found, Sums(total, variance[1], sum(whole), count_variance[1])
+    whole = _whole(counts, of_counts)
+    each = zip(moments, variances.tolist(), whole, of_counts.tolist(), strict=True)
+    total = Sums(moments.sum(axis=0), variance, sum(whole), of_count)
+    return [Sums(*own) for own in each], total
 
 
 def _shared(
-    children: Sequence[Array], variances: Array, parent: Array, variance: float
-) -> tuple[list[Array], tuple[list[float], float]]:
-    missing = parent - sum(children[1:], start=children[0])
+    children: Array, variances: Array, parent: Array, variance: float
+) -> tuple[Array, Array, float]:
+    """Numbers of k children, (k, ...), that add up, with their variances, and that of the sum."""
     total = variance + float(variances.sum())
     # Without noise there is nothing to divide.
     parts = variances / total if total > 0 else np.zeros(len(variances))
-    moved = [child + part * missing for child, part in zip(children, parts, strict=True)]
     left = variance * (1 - variance / total) if total > 0 else 0.0
-    return moved, ((variances * (1 - parts)).tolist(), left)
+    moved = children + np.multiply.outer(parts, parent - children.sum(axis=0))
+    return moved, variances * (1 - parts), left
 
 
 def _whole(counts: Array, variances: Array) -> list[float]:
