@@ -182,11 +182,9 @@ def _usual_scale(
     columns: Sequence[SurveyColumn], found: Sequence[Sequence[Spread]], alone: Mapping[int, Alone]
 ) -> float | None:
     """Median scale of the numbers in which values showed; None if there are none."""
-    shown = [
-        alone[place].finer if place in alone else found[place][0] for place in range(len(columns))
-    ]
-    numbers = [not column.has_levels for column in columns]
-    scales = [s.scale for s, is_number in zip(shown, numbers, strict=True) if is_number and s]
+    numbers = [place for place, column in enumerate(columns) if not column.has_levels]
+    shown = (alone[place].finer if place in alone else found[place][0] for place in numbers)
+    scales = [spread.scale for spread in shown if spread is not None]
     return float(np.median(scales)) if scales else None
 
 

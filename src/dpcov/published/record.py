@@ -88,6 +88,12 @@ class ReleaseRecord:
         return tuple(self.encoded_features[place].name for place in self.shown)
 
     @property
+    def marked_sources(self) -> set[str]:
+        """Columns of the table that have an indicator of their missing values."""
+        found = (each.missing_of for each in self.encoded_features if each.kind == "missing")
+        return set().union(*found)
+
+    @property
     def group_names(self) -> tuple[str, ...]:
         """Names of the public groups that have a matrix each; empty without groups."""
         return self.manifest.groups
@@ -144,8 +150,7 @@ class ReleaseRecord:
         A missing yes or no that nothing marks counts as the middle, unless the schema excludes it.
         """
         columns = self.encoded_features
-        marked = {name for c in columns if c.kind == "missing" for name in c.missing_of}
-        marked |= said_to_be_complete(self.manifest.schema_toml or "")
+        marked = self.marked_sources | said_to_be_complete(self.manifest.schema_toml or "")
         two = [
             c.kind in TWO_VALUED and (c.kind != "boolean" or c.source in marked) for c in columns
         ]

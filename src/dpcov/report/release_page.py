@@ -154,18 +154,12 @@ def _about(release: Release) -> Html:
 
 
 def _column_rows(release: Release) -> Iterator[tuple[Child, ...]]:
-    marked = {
-        source
-        for column in release.encoded_features
-        if column.kind == "missing"
-        for source in column.missing_of
-    }
     # Categories of one column stand together.
     for source, members in groupby(release.features, key=lambda column: column.source):
         columns = list(members)
         about = el("bdi", shorten(columns[0].description, LONGEST_DESCRIPTION))
         kinds = {column.kind for column in columns}
-        missing = " (missing values are marked)" if source in marked else ""
+        missing = " (missing values are marked)" if source in release.marked_sources else ""
         if "category" in kinds:
             labels = names_of(column.level for column in columns if column.kind == "category")
             yield name_of(source), f"categorical{missing}", labels, about
