@@ -27,6 +27,7 @@ from dpcov.errors import DpcovError, NumericError
 from dpcov.published.linalg.symmetric import correlation_of
 from tests.published.mistakes import MISTAKES, released
 from tests.releases import released as released_within
+from tests.releases import released_of
 
 NUMBERS = ["age", "income", "member"]
 
@@ -93,9 +94,8 @@ def test_a_table_without_an_intercept_keeps_the_centers_of_its_bounds():
     """Nothing would tell of others: second moments could not be read in the columns' units."""
     rows = np.random.default_rng(0).normal([5.0, -3.0, 1.0], [2.0, 1.0, 0.5], size=(5000, 3))
     columns = {name: dpcov.Numeric(lower=-30, upper=30) for name in "abc"}
-    schema = dpcov.Schema(missing="never", intercept=False, columns=columns)
     frame = pd.DataFrame(rows, columns=list(columns))
-    made = dpcov.release(frame, schema=schema, budget=dpcov.Budget(rho="0.5"))
+    made = released_of(columns, frame, rho="0.5", missing="never", intercept=False)
     assert [column.center for column in made.manifest.columns] == [0.0] * 3
     assert max(column.half_range for column in made.manifest.columns) < 10
     ours = PrivateCovariance.from_release(made, assume_centered=True)
@@ -241,10 +241,7 @@ def test_factors_are_those_of_maximum_likelihood_on_the_rows():
 @pytest.mark.parametrize(("p", "most"), [(2, 0), (3, 1), (4, 1), (5, 2), (6, 3)])
 def test_more_factors_than_correlations_tell_apart_are_refused(p, most):
     rows = np.random.default_rng(0).normal(size=(400, p))
-    schema = dpcov.Schema(
-        columns={f"x{i}": dpcov.Numeric(lower=-4, upper=4, missing="never") for i in range(p)}
-    )
-    made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=1))
+    made = released_within(rows, -4, 4, rho=1)
     with pytest.raises(
         InputError,
         match=f"no more than {most} can" if most else "1 factor cannot be told.*three or more",
@@ -262,12 +259,8 @@ def test_rows_that_count_less_make_the_penalty_of_a_graph_larger(rows_per_person
         rng = np.random.default_rng(0)
         rows = pd.DataFrame(rng.normal(size=(4_000, 4)), columns=list("abcd"))
         rows = rows.mask(rng.random(rows.shape) < missing)
-        schema = dpcov.Schema(
-            columns=dict.fromkeys(rows, dpcov.Numeric(lower=-5, upper=5)),
-            rows_per_person=rows_per_person,
-            missing="indicator",
-        )
-        made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=1000))
+        terms = {"rows_per_person": rows_per_person, "missing": "indicator", "rho": 1000}
+        made = released_within(rows, -5, 5, **terms)
         return PrivateGraphicalLasso.from_release(made).alpha_
 
     assert penalty(rows_per_person, missing) / penalty(1, 0.0) == pytest.approx(factor, rel=0.1)
@@ -305,10 +298,7 @@ def test_a_hidden_column_is_named_once_where_it_is_used():
 def test_the_graphical_lasso_of_two_features_is_a_soft_threshold(seed):
     rng = np.random.default_rng(seed)
     rows = rng.uniform(-0.5, 0.5, size=(2_000, 2)) @ [[1, 0.35], [0, 1]]
-    unit = dpcov.Numeric(lower=-1, upper=1)
-    schema = dpcov.Schema(columns={"x0": unit, "x1": unit}, missing="never")
-    terms = {"budget": dpcov.Budget(rho=100), "entropy": dpcov.SeededEntropy(seed)}
-    release = dpcov.release(rows, schema=schema, **terms)
+    release = released_within(rows, -1, 1, seed, rho=100)
     made = PrivateGraphicalLasso.from_release(release, alpha=0.025)
     r = PrivateCorrelation.from_release(release).correlation_[0, 1]
     # The off-diagonal entry of the covariance, and with it of its inverse.
@@ -355,9 +345,7 @@ def test_what_cannot_be_read_so_says_that_the_release_is_kept():
 def test_no_edge_is_found_between_questions_that_nobody_answers_both():
     rows, lower = np.random.default_rng(0).uniform(size=(3000, 2)), np.arange(3000) % 2 == 0
     rows[lower, 0] = rows[~lower, 1] = np.nan
-    unit = dpcov.Numeric(lower=0, upper=1)
-    schema = dpcov.Schema(columns={"x0": unit, "x1": unit})
-    made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=10), geometry="schema")
+    made = released_within(rows, 0, 1, rho=10, missing="indicator", geometry="schema")
     with pytest.warns(NoiseWarning, match="no edge can be found"):
         found = PrivateGraphicalLasso.from_release(made)
     assert found.alpha_ == 1.0

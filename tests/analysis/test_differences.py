@@ -25,14 +25,7 @@ def year(seed, correlation, mean=0.0, n_rows=1_000, rho="0.05"):
     rng = np.random.default_rng(seed)
     covariance = [[1.0, correlation], [correlation, 1.0]]
     rows = pd.DataFrame(rng.multivariate_normal([mean, 0], covariance, n_rows), columns=["a", "b"])
-    return dpcov.release(
-        rows,
-        schema=SCHEMA,
-        budget=dpcov.Budget(rho=rho),
-        geometry=PLACE,
-        entropy=dpcov.SeededEntropy(seed),
-        mechanism="gaussian",
-    )
+    return released_of(SCHEMA.columns, rows, seed, rho=rho, geometry=PLACE, mechanism="gaussian")
 
 
 def test_intervals_of_differences_hold_and_are_not_too_wide():
@@ -82,12 +75,7 @@ def test_wrong_questions_are_refused():
         difference_intervals(one, one)
     columns = {"x": dpcov.Numeric(lower=0, upper=1), "g": dpcov.Categorical(categories=["a", "b"])}
     table = pd.DataFrame({"x": np.linspace(0, 1, 400), "g": ["a", "b"] * 200})
-    whole = dpcov.release(
-        table, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=5), by="g"
-    )
-    again = dpcov.release(
-        table, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=5), by="g"
-    )
+    whole, again = (released_of(columns, table, seed, rho=5, by="g") for seed in range(2))
     both = whole.combine(again)
     for parts in ((whole, whole.group("a")), (both, again), (again.group("a"), both.group("a"))):
         with pytest.raises(InputError, match="a group or release that is part of it"):

@@ -11,6 +11,7 @@ import dpcov
 from dpcov.analysis import NoiseWarning, PrivateLDA, PrivateQDA, PrivateRidge
 from dpcov.errors import DpcovError
 from tests.analysis.conftest import released as made_release
+from tests.releases import released_of
 
 
 @pytest.fixture(scope="module")
@@ -125,9 +126,8 @@ def test_classes_that_lost_more_have_units_of_their_own(missing):
     table["z"], table["c"] = rng.normal(size=len(few)), np.where(few, "b", "a")
     columns = {name: dpcov.Numeric(lower=-10, upper=400) for name in ("x", "z")}
     columns["c"] = dpcov.Categorical(categories=("a", "b"))
-    schema = dpcov.Schema(columns=columns, missing=missing)
-    terms = {"budget": dpcov.Budget(epsilon=8, delta="1e-6"), "entropy": dpcov.SeededEntropy(0)}
-    release = dpcov.release(table, schema=schema, by="c", **terms)
+    terms = {"budget": dpcov.Budget(epsilon=8, delta="1e-6"), "missing": missing}
+    release = released_of(columns, table, by="c", **terms)
     model = PrivateQDA.from_release(release)
     for name, found in zip(model.classes_, model.covariance_, strict=True):
         np.testing.assert_allclose(found, release.group(name).covariance(), rtol=1e-6)

@@ -38,6 +38,7 @@ from dpcov.errors import ReleaseError
 from tests.analysis.conftest import N_ROWS
 from tests.analysis.conftest import released as made_release
 from tests.releases import released as released_within
+from tests.releases import released_of
 from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples
 
 SMALL = dpcov.Schema(
@@ -343,9 +344,8 @@ def test_eigenvalues_of_columns_in_units_that_are_far_apart_have_intervals_of_th
     rng, scales = np.random.default_rng(0), [10_000, 100, 1]
     rows = (rng.normal(size=(3000, 3)) + rng.normal(size=(3000, 1))) * scales
     columns = {f"x{k}": dpcov.Numeric(lower=-9 * s, upper=9 * s) for k, s in enumerate(scales)}
-    schema, budget = dpcov.Schema(columns=columns, missing="never"), dpcov.Budget(rho=1)
-    released = dpcov.release(rows, schema=schema, budget=budget, entropy=dpcov.SeededEntropy(0))
-    found, expected = eigenvalue_intervals(released), np.linalg.eigvalsh(np.cov(rows.T))[::-1]
+    found = eigenvalue_intervals(released_of(columns, rows, rho=1, missing="never"))
+    expected = np.linalg.eigvalsh(np.cov(rows.T))[::-1]
     assert np.all((found.lower < expected) & (expected < found.upper))
     assert np.all((found.lower < 0.97 * found.estimate) & (1.03 * found.estimate < found.upper))
     assert np.all(found.upper - found.lower < 0.4 * expected)
@@ -353,8 +353,7 @@ def test_eigenvalues_of_columns_in_units_that_are_far_apart_have_intervals_of_th
 
 def test_the_variance_of_equal_shares_is_within_its_interval(frame):
     half = frame.assign(member=np.arange(len(frame)) % 2 == 0)[["member"]]
-    schema = dpcov.Schema(columns={"member": dpcov.Boolean()})
-    found = variance_intervals(dpcov.release(half, schema=schema, budget=dpcov.Budget(rho=1)))
+    found = variance_intervals(released_of({"member": dpcov.Boolean()}, half, rho=1))
     assert found["member"].upper >= 0.25
 
 
@@ -382,8 +381,7 @@ def test_infinite_coefficients_name_the_features_to_leave_out():
     rows["region"] = "mid"
     numbers = dict.fromkeys(["x", "k", "y"], dpcov.Numeric(lower=-8, upper=8))
     region = dpcov.Categorical(categories=("mid", "east", "west"))
-    schema = dpcov.Schema(columns={**numbers, "region": region}, missing="never")
-    release = dpcov.release(rows, schema=schema, budget=dpcov.Budget(epsilon=1, delta="1e-6"))
+    release = released_of({**numbers, "region": region}, rows, missing="never")
     found = coefficient_intervals(release, "y")
     assert np.isinf(found["k"].upper)
     (told,) = [note for note in found.notes if "hides the spread" in note]

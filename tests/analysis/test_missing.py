@@ -264,9 +264,7 @@ def test_reading_at_random_says_where_nothing_predicts():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(5_000, 2)) @ np.array([[1, 0.7], [0, 0.7]])
     x[rng.random(x.shape) < np.array([0.25, 0.3])] = np.nan
-    number = dpcov.Numeric(lower=-5, upper=5)
-    schema = dpcov.Schema(columns={"x0": number, "x1": number})
-    made = dpcov.release(x, schema=schema, budget=dpcov.Budget(rho=1))
+    made = released_within(x, -5, 5, rho=1, missing="indicator")
     for read in (made.mean, made.covariance, made.correlation):
         with pytest.warns(ReleaseWarning, match="No feature that 80 %"):
             assert read(missing="at-random").equals(read())
@@ -282,10 +280,8 @@ def test_reading_at_random_says_where_nothing_predicts():
 def test_nothing_predicts_features_that_are_missing_together():
     found = rows(0.0, 0)[NAMES[:2]]
     found[:400] = np.nan
-    schema = dpcov.Schema(
-        columns={name: COLUMNS[name] for name in NAMES[:2]}, missing_together=[NAMES[:2]]
-    )
-    made = dpcov.release(found, schema=schema, budget=dpcov.Budget(rho=1))
+    columns = {name: COLUMNS[name] for name in NAMES[:2]}
+    made = released_of(columns, found, rho=1, missing_together=[NAMES[:2]])
     with pytest.warns(ReleaseWarning, match="No feature that 80 %"):
         assert made.mean(missing="at-random").equals(made.mean())
 
@@ -501,9 +497,8 @@ def test_the_spread_of_yes_or_no_counts_missing_ones_in_the_middle_only_where_th
         "x": dpcov.Numeric(lower=0, upper=1),
         "g": dpcov.Categorical(categories=("u", "v")),
     }
-    schema = dpcov.Schema(columns=columns, missing="never")
-    terms = {"budget": dpcov.Budget(rho=100), "geometry": "schema", "by": by}
-    release = dpcov.release(table, schema=schema, **terms)
+    terms = {"missing": "never", "geometry": "schema", "by": by}
+    release = released_of(columns, table, rho=100, **terms)
     read = np.where(known, yes, 0.5) if missing == "center" else yes[known]
     interval = variance_intervals(release, ["yes"], sampling=False)["yes"]
     assert interval.lower < read.var() < interval.upper
@@ -520,10 +515,10 @@ def test_where_noise_hides_how_much_is_missing_means_may_be_anything_within_the_
     rng, n = np.random.default_rng(0), 200
     rare = {f"r{i}": np.where(rng.random(n) < share, 3.0, np.nan) for i in range(20)}
     table = pd.DataFrame(rare).fillna({"r0": 3.0} if share < 1 else {})
-    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=0, upper=100) for name in rare})
     for seed in range(3):
-        budget, entropy = dpcov.Budget(epsilon=4), dpcov.SeededEntropy(seed)
-        made = dpcov.release(table, schema=schema, budget=budget, entropy=entropy)
+        made = released_within(
+            table, 0, 100, seed, missing="indicator", budget=dpcov.Budget(epsilon=4)
+        )
         means, variances = (of(made, sampling=False) for of in (mean_intervals, variance_intervals))
         assert np.all((means.lower <= 3) & (means.upper >= 3))
         assert np.all(variances.lower == 0)
@@ -593,13 +588,7 @@ def test_nothing_is_said_of_pairs_that_no_row_has_and_all_of_the_others(sampling
     both, lacks = rng.normal(50, 10, n), rng.random(n) < 0.5
     table = pd.DataFrame({"a": np.where(lacks, np.nan, both), "b": np.where(lacks, both, np.nan)})
     table["c"] = both
-    columns = {name: dpcov.Numeric(lower=0, upper=100) for name in table}
-    made = dpcov.release(
-        table,
-        schema=dpcov.Schema(columns=columns),
-        budget=dpcov.Budget(epsilon=8),
-        entropy=dpcov.SeededEntropy(0),
-    )
+    made = released_within(table, 0, 100, missing="indicator", budget=dpcov.Budget(epsilon=8))
     told = correlation_intervals(made, list(table), sampling=sampling, tails=tails)
     assert [row.name for row in told.rows] == ["a, b", "a, c", "b, c"]
     assert (told.lower[0], told.upper[0]) == (-1, 1) and np.isnan(told.estimate[0])

@@ -12,7 +12,7 @@ from benchmarks.analyst.measure import held as held_by
 from benchmarks.analyst.scaled_down import errors, generated
 from benchmarks.analyst.tables import made
 from benchmarks.measured import results
-from dpcov import Budget, SeededEntropy
+from dpcov import Budget
 from dpcov.analysis import (
     coefficient_intervals,
     correlation_intervals,
@@ -24,7 +24,7 @@ from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.published.design import design_of
 from dpcov.published.estimate.scaled_down import MOST_LOST, SAFE, USUAL, correlation_error, error_at
 from dpcov.published.words import rows_in_words
-from tests.releases import released
+from tests.releases import released, released_of
 
 SPECTRA = {"few": (4.0, 1.0), "strong": (8.0, 2.0, 1.0, 1.0, 0.5), "even": (1.0,) * 12}
 
@@ -233,9 +233,7 @@ def of_mixed_rows(seed, n_rows=4000):
     frame["rare"] = rng.random(n_rows) < 0.02
     columns = {name: dpcov.Numeric(lower=-50, upper=150) for name in "abc"}
     columns |= {"z": dpcov.Numeric(lower=0, upper=300), "rare": dpcov.Boolean()}
-    budget = Budget(epsilon=2, delta="1e-6")
-    schema = dpcov.Schema(columns=columns)
-    return frame, dpcov.release(frame, schema=schema, budget=budget, entropy=SeededEntropy(seed))
+    return frame, released_of(columns, frame, seed, budget=Budget(epsilon=2, delta="1e-6"))
 
 
 def test_a_small_penalty_costs_an_interval_nothing():
@@ -334,19 +332,7 @@ def test_where_nearly_all_is_lost_anything_within_the_bounds_may_be_a_mean():
 @pytest.mark.parametrize("terms", [{"clip": 0.6}, {"norm_bound": 1.2}, {}])
 def test_what_a_norm_bound_or_clip_takes_is_told_of(terms, sampling):
     rows = np.random.default_rng(0).uniform(size=(5_000, 3))
-    unit = dpcov.Numeric(lower=0, upper=1)
-    schema = dpcov.Schema(
-        columns={f"x{i}": unit for i in range(3)},
-        missing="never",
-        norm_bound=terms.get("norm_bound"),
-    )
-    clip = {"clip": terms["clip"]} if "clip" in terms else {}
-    made = dpcov.release(
-        rows,
-        schema=schema,
-        **{"budget": Budget(rho=1), "mechanism": "gaussian", "geometry": "schema"},
-        **clip,
-    )
+    made = released(rows, 0, 1, rho=1, mechanism="gaussian", geometry="schema", **terms)
     notes = " ".join(mean_intervals(made, sampling=sampling).notes)
     assert ("scaled down, and intervals do not count" in notes) == bool(terms)
     assert ("scaled down, and intervals do not count" in made.summary()) == bool(terms)

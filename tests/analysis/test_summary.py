@@ -9,6 +9,7 @@ import dpcov
 from dpcov.analysis import PrivateLinearRegression, PrivateRidge, mean_intervals
 from dpcov.analysis.problems import UnknownNoiseError
 from tests.docs.test_blocks import SCHEMA, patients
+from tests.releases import released_of
 from tests.report.examples import UNHELPFUL_NAMES, unhelpful
 
 FEATURES = ["age", "dose", "smoker"]
@@ -119,18 +120,15 @@ def test_a_name_makes_no_line_of_its_own_in_a_table_of_intervals():
     names = ("a\nage  50  49  51", "b\x1b[2J")
     rows = pa.table({name: np.linspace(-1, 1, 400) for name in names})
     columns = {name: dpcov.Numeric(lower=-1, upper=1, unit="\n") for name in names}
-    schema = dpcov.Schema(columns=columns, wildcards=False)
-    made = dpcov.release(rows, schema=schema, budget=dpcov.Budget(rho=1))
-    told = str(mean_intervals(made))
+    told = str(mean_intervals(released_of(columns, rows, rho=1, wildcards=False)))
     assert len(told.splitlines()) == 5
     assert all(letter.isprintable() or letter == "\n" for letter in told)
 
 
 def test_without_a_law_of_the_noise_there_are_no_standard_errors():
     rows = pa.table({name: np.linspace(-1, 1, 400) ** k for k, name in enumerate("ab", 1)})
-    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-1, upper=1) for name in "ab"})
-    budget = dpcov.Budget(rho=1)
-    made = dpcov.release(rows, schema=schema, budget=budget, mechanism="separate")
+    columns = dict.fromkeys("ab", dpcov.Numeric(lower=-1, upper=1))
+    made = released_of(columns, rows, rho=1, mechanism="separate")
     model = PrivateLinearRegression.from_release(made, target="a")
     with pytest.raises(UnknownNoiseError):
         model.summary()
@@ -142,17 +140,11 @@ def test_without_a_law_of_the_noise_there_are_no_standard_errors():
 def test_of_a_target_without_variance_nothing_is_explained(alpha):
     rows = np.random.default_rng(3).normal(size=100)
     table = pa.table({"a": rows, "k": np.zeros(100, dtype=bool)})
-    schema = dpcov.Schema(columns={"a": dpcov.Numeric(lower=-5, upper=5), "k": dpcov.Boolean()})
+    columns = {"a": dpcov.Numeric(lower=-5, upper=5), "k": dpcov.Boolean()}
+    terms = {"geometry": "schema", "accept_large_delta": True}
     empty = 0
     for seed in range(4):
-        found = dpcov.release(
-            table,
-            schema=schema,
-            budget=dpcov.Budget(epsilon=1, delta="1e-6"),
-            geometry="schema",
-            accept_large_delta=True,
-            entropy=dpcov.SeededEntropy(seed),
-        )
+        found = released_of(columns, table, seed, **terms)
         summary = PrivateRidge.from_release(found, target="k", alpha=alpha).summary()
         (r2,) = (line for line in str(summary).splitlines() if line.startswith("R²"))
         assert "nan" not in r2

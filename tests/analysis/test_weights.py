@@ -39,6 +39,7 @@ from dpcov.errors import ReleaseError
 from dpcov.published.design import design_of, weighting_of
 from dpcov.published.summary import told_by_doctor
 from dpcov.report import render_release
+from tests.releases import released_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpcov.errors.PrivacyWarning")
 SETTINGS = {
@@ -120,13 +121,8 @@ def test_a_release_is_shown_where_noise_hides_the_weights_of_its_inhabited_strat
         "x": dpcov.Numeric(lower=0, upper=100),
         "y": dpcov.Categorical(categories=("u", "v")),
     }
-    weights = dpcov.Weights(column="w", upper=UPPER)
-    made = dpcov.release(
-        pd.DataFrame(table),
-        schema=dpcov.Schema(columns=columns, weights=weights, missing="never"),
-        **{"budget": dpcov.Budget(epsilon=1, delta="1e-6"), "by": "g"},
-        entropy=dpcov.SeededEntropy(seed),
-    )
+    terms = {"weights": dpcov.Weights(column="w", upper=UPPER), "missing": "never", "by": "g"}
+    made = released_of(columns, pd.DataFrame(table), seed, **terms)
     # All strata together still show it.
     assert made.unit.matrix[0, 0] > 4 * np.sqrt(made.unit.noise.diagonal)
     assert "lost in the noise" in made.summary()

@@ -13,6 +13,7 @@ from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.privacy.guarantee import NEIGHBORS
 from tests.contracts.test_mechanisms import BUDGETS
+from tests.releases import released
 
 ROWS = np.random.default_rng(5).uniform(size=(400, 20))
 
@@ -110,12 +111,8 @@ def test_a_mechanism_of_ones_own_is_taken_as_it_is_made_and_said_to_be_one():
 
 
 def test_the_choice_is_the_same_whatever_the_rows_hold():
-    columns = {f"x{i}": dpcov.Numeric(lower=0, upper=1) for i in range(20)}
-    budget, schema = dpcov.Budget(rho=1), dpcov.Schema(columns=columns)
-    releases = [
-        dpcov.release(rows, schema=schema, budget=budget)
-        for rows in (ROWS, np.zeros_like(ROWS), np.ones_like(ROWS))
-    ]
+    tables = (ROWS, np.zeros_like(ROWS), np.ones_like(ROWS))
+    releases = [released(rows, 0, 1, rho=1, missing="indicator") for rows in tables]
     records = [made.manifest.mechanism for made in releases]
     assert records[0] == records[1] == records[2]
     assert records[0].chosen_by == "auto"

@@ -31,6 +31,7 @@ from dpcov.privacy.guarantee import ZCDP
 from dpcov.published.estimate.unit import unit_estimate
 from tests.data.reading import gather
 from tests.mechanisms.chosen import choose, problem, rows_of_norm, shell_sscps
+from tests.releases import released, released_of
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 RELATIONS = ("replace-one", "add-remove-one")
@@ -522,14 +523,8 @@ def test_a_group_without_rows_does_not_drown_all_rows(size):
     frame["g"], frame["w"] = rng.choice(["a", "b"], n, p=[0.9, 0.1]), 0.2
     columns = {name: dpcov.Numeric(lower=-100, upper=100) for name in frame.columns[:size]}
     columns |= {"g": dpcov.Categorical(categories=("a", "b", "empty")), "w": dpcov.Ignored()}
-    weights = dpcov.Weights(column="w", upper=100)
-    made = dpcov.release(
-        frame,
-        schema=dpcov.Schema(columns=columns, missing="never", weights=weights),
-        budget=dpcov.Budget(epsilon=4, delta="1e-6"),
-        by="g",
-        entropy=dpcov.SeededEntropy(0),
-    )
+    terms = {"weights": dpcov.Weights(column="w", upper=100), "missing": "never", "by": "g"}
+    made = released_of(columns, frame, budget=dpcov.Budget(epsilon=4, delta="1e-6"), **terms)
     lines = [mean_intervals(each, ["x0"], sampling=False)["x0"] for each in (made, made.group("a"))]
     widths = [line.upper - line.lower for line in lines]
     assert widths[0] < 2 * widths[1]
@@ -537,11 +532,7 @@ def test_a_group_without_rows_does_not_drown_all_rows(size):
 
 def test_groups_in_pure_epsilon_are_refused_in_plain_words():
     frame = pd.DataFrame({"x": [1.0, 2.0], "g": ["a", "b"]})
-    columns = {"x": dpcov.Numeric(lower=0, upper=3)}
-    columns["g"] = dpcov.Categorical(categories=("a", "b"))
-    schema = dpcov.Schema(columns=columns, missing="never")
+    terms = {"budget": dpcov.Budget(epsilon=1), "by": "g"}
     for mechanism in ("auto", "stratified", "laplace"):
         with pytest.raises(BudgetError, match="Groups need a delta, or rho"):
-            dpcov.release(
-                frame, schema=schema, budget=dpcov.Budget(epsilon=1), mechanism=mechanism, by="g"
-            )
+            released(frame, 0, 3, mechanism=mechanism, **terms)

@@ -738,12 +738,8 @@ def test_any_map_of_a_known_geometry_is_released_in(intercept, numbers, exponent
     names = "ab"[: len(numbers)]
     units = {name: Scale(center=0.0, scale=1.0) for name in names}
     known = Geometry(columns=units, linear=LinearMap(numbers, exponent), norm_bound=1.5)
-    column = dpcov.Numeric(lower=-5, upper=5)
-    declared = dpcov.Schema(
-        columns=dict.fromkeys(names, column), intercept=intercept, missing="never"
-    )
     rows = pd.DataFrame({name: RNG.normal(size=1000) for name in names})
-    made = dpcov.release(rows, schema=declared, budget=BUDGET, geometry=known)
+    made = released_within(rows, -5, 5, budget=BUDGET, intercept=intercept, geometry=known)
     assert made.manifest.norm_bound == 1.5
 
 
@@ -760,8 +756,6 @@ def test_rows_that_no_bound_shortens_are_in_the_units_that_are_stated(budget):
 
 def test_the_widest_bounds_are_surveyed():
     """A scale beyond the largest that a geometry may have was found after the charge."""
-    widest = dpcov.Numeric(lower=-1e150, upper=1e150)
-    declared = dpcov.Schema(columns={"a": widest}, missing="never")
     rows = pd.DataFrame({"a": np.where(np.arange(2000) % 5, 1e150, -1e150)})
-    made = dpcov.release(rows, schema=declared, budget=Budget(rho=1), entropy=SeededEntropy(0))
+    made = released_within(rows, -1e150, 1e150, rho=1)
     assert made.manifest.columns[1].half_range == 1e150

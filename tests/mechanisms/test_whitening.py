@@ -17,6 +17,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.unit import EntryNoise
 from tests.releases import released as released_within
+from tests.releases import released_of
 
 N, D = 4_000, 5
 RNG = np.random.default_rng(2)
@@ -30,14 +31,8 @@ ENCODED = np.column_stack([np.ones(N), ROWS - 0.5])
 
 
 def released(budget, geometry=UNITS, **more):
-    return dpcov.release(
-        ROWS,
-        schema=SCHEMA,
-        budget=dpcov.Budget(rho=budget),
-        geometry=geometry,
-        entropy=SeededEntropy(1),
-        **more,
-    )
+    terms = {"missing": "never", "geometry": geometry} | more
+    return released_of(SCHEMA.columns, ROWS, 1, rho=budget, **terms)
 
 
 def whitened(budget, before=None, rows=ROWS, **more):

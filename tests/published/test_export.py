@@ -14,7 +14,7 @@ import dpcov
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.export import Exported, Quantity, estimate, export
 from dpcov.published.scripts import write_script
-from tests.releases import released
+from tests.releases import released, released_of
 from tests.report.examples import plain
 
 KINDS = "csv", "json", "npz", "r"
@@ -26,8 +26,7 @@ def made():
     columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in NAMES}
     random = np.random.default_rng(0)
     table = pa.table({name: random.uniform(-1, 1, 500) for name in NAMES})
-    schema = dpcov.Schema(columns=columns, missing="never", title="Four columns")
-    return dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1))
+    return released_of(columns, table, rho=1, missing="never", title="Four columns")
 
 
 def read_csv(path):
@@ -47,9 +46,7 @@ def test_what_is_missing_at_random_is_exported_without_noise_of_what_is_present(
     x = random.uniform(-1, 1, 5000)
     y = np.where(random.uniform(size=5000) < (x > 0), np.nan, np.clip(x + x**3, -2, 2))
     columns = {"x": dpcov.Numeric(lower=-1, upper=1), "y": dpcov.Numeric(lower=-2, upper=2)}
-    table, schema = pa.table({"x": x, "y": y}), dpcov.Schema(columns=columns)
-    budget, entropy = dpcov.Budget(rho=1), dpcov.SeededEntropy(0)
-    gap = dpcov.release(table, schema=schema, budget=budget, entropy=entropy)
+    gap = released_of(columns, pa.table({"x": x, "y": y}), rho=1)
     for quantity in ("mean", "covariance", "correlation"):
         terms = {"quantity": quantity, "missing": "at-random", "overwrite": True}
         export(gap, tmp_path / "x.json", **terms)
@@ -189,10 +186,8 @@ def folder(tmp_path, monkeypatch):
     health = rng.normal(size=(4000, 1))
     values = np.tanh(0.7 * health * [1.0, -0.8, 0.6, 0.9] + 0.5 * rng.normal(size=(4000, 4)))
     table = pa.table({name: values[:, place] for place, name in enumerate(FACTORS)})
-    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=-1, upper=1) for name in FACTORS})
-    release = dpcov.release(
-        table, schema=schema, budget=dpcov.Budget(rho=1), output="patients.dpcov"
-    )
+    columns = dict.fromkeys(FACTORS, dpcov.Numeric(lower=-1, upper=1))
+    release = released_of(columns, table, rho=1, output="patients.dpcov")
     for name in ("patients.R", "patients-covariance.csv", "patients.npz"):
         export(release, name)
     return tmp_path
@@ -221,7 +216,7 @@ def test_r_reads_the_same_numbers_and_hostile_names_stay_text(folder):
     columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in names}
     values = np.linspace(-1, 1, 50)
     table = pa.table({name: values ** (place + 1) for place, name in enumerate(names)})
-    release = dpcov.release(table, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=5))
+    release = released_of(columns, table, rho=5)
     export(release, "odd.R")
     export(release, "odd.csv")
     (reads,) = re.findall(r"as\.matrix\((read\.csv\(.*\))\)", PAGE)
@@ -265,9 +260,8 @@ def test_a_data_package_holds_the_numbers_and_describes_the_columns(made, tmp_pa
 
 
 def test_a_number_of_rows_that_is_not_known_is_left_out(tmp_path):
-    unit = dpcov.Schema(columns={"x": dpcov.Numeric(lower=-1, upper=1)})
-    terms = {"budget": dpcov.Budget(rho=1), "mechanism": "zero", "neighbors": "add-remove-one"}
-    made = dpcov.release(pa.table({"x": [0.5]}), schema=unit, **terms)
+    terms = {"rho": 1, "mechanism": "zero", "neighbors": "add-remove-one"}
+    made = released_of({"x": dpcov.Numeric(lower=-1, upper=1)}, pa.table({"x": [0.5]}), **terms)
     export(made, tmp_path / "x.jsonld", quantity="second-moment")
     record = json.loads((tmp_path / "x.jsonld").read_text(encoding="utf-8"))
     assert "Moments, released" in record["dct:description"] and record["dct:title"] == "Table"

@@ -11,6 +11,7 @@ from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import UsageError
 from dpcov.published.nested import Sums, reconcile
 from dpcov.report import render_release
+from tests.releases import released_of
 
 NUMBERS = {name: dpcov.Numeric(lower=-6, upper=6) for name in "ab"}
 INSIDE = {f"r{place}": f"s{place // 3}" for place in range(6)}
@@ -25,12 +26,10 @@ def table(rows=3_000):
     return frame.assign(state=frame["region"].map(INSIDE))
 
 
-def released(frame, by, seed, *, geometry="schema", **terms):
+def released(frame, by, seed, **terms):
     labels = tuple(sorted(frame[by].unique()))
-    schema = dpcov.Schema(columns={**NUMBERS, by: dpcov.Categorical(categories=labels)})
-    terms = {"budget": dpcov.Budget(rho="0.1")} | terms
-    entropy = dpcov.SeededEntropy(seed)
-    return dpcov.release(frame, schema=schema, by=by, entropy=entropy, geometry=geometry, **terms)
+    columns = {**NUMBERS, by: dpcov.Categorical(categories=labels)}
+    return released_of(columns, frame, seed, by=by, **{"geometry": "schema", "rho": "0.1"} | terms)
 
 
 @pytest.fixture(scope="module")
@@ -154,11 +153,8 @@ def test_empty_regions_of_a_release_do_not_add_rows_to_their_state():
     frame = table(2_000)
     empty = tuple(f"r{place}" for place in range(6, 60))
     labels = dpcov.Categorical(categories=(*INSIDE, *empty))
-    schema = dpcov.Schema(columns={**NUMBERS, "region": labels})
-    terms = {"budget": dpcov.Budget(rho="0.02"), "geometry": "schema"}
-    by_region = dpcov.release(
-        frame, schema=schema, by="region", entropy=dpcov.SeededEntropy(5), **terms
-    )
+    terms = {"rho": "0.02", "geometry": "schema"}
+    by_region = released_of({**NUMBERS, "region": labels}, frame, 5, by="region", **terms)
     by_state = released(frame, "state", 6, **terms)
     _, states = by_region.nest(by_state, INSIDE | dict.fromkeys(empty, "s1"))
     off = states["s1"].n_rows - by_state.group("s1").n_rows

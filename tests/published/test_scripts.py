@@ -37,9 +37,8 @@ needs_julia = pytest.mark.skipif(shutil.which("julia") is None, reason="needs Ju
 
 @pytest.fixture(scope="module")
 def release():
-    budget = dpcov.Budget(epsilon=4, delta="1e-6")
-    table = patients(20_000, 0)
-    return dpcov.release(table, schema=SCHEMA, budget=budget, entropy=dpcov.SeededEntropy(0))
+    budget, entropy = dpcov.Budget(epsilon=4, delta="1e-6"), dpcov.SeededEntropy(0)
+    return dpcov.release(patients(20_000, 0), schema=SCHEMA, budget=budget, entropy=entropy)
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +46,7 @@ def hostile():
     columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in HOSTILE}
     random = np.random.default_rng(0)
     table = pa.table({name: random.uniform(-1, 1, 3000) for name in HOSTILE})
-    schema = dpcov.Schema(columns=columns, title='"; quit(status = 7) #$(`')
-    return dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=5))
+    return released_of(columns, table, rho=5, title='"; quit(status = 7) #$(`')
 
 
 def written(release, program, tmp_path, **options):
@@ -121,8 +119,7 @@ def test_the_script_for_r_is_read_in_seconds_with_hundreds_of_columns(tmp_path):
     random = np.random.default_rng(0)
     table = pa.table({name: random.uniform(-1, 1, 1000) for name in names})
     columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in names}
-    schema = dpcov.Schema(columns=columns, missing="never")
-    made = dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1), geometry="schema")
+    made = released_of(columns, table, rho=1, missing="never", geometry="schema")
     path = written(made, "r", tmp_path)
     before = os.times().children_user
     assert run(tmp_path, "Rscript", path.name).returncode == 0
@@ -132,8 +129,7 @@ def test_the_script_for_r_is_read_in_seconds_with_hundreds_of_columns(tmp_path):
 @needs_r
 def test_r_gets_by_where_a_column_never_varies(tmp_path):
     table = pa.table({"a": np.zeros(500), "b": np.linspace(-1, 1, 500), "c": np.zeros(500)})
-    schema = dpcov.Schema(columns={n: dpcov.Numeric(lower=-1, upper=1) for n in "abc"})
-    made = dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1))
+    made = released_of(dict.fromkeys("abc", dpcov.Numeric(lower=-1, upper=1)), table, rho=1)
     done = run_r(written(made, "r", tmp_path, target="b"))
     assert done.returncode == 0, done.stderr
 
@@ -226,7 +222,7 @@ def test_a_level_is_left_out_where_levels_hold_all_rows(tmp_path, levels):
         "ward": dpcov.Categorical(categories=levels),
         "dose": dpcov.Numeric(lower=-4, upper=4),
     }
-    made = dpcov.release(rows, schema=dpcov.Schema(columns=columns), budget=dpcov.Budget(rho=20))
+    made = released_of(columns, rows, rho=20)
     text = written(made, "stata", tmp_path, target="dose").read_text()
     named = re.search("^regress dose (.*)$", text, re.MULTILINE)[1].split()
     model = PrivateLinearRegression.from_release(made, target="dose")
@@ -240,12 +236,10 @@ def test_weights_are_neither_predicted_nor_predict(tmp_path, program):
     random = np.random.default_rng(0)
     table = {"a": random.uniform(-1, 1, 3000), "b": random.uniform(-1, 1, 3000)}
     table |= {"w": random.uniform(0, 2, 3000)}
-    numbers = {name: dpcov.Numeric(lower=-1, upper=1) for name in "ab"}
-    schema = dpcov.Schema(
-        columns=numbers | {"w": dpcov.Numeric(lower=0, upper=2)},
-        weights=dpcov.Weights(column="w", upper=2),
-    )
-    made = dpcov.release(pa.table(table), schema=schema, budget=dpcov.Budget(rho=1))
+    columns = dict.fromkeys("ab", dpcov.Numeric(lower=-1, upper=1))
+    columns["w"] = dpcov.Numeric(lower=0, upper=2)
+    weights = dpcov.Weights(column="w", upper=2)
+    made = released_of(columns, pa.table(table), rho=1, weights=weights)
     text = written(made, program, tmp_path).read_text()
     wanted = {"r": ("y <- dpcov$names[2]", "x <- dpcov$names[c(1)]"), "stata": ("regress b a\n",)}
     assert all(line in text for line in wanted[program])

@@ -12,6 +12,7 @@ from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.published.summary import told_by_doctor
 from dpcov.published.verdicts import ColumnVerdict, Diagnosis
 from dpcov.published.words import conversions, promise_in_words, rows_in_words, short_number
+from tests.releases import released_of
 from tests.report.examples import make
 
 
@@ -80,8 +81,7 @@ ONE_COLUMN = {"x0": dpcov.Numeric(lower=0, upper=1)}
 
 
 def test_control_codes_in_names_do_not_reach_the_terminal():
-    schema = dpcov.Schema(columns=ONE_COLUMN, title="\x1b[31mred\x07")
-    made = dpcov.release(np.zeros((5, 1)), schema=schema, budget=dpcov.Budget(rho=1))
+    made = released_of(ONE_COLUMN, np.zeros((5, 1)), rho=1, title="\x1b[31mred\x07")
     assert "\x1b" not in made.summary()
     assert "?[31mred?" in made.summary()
 
@@ -182,17 +182,11 @@ def test_no_cell_of_the_table_runs_into_the_next():
     ],
 )
 def test_what_would_help_is_what_there_is(names, weighted, helps):
-    terms = {"epsilon": "0.3", "entropy": dpcov.SeededEntropy(0)}
-    weights = dpcov.Weights(column="w", upper=1)
-    made = make(names, 300, **terms)
+    made = make(names, 300, epsilon="0.3", entropy=dpcov.SeededEntropy(0))
     if weighted:
-        columns = {
-            **dict.fromkeys(names, dpcov.Numeric(lower=-1, upper=1)),
-            "w": dpcov.Numeric(lower=0, upper=1),
-        }
-        schema = dpcov.Schema(columns=columns, weights=weights, missing="never")
+        columns = dict.fromkeys(names, dpcov.Numeric(lower=-1, upper=1))
+        columns["w"], weights = dpcov.Numeric(lower=0, upper=1), dpcov.Weights(column="w", upper=1)
         rows = pd.DataFrame({name: np.linspace(0, 1, 300) for name in (*names, "w")})
-        budget = dpcov.Budget(epsilon="1", delta="1e-6")
-        made = dpcov.release(rows, schema=schema, budget=budget, entropy=terms["entropy"])
+        made = released_of(columns, rows, weights=weights, missing="never")
     advice = {column.advice for column in made.diagnose().columns}
     assert advice and all(each.startswith(helps) for each in advice), advice

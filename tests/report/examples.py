@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 import dpcov
+from tests.releases import released_of
 
 UNHELPFUL_NAMES = (
     "</script><script>window.hacked = 1</script>",
@@ -53,9 +54,7 @@ def grouped():
     table = pa.table({"site": sites, **{x: rng.uniform(-1, 1, size=3000) for x in numbers}})
     columns = dict.fromkeys(numbers, dpcov.Numeric(lower=-1, upper=1))
     columns["site"] = dpcov.Categorical(categories=names)
-    schema = dpcov.Schema(columns=columns, title="two sites", missing="never")
-    budget, entropy = dpcov.Budget(rho=1), dpcov.SeededEntropy(0)
-    return dpcov.release(table, schema=schema, by="site", budget=budget, entropy=entropy)
+    return released_of(columns, table, rho=1, title="two sites", missing="never", by="site")
 
 
 @cache

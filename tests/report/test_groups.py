@@ -141,5 +141,4 @@ def test_one_feature_has_means_alone():
 def one_feature():
     table = pa.table({"x": [0.1, 0.4] * 500, "g": ["a", "b"] * 500})
     columns = {"x": dpcov.Numeric(lower=0, upper=1), "g": dpcov.Categorical(categories=("a", "b"))}
-    schema, budget = dpcov.Schema(columns=columns, missing="never"), dpcov.Budget(rho=1)
-    return dpcov.release(table, schema=schema, by="g", budget=budget)
+    return released_of(columns, table, rho=1, missing="never", by="g")

@@ -6,6 +6,7 @@ import dpcov
 from dpcov.published.estimate.entry_noise import left_open
 from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.numbers import group_numbers
+from tests.releases import released_of
 from tests.report.examples import demo, make, plain
 
 
@@ -88,8 +89,7 @@ def test_what_goes_with_a_column_that_the_noise_hides_is_hidden():
         "x": dpcov.Numeric(lower=-4, upper=4),
         "sex": dpcov.Categorical(categories=("f", "m", "d")),
     }
-    schema, budget = dpcov.Schema(columns=columns), dpcov.Budget(epsilon=4, delta="1e-6")
-    made = dpcov.release(table, schema=schema, budget=budget, entropy=dpcov.SeededEntropy(2))
+    made = released_of(columns, table, 2, budget=dpcov.Budget(epsilon=4, delta="1e-6"))
     estimates = numbers(made).estimates
     lost = made.feature_names.index("sex=d")
     assert np.isnan(estimates.correlation_noise[lost]).all()

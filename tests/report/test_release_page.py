@@ -12,6 +12,7 @@ from dpcov.markup import visible
 from dpcov.report import render_release
 from dpcov.report.charts import number
 from dpcov.report.release_page import SECTIONS
+from tests.releases import released_of
 from tests.report.examples import UNHELPFUL_NAMES, demo, grouped, make, plain, unhelpful
 from tests.report.test_html import Seen
 
@@ -86,8 +87,7 @@ def test_the_page_of_a_pooled_group_says_how_missing_values_count():
     """They were said to count as the center, while the group is over the values present."""
     rows = pa.table({"a": [*np.linspace(0, 1, 1900), *[None] * 100], "g": ["u", "v"] * 1000})
     columns = {"a": dpcov.Numeric(lower=0, upper=1), "g": dpcov.Categorical(categories=("u", "v"))}
-    budget = dpcov.Budget(rho=5)
-    made = dpcov.release(rows, schema=dpcov.Schema(columns=columns), by="g", budget=budget)
+    made = released_of(columns, rows, rho=5, by="g")
     page = text_of(made.group("u", pooled=True))
     assert "left out pair by pair" in page and "counts as the center" not in page
 
@@ -151,15 +151,12 @@ def test_units_descriptions_and_functions_are_shown_as_text():
     )
     sex = dpcov.Categorical(categories=("1",), labels={"1": "male"}, description="Sex at birth")
     table = pa.table({"m": np.linspace(0, 99, 500), "s": ["1", "2"] * 250})
-    schema = dpcov.Schema(columns={"m": money, "s": sex})
-    made = dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1))
-    page = text_of(made)
+    page = text_of(released_of({"m": money, "s": sex}, table, rho=1))
     for shown in ("sqrt(m) [sqrt(&lt;b&gt;EUR)]", "value of a function", "Income &lt;i&gt;\ufffd"):
         assert shown in page, shown
     assert "Sex at birth" in page
     assert number(2026) == "2026" and number(1000) == "1000" and number(12_000) == "12,000"
     assert number(999_000) == "999,000" and number(1e6) == "1e6" and number(1e-4) == "0.0001"
     assert "male" in page
-    without = dpcov.Schema(columns={"s": dpcov.Categorical(categories=("1",))})
-    made = dpcov.release(table, schema=without, budget=dpcov.Budget(rho=1))
-    assert ">Description<" not in text_of(made)
+    without = released_of({"s": dpcov.Categorical(categories=("1",))}, table, rho=1)
+    assert ">Description<" not in text_of(without)

@@ -18,6 +18,7 @@ from dpcov.published.summary import told_numbers
 from dpcov.report import render_release, results
 from dpcov.report.charts import BOTTOM, HEIGHT, TOP, number
 from tests.published.mistakes import MISTAKES, released
+from tests.releases import released_of
 from tests.report.examples import demo, make
 
 NONE = "No correlation stands out from the noise."
@@ -27,10 +28,9 @@ NAMES = tuple(f"x{place}" for place in range(20))
 def independent(seed):
     """Columns that have nothing to do with each other, and noise as large as they are."""
     rows = np.random.default_rng(0).choice([-0.5, 0.5], size=(2**14, len(NAMES)))
-    schema = dpcov.Schema(columns=dict.fromkeys(NAMES, dpcov.Numeric(lower=-1, upper=1)))
-    budget, entropy = dpcov.Budget(rho="0.002"), dpcov.SeededEntropy(seed)
-    terms = {"schema": schema, "budget": budget, "geometry": "schema", "mechanism": "gaussian"}
-    return dpcov.release(rows, entropy=entropy, **terms)
+    columns = dict.fromkeys(NAMES, dpcov.Numeric(lower=-1, upper=1))
+    terms = {"rho": "0.002", "geometry": "schema", "mechanism": "gaussian"}
+    return released_of(columns, rows, seed, **terms)
 
 
 def short_rows():
@@ -38,9 +38,7 @@ def short_rows():
     columns = dict.fromkeys(NAMES[:4], dpcov.Numeric(lower=-8, upper=8))
     rows = np.random.default_rng(0).normal(size=(20_000, 4))
     terms = {"neighbors": "add-remove-one", "geometry": "schema", "mechanism": "stratified"}
-    budget, entropy = dpcov.Budget(epsilon="1", delta="1e-6"), dpcov.SeededEntropy(0)
-    schema = dpcov.Schema(columns=columns)
-    made = dpcov.release(rows, schema=schema, budget=budget, entropy=entropy, **terms)
+    made = released_of(columns, rows, **terms)
     assert any("edges" in note for note in made.manifest.statistics.notes)
     return made
 
@@ -83,9 +81,7 @@ def test_levels_that_exclude_each_other_are_told_of_where_nothing_else_stands_ou
     levels, numbers = rng.choice(["n", "s"], 3000), rng.uniform(-1, 1, 3000)
     table = pa.table({"ward": levels, "x": numbers})
     ward, x = dpcov.Categorical(categories=("n", "s")), dpcov.Numeric(lower=-1, upper=1)
-    schema = dpcov.Schema(columns={"ward": ward, "x": x}, missing="never")
-    terms = {"budget": dpcov.Budget(rho="0.005"), "entropy": dpcov.SeededEntropy(0)}
-    made = dpcov.release(table, schema=schema, **terms)
+    made = released_of({"ward": ward, "x": x}, table, rho="0.005", missing="never")
     page = render_release(made).decode()
     assert "Strongest pairs" not in page and NONE not in page
     assert f"{NONE[:-1]}, but for those of levels of one column, which exclude each other." in page
