@@ -131,7 +131,7 @@ def test_an_overspend_is_refused_before_the_data_are_touched(desk):
 
 OPTIONS = {
     "--neighbors add-remove-one": (LEDGER, "replace-one"),
-    "--neighbors somebody": (BUDGET, "replace-one"),
+    "--neighbors somebody": (USAGE, "replace-one"),
     "--dataset strangers": (LEDGER, "Its accounts: patients."),
     "--no-ledger": (USAGE, "one of the two"),
     "--rows 7": (DATA, "Correct that number"),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -194,7 +194,7 @@ def sample(
 def record(
     release: options.ReleaseFile,
     output: Annotated[Path, option("record output", "-o")],
-    kind: Annotated[str, option("record kind")] = "registry",
+    kind: Annotated[Literal["registry", "checklist"], option("record kind")] = "registry",
     curator: Annotated[str, option("record curator")] = "",
     intended_use: Annotated[str, option("record intended-use")] = "",
     description: Annotated[str, option("record description")] = "",
@@ -209,8 +209,6 @@ def record(
     from dpcov.report.checklist import checklist
     from dpcov.report.deployment import Deployment, registry_entry
 
-    if kind not in ("registry", "checklist"):
-        raise UsageError("--kind is registry or checklist.")
     told = {"description": description, "sector": sector, "published": published, "link": link}
     told |= {"curator": curator, "intended_use": intended_use}
     if kind == "checklist" and (justification or any(told.values())):

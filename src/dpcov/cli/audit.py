@@ -11,6 +11,7 @@ from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError
 from dpcov.files import write_file
+from dpcov.privacy.guarantee import Neighbors
 
 WITHOUT_POWER = 9
 _MECHANISMS = Argument(help="Mechanisms to audit; all by default.", metavar="[MECHANISM]...")
@@ -23,7 +24,7 @@ def audit(
     deep: Annotated[bool, option("audit deep")] = False,
     seconds: Annotated[float | None, option("audit seconds", min=0.01)] = None,
     processes: Annotated[int | None, option("audit processes", min=1)] = None,
-    neighbors: Annotated[str | None, option("audit neighbors")] = None,
+    neighbors: Annotated[Neighbors | None, option("audit neighbors")] = None,
     columns: Annotated[int, option("audit columns", min=2)] = 2,
     private_geometry: Annotated[bool, option("audit private-geometry")] = False,
     epsilon: options.Epsilon = None,
@@ -45,7 +46,6 @@ def audit(
     from dpcov.audit import report, suite
     from dpcov.data.engines.local import thread_count
     from dpcov.mechanisms.registry import MECHANISMS, find_mechanism
-    from dpcov.privacy.guarantee import check_neighbors
 
     if out is not None and out.suffix != ".json":
         raise UsageError("--out must end in .json.")
@@ -61,7 +61,7 @@ def audit(
     chosen += [suite.load_mechanism(place) for place in module or ()]
     cases = suite.cases_of(
         chosen or [mechanism() for mechanism in MECHANISMS],
-        neighbors=None if neighbors is None else check_neighbors(neighbors),
+        neighbors=neighbors,
         budgets=budgets,
         n_features=columns,
         private_geometry=private_geometry,

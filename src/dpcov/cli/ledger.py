@@ -1,11 +1,12 @@
 """``dpcov ledger``: who may still spend what."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import example, option
+from dpcov.privacy.ledger.composition import Composition
 from dpcov.published.digits import plural
 
 app = typer.Typer(no_args_is_help=True, help="Keep the account of privacy budgets.")
@@ -22,18 +23,18 @@ def create(
     rho: options.Rho = None,
     neighbors: options.Relation = "replace-one",
     rows_per_person: Annotated[int | None, option("ledger rows-per-person")] = None,
-    composition: Annotated[str | None, option("ledger composition")] = None,
+    composition: Annotated[Composition | None, option("ledger composition")] = None,
 ) -> None:
     """Open an account: a named dataset with the total budget of all its releases, forever."""
     from dpcov.errors import few_of
-    from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.ledger.ledger import Ledger
 
     book = Ledger(ledger)
     budget = options.budget_from(epsilon, delta, rho)
     # Without a rule the first release chooses, so that accounts can be opened early.
-    fixed: Any = {"composition": composition, "rows_per_person": rows_per_person}
-    book.create(dataset, budget, check_neighbors(neighbors), **fixed)
+    book.create(
+        dataset, budget, neighbors, composition=composition, rows_per_person=rows_per_person
+    )
     typer.echo(f"Dataset {dataset} may spend {budget.promise} in total ({neighbors} neighbors).")
     if others := [account.name for account in book.datasets() if account.name != dataset]:
         told = "Releases about the same people belong in one account, whatever the year."

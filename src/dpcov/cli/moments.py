@@ -63,7 +63,6 @@ def checkpoint(
     """
     import dpcov
     from dpcov.data.checkpoint import Checkpoint
-    from dpcov.privacy.guarantee import check_neighbors
 
     secret = options.key_from(key_file, schema, geometry, *parts)
     _check_parts(parts)
@@ -85,7 +84,7 @@ def checkpoint(
                 schema=schema,
                 budget=options.budget_from(epsilon, delta, rho),
                 mechanism=mechanism,
-                neighbors=check_neighbors(neighbors),
+                neighbors=neighbors,
                 by=by,
                 geometry=geometry,
                 name=str(Path(part).resolve()),

@@ -14,6 +14,7 @@ from typer import Argument, Option
 
 from dpcov.errors import UsageError, few_of
 from dpcov.files import ReservedFile, is_same_file
+from dpcov.privacy.guarantee import Neighbors
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -55,7 +56,7 @@ def example(command: str) -> str:
 Epsilon = Annotated[str | None, option("epsilon")]
 Delta = Annotated[str | None, option("delta")]
 Rho = Annotated[str | None, option("rho")]
-Relation = Annotated[str, option("neighbors")]
+Relation = Annotated[Neighbors, option("neighbors")]
 Post = Annotated[str | None, option("post")]
 Overwrite = Annotated[bool, option("overwrite")]
 ReleaseFile = Annotated[Path, Argument(help="A release file (.dpcov).", metavar="RELEASE")]

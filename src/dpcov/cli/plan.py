@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,14 +13,15 @@ from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError, printable
 from dpcov.files import check_output, write_file
+from dpcov.privacy.guarantee import Neighbors
 from dpcov.published.digits import plural
 
 if TYPE_CHECKING:
     from dpcov.data.schema.schema import Schema
     from dpcov.pipeline.plan.rehearsal import Planned, Rehearsal
     from dpcov.privacy.budget import Budget
-    from dpcov.privacy.guarantee import Neighbors
 
+Geometry = Literal["schema", "private"]
 # What a good correlation is within.
 TARGET = 0.05
 _WIDTH = 100
@@ -48,7 +49,7 @@ def plan(
     rho: options.Rho = None,
     neighbors: options.Relation = "replace-one",
     rows_per_person: Annotated[int | None, option("plan rows-per-person", min=1)] = None,
-    geometry: Annotated[str, option("plan geometry")] = "private",
+    geometry: Annotated[Geometry, option("plan geometry")] = "private",
     by: options.By = None,
     table: Annotated[Path | None, option("plan table")] = None,
     spread: Annotated[float | None, option("plan spread")] = None,
@@ -60,7 +61,6 @@ def plan(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Say what could be read from every column, before anything is spent; reads no rows."""
-    from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.meaning import warn_of_large_delta, warn_of_large_epsilon
 
     budget = options.budget_from(epsilon, delta, rho)
@@ -76,9 +76,6 @@ def plan(
     options.check_free(html, overwrite)
     if trace and not (mechanisms and geometry == "schema"):
         raise UsageError("A trace is assumed for bounds. Add --mechanisms --geometry schema.")
-    relation = check_neighbors(neighbors)
-    if geometry not in ("schema", "private"):
-        raise UsageError("A plan is for geometry 'schema' or 'private'.")
     declared = _schema(schema, features, rows_per_person, table)
     warn_of_large_epsilon(budget.promise)
     if mechanisms:
@@ -87,10 +84,10 @@ def plan(
                 "Mechanisms are compared for --rows NUMBER alone, without --html, --by, --table, "
                 "--spread or --mean-weight."
             )
-        compare(declared, rows, budget, relation, geometry, trace)
+        compare(declared, rows, budget, neighbors, geometry, trace)
         return
-    rehearsal = _rehearsal(declared, rows, table, spread, mean_weight, relation, geometry, by)
-    warn_of_large_delta(budget.promise, relation, rehearsal.n_rows)
+    rehearsal = _rehearsal(declared, rows, table, spread, mean_weight, neighbors, geometry, by)
+    warn_of_large_delta(budget.promise, neighbors, rehearsal.n_rows)
     tell(rehearsal, budget)
     if html is not None:
         _write_page(rehearsal, budget, html, overwrite)
@@ -102,8 +99,8 @@ def _rehearsal(
     table: Path | None,
     spread: float | None,
     mean_weight: float | None,
-    neighbors: "Neighbors",
-    geometry: str,
+    neighbors: Neighbors,
+    geometry: Geometry,
     by: str | None,
 ) -> "Rehearsal":
     """What is rehearsed: so many rows, spread as in a public table or as much as all others."""
@@ -238,8 +235,8 @@ def compare(
     schema: "Schema",
     rows: int,
     budget: "Budget",
-    neighbors: "Neighbors",
-    geometry: str,
+    neighbors: Neighbors,
+    geometry: Geometry,
     trace: list[float] | None,
 ) -> None:
     """Print the relative error to expect of every mechanism."""
@@ -249,7 +246,7 @@ def compare(
     features = len(schema.encoded_columns)
     assumed = Assumption(
         n_rows=rows,
-        geometry=geometry,  # type: ignore[arg-type]
+        geometry=geometry,
         n_features=features,
         budget=budget,
         neighbors=neighbors,

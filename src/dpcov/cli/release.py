@@ -10,12 +10,12 @@ from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError
 from dpcov.files import check_output
+from dpcov.privacy.guarantee import Neighbors
 from dpcov.published.digits import plural
 
 if TYPE_CHECKING:
     from dpcov.noise.entropy import SeededEntropy
     from dpcov.privacy.budget import Budget
-    from dpcov.privacy.guarantee import Neighbors
 
 
 def release(
@@ -52,15 +52,14 @@ def release(
     import dpcov
     from dpcov.data.sources import file_of, is_table
     from dpcov.pipeline.publish import unspent
-    from dpcov.privacy.guarantee import check_neighbors
     from dpcov.privacy.meaning import warn_of_large_delta
 
     if dry_run:
         chosen = {"mechanism": mechanism, "by": by, **options.parse_options(option)}
-        budget, relation = options.budget_from(epsilon, delta, rho), check_neighbors(neighbors)
+        budget = options.budget_from(epsilon, delta, rho)
         if not accept_large_delta:
-            warn_of_large_delta(budget.promise, relation, rows)
-        _rehearse(schema, budget, rows, relation, geometry or "private", chosen)
+            warn_of_large_delta(budget.promise, neighbors, rows)
+        _rehearse(schema, budget, rows, neighbors, geometry or "private", chosen)
         return
     with unspent():
         if output is None:
@@ -76,15 +75,14 @@ def release(
             )
         table = _table(given, key_file)
         budget = options.budget_from(epsilon, delta, rho)
-        relation, chosen = check_neighbors(neighbors), options.parse_options(option)
-        entropy = _entropy(seed, not_private=not_private)
+        chosen, entropy = options.parse_options(option), _entropy(seed, not_private=not_private)
     with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         made = dpcov.release(
             table,
             schema=schema,
             budget=budget,
             mechanism=mechanism,
-            neighbors=relation,
+            neighbors=neighbors,
             n_rows=rows,
             by=by,
             geometry=geometry,
@@ -110,7 +108,7 @@ def _rehearse(
     schema: Path,
     budget: "Budget",
     rows: int | None,
-    neighbors: "Neighbors",
+    neighbors: Neighbors,
     geometry: str,
     chosen: dict[str, Any],
 ) -> None:
@@ -165,7 +163,6 @@ def survey(
     import dpcov
     from dpcov.data.sources import file_of
     from dpcov.pipeline.publish import unspent
-    from dpcov.privacy.guarantee import check_neighbors
 
     with unspent():
         _check_account(ledger, no_ledger=no_ledger)
@@ -173,14 +170,14 @@ def survey(
         check_output(output, file_of(table), schema, ledger)
         budget, coming = options.budget_from(epsilon, delta, rho), (for_epsilon, for_delta, for_rho)
         expected = None if coming == (None,) * 3 else options.budget_from(*coming)
-        relation, entropy = check_neighbors(neighbors), _entropy(seed, not_private=not_private)
+        entropy = _entropy(seed, not_private=not_private)
     with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         dpcov.survey(
             table,
             schema=schema,
             budget=budget,
             coming=expected,
-            neighbors=relation,
+            neighbors=neighbors,
             n_rows=rows,
             by=by,
             accept_large_delta=accept_large_delta,

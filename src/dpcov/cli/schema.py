@@ -76,7 +76,6 @@ def draft(
     # Names and types only: a bound read from the rows would leak them.
     source = None if table is None else open_source(table, layout)
     made = describe(source, known, layout, decimal)
-    text = made.dumps()
     if made.absent:
         lacking = plural(len(made.absent), "column")
         listed = few_of(made.absent, 10)
@@ -84,11 +83,8 @@ def draft(
     if source is not None and source.unnamed:
         unread = f"{plural(source.unnamed, 'column')} of the sheet without a name: not read."
         typer.echo(f"{unread} {NAMES_BELOW}", err=True)
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    write_file(output, text.encode(), overwrite=overwrite)
-    typer.echo(f"Wrote {output}. Fill in bounds and categories; then: dpcov schema check {output}")
+    next_step = f"Fill in bounds and categories; then: dpcov schema check {output}"
+    _write(made.dumps(), output, overwrite, f"Wrote {output}. {next_step}")
 
 
 @app.command(epilog=example("schema resolve"))
@@ -110,11 +106,8 @@ def resolve(
         check_output(output, schema, file_of(table))
     read = Schema.from_toml(schema)
     resolved = read.resolve(open_source(table, read.file).columns)
-    if output is None:
-        typer.echo(resolved.dumps(), nl=False)
-        return
-    write_file(output, resolved.dumps().encode(), overwrite=overwrite)
-    typer.echo(f"Wrote {output}: {plural(len(resolved.columns), 'column')}.")
+    columns = plural(len(resolved.columns), "column")
+    _write(resolved.dumps(), output, overwrite, f"Wrote {output}: {columns}.")
 
 
 @app.command(epilog=example("schema check"))
@@ -156,6 +149,14 @@ def check(
         typer.echo(f"\n{fill(found.note, 100)}\n\n{found.summary()}")
     if not found.usable:
         raise typer.Exit(1)
+
+
+def _write(text: str, output: Path | None, overwrite: bool, told: str) -> None:
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    write_file(output, text.encode(), overwrite=overwrite)
+    typer.echo(told)
 
 
 def _tell_complete(schema: "Schema") -> None:
