@@ -186,8 +186,8 @@ def test_what_is_refused_names_no_option_of_the_command(desk, ready):
     assert "Use a delta such as 1e-8." in page and "with add-remove-one neighbors" in page
     assert re.search("--[a-z]|=True|neighbors =", page) is None
     lacking = "[columns.nowhere]\ntype = 'boolean'\n"
-    page = send(desk, ready, "text", "columns", toml=lacking)[2]
-    assert "lacks 1 column of the schema: nowhere. Check capitals" in page
+    page = unescape(send(desk, ready, "text", "columns", toml=lacking)[2])
+    assert "but not these columns, which the schema names: 'nowhere'. Correct the schema" in page
 
 
 def test_a_norm_bound_is_said_to_keep_the_bounds_before_the_release(desk, ready):

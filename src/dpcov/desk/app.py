@@ -29,8 +29,9 @@ from dpcov.data.sources import Query
 from dpcov.desk import pages
 from dpcov.desk.commands import script_of
 from dpcov.desk.decisions import STEPS, count_of
+from dpcov.desk.job import in_words
 from dpcov.desk.work import Work
-from dpcov.errors import DpcovError, place_of
+from dpcov.errors import DpcovError
 from dpcov.report.html import asset
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -58,10 +59,10 @@ class Sealed:
             await self._app(scope, receive, send)
         except Exception as error:
             title, status = "Internal error", 500
-            told = f"Internal error ({place_of(error)}). Please report these words."
             if isinstance(error, DpcovError):
-                title, status, told = "This cannot be shown", 422, str(error)
-            page = pages.message(self._base, title, told, "Begin again", f"{self._base}/")
+                title, status = "This cannot be shown", 422
+            onward = "Begin again", f"{self._base}/"
+            page = pages.message(self._base, title, in_words(error), *onward)
             await HTMLResponse(page, status_code=status)(scope, receive, send)
 
 
@@ -79,8 +80,14 @@ class Desk:
         return Starlette(
             routes=[
                 Route(f"{self.base}/", self.start),
-                Route(f"{self.base}/style.css", self.style),
-                Route(f"{self.base}/desk.js", self.script),
+                Route(
+                    f"{self.base}/style.css",
+                    _served(asset("style.css") + _own("desk.css"), "text/css"),
+                ),
+                Route(
+                    f"{self.base}/desk.js",
+                    _served(_own("desk.js") + asset("plan.js"), "text/javascript"),
+                ),
                 Route(f"{self.base}/open", self.open, methods=["POST"]),
                 Route(f"{self.base}/query", self.query, methods=["POST"]),
                 # Addresses of forms, typed or reloaded, lead to the page of the form.
@@ -108,16 +115,6 @@ class Desk:
     async def start(self, request: Request) -> Response:
         """Choose a table."""
         return HTMLResponse(pages.start(self.base, self.folder, works=self.works.values()))
-
-    async def style(self, request: Request) -> Response:
-        """The style of all pages."""
-        text = asset("style.css") + _own("desk.css")
-        return Response(text, media_type="text/css")
-
-    async def script(self, request: Request) -> Response:
-        """The comfort of all pages."""
-        text = _own("desk.js") + asset("plan.js")
-        return Response(text, media_type="text/javascript")
 
     def page(self, step: str) -> Handler:
         """Show a step."""
@@ -324,3 +321,10 @@ async def _form(request: Request) -> Form:
 
 def _own(name: str) -> str:
     return Path(__file__).with_name("assets").joinpath(name).read_text(encoding="utf-8")
+
+
+def _served(text: str, media_type: str) -> Handler:
+    async def answer(request: Request) -> Response:
+        return Response(text, media_type=media_type)
+
+    return answer

@@ -21,15 +21,7 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
 from dpcov.data.sources import Query, Source, open_source
 from dpcov.desk.columns import declared, written
-from dpcov.errors import (
-    BudgetError,
-    DpcovError,
-    LedgerError,
-    NoLedgerError,
-    SchemaError,
-    UsageError,
-    few_of,
-)
+from dpcov.errors import BudgetError, DpcovError, LedgerError, NoLedgerError, UsageError
 from dpcov.files import ReservedFile, is_of_database
 from dpcov.pipeline.terms import BOUNDS_ARE_KEPT
 from dpcov.privacy.budget import Budget
@@ -37,7 +29,6 @@ from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors, format_n
 from dpcov.privacy.ledger.composition import fits, typical
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.meaning import LARGEST_QUIET_EPSILON, check_delta, implied_epsilon
-from dpcov.published.digits import plural
 
 STEPS = ("columns", "people", "budget", "account", "release")
 
@@ -100,7 +91,7 @@ class Decisions:
             schema, why = made.schema, made.comments
         entries = assign(schema.columns, source.columns) if schema.patterns else {}
         schema = schema.resolve(source.columns)
-        check_names(schema, source)
+        source.check_wanted(schema.features)
         notes = {name: why.get(entries.get(name, name), "") for name in schema.columns}
         return cls(
             data=data,
@@ -153,7 +144,7 @@ class Decisions:
         """Take over a schema as text."""
         source = self.source()
         schema = Schema.loads(text).resolve(source.columns)
-        check_names(schema, source)
+        source.check_wanted(schema.features)
         self.schema = schema
 
     def source(self) -> Source:
@@ -383,13 +374,3 @@ def count_of(text: str, what: str) -> int:
     if not re.fullmatch(r"\s*[0-9]{1,18}\s*", text) or int(text) < 1:
         raise UsageError(f"{what} is a whole number, 1 or more.")
     return int(text)
-
-
-def check_names(schema: Schema, source: Source) -> None:
-    """SchemaError where the table lacks columns."""
-    if absent := [name for name in schema.features if name not in source.columns]:
-        shown = few_of(absent, 10)
-        raise SchemaError(
-            f"The table lacks {plural(len(absent), 'column')} of the schema: {shown}. Check "
-            "capitals and blanks, or take them out of the schema."
-        )

@@ -15,7 +15,7 @@ import msgspec
 
 from dpcov.data.fit import fit
 from dpcov.data.sources import file_of
-from dpcov.desk.decisions import Decisions, check_names, place_of, within
+from dpcov.desk.decisions import Decisions, place_of, within
 from dpcov.desk.job import Job, Tell, counting, in_words
 from dpcov.errors import MovedError, UsageError
 from dpcov.files import ReservedFile, is_of_database
@@ -80,9 +80,8 @@ class Work(Decisions):
         # Before an account is opened, whose total is fixed then.
         if lacks := lacks or self.refusals(self.rows):
             raise UsageError("\n".join(lacks))
-        files, read = self.files, self.source()
-        check_names(self.schema, read)
-        table = file_of(place_of(self.data, self.folder))
+        self.source().check_wanted(self.schema.features)
+        files, table = self.files, file_of(place_of(self.data, self.folder))
         taken = [self.ledger_place, *([table] if table else [])]
         for path in files.values():
             if any(is_of_database(path, other) for other in taken):
