@@ -41,12 +41,12 @@ _LETTERS = np.isin(np.arange(256), list(b"._ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 class SpssRecords:
     """The rows of a ``.sav`` or ``.zsav`` file, compressed or not.
 
-    ``fields`` are the bytes of a row in which columns are; None where they are not laid out as the
-    dictionary's: texts beyond 255 bytes.  ``weights`` is the name of the column by which SPSS
+    ``fields`` are the bytes of a row in which columns are, more than the dictionary has where texts
+    are beyond 255 bytes.  ``weights`` is the name of the column by which SPSS
     weights the rows, empty without one.
     """
 
-    def __init__(self, path: Path, n_columns: int) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         with path.open("rb") as file:
             heading = file.read(176)
@@ -59,9 +59,7 @@ class SpssRecords:
             self._begin = file.tell()
         starts = [place for place, width in enumerate(widths) if width >= 0]
         self._row_bytes = len(widths) * _WORD
-        self.fields: list[slice] | None = None
-        if len(starts) == n_columns:
-            self.fields = [slice(at * _WORD, at * _WORD + (widths[at] or _WORD)) for at in starts]
+        self.fields = [slice(at * _WORD, at * _WORD + (widths[at] or _WORD)) for at in starts]
         # Words are counted from 1, and 0 is none.
         numbers = {
             place: name for place, name in enumerate(self._names, 1) if not widths[place - 1]

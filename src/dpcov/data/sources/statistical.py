@@ -78,6 +78,7 @@ class StatisticalSource(Source):
             self._options["encoding"] = layout.codec.replace("mac-roman", "macintosh")
         self._reader: Callable[..., Any] = getattr(readers, _READERS[ending])
         self._path = path
+        self._spss: SpssRecords | None = None
         if ending in _TELLING:
             self._sealed(self._check_heading)
         telling = self._options | _TELLING.get(ending, {}) | {"metadataonly": True}
@@ -97,12 +98,11 @@ class StatisticalSource(Source):
     def _check_heading(self) -> None:
         # At some contradictions, and at a labeled text in another encoding, pyreadstat ends the
         # process.  A heading that only pyreadstat reads is a codebook all the same.
-        records = None
         with suppress(DataError):
-            records = self._sealed(lambda: SpssRecords(self._path, 0))
-        if records is not None:
+            self._spss = self._sealed(lambda: SpssRecords(self._path))
+        if self._spss is not None:
             with suppress(LookupError):
-                records.check(self._options.get("encoding"))
+                self._spss.check(self._options.get("encoding"))
 
     def kinds(self) -> dict[str, Kind]:
         """Read from the dictionary."""
@@ -119,13 +119,11 @@ class StatisticalSource(Source):
     @property
     def weights(self) -> str | None:
         """The column by which SPSS weights the rows of its file, where the heading names one."""
-        if self._ending not in (".sav", ".zsav"):
-            return None
-        name = ""
-        # A heading that only its own library reads is a codebook all the same.
-        with suppress(DataError):
-            name = self._sealed(lambda: SpssRecords(self._path, 0).weights.decode(self._codec))
-        return name if name in self.columns else None
+        if self._spss is not None:
+            with suppress(UnicodeError, LookupError):
+                name = self._spss.weights.decode(self._codec)
+                return name if name in self.columns else None
+        return None
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         for name in wanted:
@@ -142,9 +140,11 @@ class StatisticalSource(Source):
 
     def _columns(self, names: list[str]) -> Iterator[list[Any]]:
         # Numbers and texts of the columns, some rows at a time.
-        if self._ending in (".sav", ".zsav"):
-            spss = SpssRecords(self._path, len(self.columns))
-            return self._recorded(spss, names) if spss.fields else self._counted(names)
+        if self._spss is not None:
+            is_laid_out = len(self._spss.fields) == len(self.columns)
+            return self._recorded(self._spss, names) if is_laid_out else self._counted(names)
+        if self._ending in _TELLING:
+            raise DataError(_DAMAGED.format(name=self.name))
         if self._ending == ".xpt":
             widths = self.dictionary.variable_storage_width
             records = TransportRecords(self._path, [widths[name] for name in self.columns])
@@ -160,7 +160,7 @@ class StatisticalSource(Source):
         self, records: SpssRecords | TransportRecords, names: list[str]
     ) -> Iterator[list[Any]]:
         chosen = [(self.columns.index(name), self._holds[name] == "string") for name in names]
-        fields = records.fields or []
+        fields = records.fields
         for rows in records.rows(self.step):
             yield [
                 rows[:, fields[at]] if is_text else records.numbers(rows[:, fields[at]])
