@@ -6,7 +6,9 @@ import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import example, option
+from dpcov.errors import LedgerError, few_of
 from dpcov.privacy.ledger.composition import Composition
+from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.published.digits import plural
 
 app = typer.Typer(no_args_is_help=True, help="Keep the account of privacy budgets.")
@@ -26,9 +28,6 @@ def create(
     composition: Annotated[Composition | None, option("ledger composition")] = None,
 ) -> None:
     """Open an account: a named dataset with the total budget of all its releases, forever."""
-    from dpcov.errors import few_of
-    from dpcov.privacy.ledger.ledger import Ledger
-
     book = Ledger(ledger)
     budget = options.budget_from(epsilon, delta, rho)
     # Without a rule the first release chooses, so that accounts can be opened early.
@@ -44,8 +43,6 @@ def create(
 @app.command("list", epilog=example("ledger list"))
 def list_datasets(ledger: options.LedgerPlace) -> None:
     """List the datasets of a ledger with their totals."""
-    from dpcov.privacy.ledger.ledger import Ledger
-
     for account in Ledger(ledger).datasets():
         typer.echo(f"{account.name}  total {account.total}  {account.neighbors}")
 
@@ -53,8 +50,6 @@ def list_datasets(ledger: options.LedgerPlace) -> None:
 @app.command(epilog=example("ledger show"))
 def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
     """List every entry of a dataset and what is left."""
-    from dpcov.privacy.ledger.ledger import Ledger
-
     book = Ledger(ledger)
     entries = book.entries(dataset)
     for entry in entries:
@@ -78,9 +73,6 @@ def verify(
     ledger: options.LedgerPlace, receipt: Annotated[str | None, option("ledger receipt")] = None
 ) -> None:
     """Check the trail for edited, deleted, moved or cut-off entries; say what can be trusted."""
-    from dpcov.errors import LedgerError, few_of
-    from dpcov.privacy.ledger.ledger import Ledger
-
     found = Ledger(ledger).verify(receipt)
     # Every problem is told; the exit code says that the ledger cannot be trusted.
     for problem in found.problems:

@@ -71,12 +71,11 @@ def checkpoint(
     held = Checkpoint.load(output, secret) if resume and output.exists() else None
     # The same file by whatever name, and from whatever folder: its rows must not count twice.
     counted = set() if held is None else {Path(name).resolve() for name in held.parts.values()}
-    _refuse_moved(parts, counted)
+    new = [part for part in parts if Path(part).resolve() not in counted]
+    _refuse_moved(new, counted)
     _refuse_changed(counted, output)
-    _check_columns([part for part in parts if Path(part).resolve() not in counted], schema)
-    for number, part in enumerate(parts):
-        if Path(part).resolve() in counted:
-            continue
+    _check_columns(new, schema)
+    for number, part in enumerate(new):
         # Under add-remove-one the number of rows is private, also on the screen.
         with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
             made = dpcov.checkpoint(
@@ -147,14 +146,13 @@ def _check_columns(parts: Iterable[str], path: Path) -> None:
         open_source(data, declared.file).check_wanted(Encoder(resolved).wanted)
 
 
-def _refuse_moved(parts: Iterable[str], counted: set[Path]) -> None:
+def _refuse_moved(new: Iterable[str], counted: set[Path]) -> None:
     # A part that was counted may have been moved, or be seen from another machine.
-    gone = {path.name: path for path in counted if not path.exists()}
-    for part in parts:
-        path = Path(part).resolve()
-        if path not in counted and path.name in gone:
+    gone = {path.name for path in counted if not path.exists()}
+    for name in (Path(part).resolve().name for part in new):
+        if name in gone:
             raise UsageError(
-                f"A part called {path.name} was counted, from a place where there is no file now. "
+                f"A part called {name} was counted, from a place where there is no file now. "
                 "If this is the same file, put it back; if it is another one, rename it, or "
                 "gather it by itself and merge: its rows must not count twice."
             )

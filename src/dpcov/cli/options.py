@@ -14,15 +14,15 @@ from typer import Argument, Option
 
 from dpcov.errors import UsageError, few_of
 from dpcov.files import ReservedFile, is_same_file
+from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
+from dpcov.privacy.ledger.ledger import Balance, Ledger
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from dpcov.data.sources import Query
     from dpcov.data.vault import Key
-    from dpcov.privacy.budget import Budget
-    from dpcov.privacy.ledger.ledger import Balance
     from dpcov.published.release import Release
 
 # A password between name and host, or as a parameter of the URL.
@@ -86,10 +86,8 @@ Threads = Annotated[int | None, option("threads", min=1)]
 MemoryLimit = Annotated[float | None, option("memory-limit")]
 
 
-def budget_from(epsilon: str | None, delta: str | None, rho: str | None) -> "Budget":
+def budget_from(epsilon: str | None, delta: str | None, rho: str | None) -> Budget:
     """Build a budget from the three options, all decimal strings."""
-    from dpcov.privacy.budget import Budget
-
     # No default: a budget that nobody stated is a promise that nobody made.
     if (epsilon, delta, rho) == (None, None, None):
         raise UsageError("State the budget: --epsilon E --delta D, --epsilon E, or --rho R.")
@@ -142,12 +140,10 @@ def load(release: Path, group: str | None = None, *, pooled: bool = False) -> "R
     return loaded if group is None else loaded.group(group, pooled=pooled)
 
 
-def balance_of(release: "Release", ledger: str | None) -> "Balance | None":
+def balance_of(release: "Release", ledger: str | None) -> Balance | None:
     """What is left of the account that paid for a release, where its ledger was given."""
     if ledger is None:
         return None
-    from dpcov.privacy.ledger.ledger import Ledger
-
     if not (paid := release.manifest.charges):
         raise UsageError("This release was not charged to a ledger. Leave out --ledger.")
     book, names = Ledger(ledger), sorted({each.dataset for each in paid})

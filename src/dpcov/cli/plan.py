@@ -13,13 +13,13 @@ from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError, printable
 from dpcov.files import check_output, write_file
-from dpcov.privacy.guarantee import Neighbors
+from dpcov.privacy.budget import Budget
+from dpcov.privacy.guarantee import Neighbors, PureDP
 from dpcov.published.digits import plural
 
 if TYPE_CHECKING:
     from dpcov.data.schema.schema import Schema
     from dpcov.pipeline.plan.rehearsal import Planned, Rehearsal
-    from dpcov.privacy.budget import Budget
 
 Geometry = Literal["schema", "private"]
 # What a good correlation is within.
@@ -127,7 +127,7 @@ def _rehearsal(
     )
 
 
-def _write_page(rehearsal: "Rehearsal", budget: "Budget", html: Path, overwrite: bool) -> None:
+def _write_page(rehearsal: "Rehearsal", budget: Budget, html: Path, overwrite: bool) -> None:
     from dpcov.pipeline.plan.page import render_plan, sweep
 
     with options.steps_progress("Rehearsing") as progress:
@@ -136,7 +136,7 @@ def _write_page(rehearsal: "Rehearsal", budget: "Budget", html: Path, overwrite:
     typer.echo(f"Wrote {html}: one page, open it in a browser.")
 
 
-def tell_releases(budget: "Budget", count: int) -> None:
+def tell_releases(budget: Budget, count: int) -> None:
     """Print budgets of several releases about the same people that keep a total together."""
     told = [f"{plural(count, 'release')} about the same people, {budget} in all."]
     told.append("Noise is that of one release with the whole budget, times the number beside it.")
@@ -151,9 +151,8 @@ def tell_releases(budget: "Budget", count: int) -> None:
     typer.echo("\n".join(told))
 
 
-def _divided(budget: "Budget", weights: Sequence[int]) -> list[str]:
+def _divided(budget: Budget, weights: Sequence[int]) -> list[str]:
     """A line for every release: its budget, and its noise alone and with all before it."""
-    from dpcov.privacy.guarantee import PureDP
     from dpcov.privacy.together import divided
 
     rows, total = list[list[str]](), sum(weights)
@@ -166,7 +165,7 @@ def _divided(budget: "Budget", weights: Sequence[int]) -> list[str]:
     return _aligned(rows)
 
 
-def tell(rehearsal: "Rehearsal", budget: "Budget") -> None:
+def tell(rehearsal: "Rehearsal", budget: Budget) -> None:
     """Print what could be read, what would be needed, and what was assumed."""
     with options.steps_progress("Rehearsing") as progress:
         planned = rehearsal.at(budget)
@@ -195,7 +194,7 @@ def _columns(planned: "Planned") -> list[str]:
     return _aligned(lines)
 
 
-def _needed(rehearsal: "Rehearsal", budget: "Budget", factor: float) -> list[str]:
+def _needed(rehearsal: "Rehearsal", budget: Budget, factor: float) -> list[str]:
     """What good correlations would take, if that can be had."""
     from dpcov.pipeline.plan.rehearsal import needed_epsilon
 
@@ -212,9 +211,9 @@ def _needed(rehearsal: "Rehearsal", budget: "Budget", factor: float) -> list[str
 def _schema(
     path: Path | None, features: int | None, rows_per_person: int | None, table: Path | None
 ) -> "Schema":
+    from dpcov.data.gather import Gathering
     from dpcov.data.schema.declared import Numeric
     from dpcov.data.schema.schema import Schema
-    from dpcov.data.sources import open_source
 
     if (path is None) == (features is None):
         raise UsageError("Name the table's schema (--schema FILE), or say --features NUMBER.")
@@ -222,8 +221,7 @@ def _schema(
         if rows_per_person is not None:
             raise UsageError("The schema says how many rows a person has: rows_per_person.")
         read = Schema.from_toml(path, complete=True)
-        is_open = table is not None and read.patterns
-        return read.resolve(open_source(table, read.file).columns) if is_open else read
+        return read if table is None else Gathering().resolve(read, table)[0]
     if features is None or features < 2:
         raise UsageError("--features counts the intercept and at least one column.")
     unit = Numeric(lower=-1.0, upper=1.0)
@@ -234,7 +232,7 @@ def _schema(
 def compare(
     schema: "Schema",
     rows: int,
-    budget: "Budget",
+    budget: Budget,
     neighbors: Neighbors,
     geometry: Geometry,
     trace: list[float] | None,

@@ -10,12 +10,12 @@ from dpcov.cli import options
 from dpcov.cli.options import option
 from dpcov.errors import UsageError
 from dpcov.files import check_output
+from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
 from dpcov.published.digits import plural
 
 if TYPE_CHECKING:
     from dpcov.noise.entropy import SeededEntropy
-    from dpcov.privacy.budget import Budget
 
 
 def release(
@@ -106,7 +106,7 @@ def release(
 
 def _rehearse(
     schema: Path,
-    budget: "Budget",
+    budget: Budget,
     rows: int | None,
     neighbors: Neighbors,
     geometry: str,

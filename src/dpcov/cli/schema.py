@@ -64,15 +64,12 @@ def draft(
 
     said = {"delimiter": delimiter, "quote": quote, "encoding": encoding, "header": header}
     said["part"] = part
-    layout = FileLayout.of(**said)
     is_named = codebook is None or (data, sql, db, db_env) != (None,) * 4
     table = options.table_from(data, sql, db, db_env) if is_named else None
     if output is not None:
         check_output(output, file_of(table), codebook)
-    known = None
-    if codebook is not None:
-        known = read_codebook(codebook, layout)
-        layout = FileLayout.of(known.file, **said)
+    known = None if codebook is None else read_codebook(codebook, FileLayout.of(**said))
+    layout = FileLayout.of(known.file if known else None, **said)
     # Names and types only: a bound read from the rows would leak them.
     source = None if table is None else open_source(table, layout)
     made = describe(source, known, layout, decimal)
