@@ -57,11 +57,9 @@ def split_schema(schema: Schema, by: str) -> tuple[Schema, Grouping]:
     """Take the grouping column out of the features: within a group it is constant."""
     declared = schema.columns.get(by)
     if not isinstance(declared, Boolean | Categorical):
-        kinds = schema.columns.items()
-        known = [name for name, each in kinds if isinstance(each, Boolean | Categorical)]
         raise SchemaError(
             "Group by a column that the schema declares as categorical or boolean: "
-            f"{few_of(known, 10) or 'it has none'}."
+            f"{few_of(schema.groupings, 10) or 'it has none'}."
         )
     rest = msgspec.structs.replace(schema, columns={**schema.columns, by: Ignored(note="groups")})
     rest.require_complete()

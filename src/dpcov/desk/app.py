@@ -257,8 +257,7 @@ def _columns(work: Work, given: Form) -> list[str]:
 
 
 def _people(work: Work, given: Form) -> list[str]:
-    keys = ("neighbors", "rows_per_person", "rows", "title", "by", "weights", "largest")
-    work.decide_people(*(given[key] for key in keys))
+    work.decide_people(given)
     return work.missing()["people"]
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks import read_codebook
-from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
+from dpcov.data.schema.declared import Ignored, Numeric, Weights
 from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.wildcards import assign
@@ -152,38 +152,22 @@ class Decisions:
         return open_source(place_of(self.data, self.folder), self.schema.file)
 
     @property
-    def groupings(self) -> list[str]:
-        """Columns whose categories or truth values may have a matrix each."""
-        columns = self.schema.columns.items()
-        return [name for name, each in columns if isinstance(each, Boolean | Categorical)]
-
-    @property
     def weightings(self) -> list[str]:
         """Columns that may hold the weights of rows."""
         columns = self.schema.columns.items()
         return [name for name, each in columns if isinstance(each, Ignored | Numeric)]
 
-    def decide_people(
-        self,
-        neighbors: str,
-        rows_per_person: str,
-        rows: str,
-        title: str,
-        by: str,
-        weights: str,
-        largest: str,
-    ) -> None:
+    def decide_people(self, typed: Mapping[str, str]) -> None:
         """Who is protected, what is public about their number, groups, and weights of rows."""
-        if by and by not in self.groupings:
+        rows, by = typed["rows"], typed["by"]
+        if by and by not in self.schema.groupings:
             raise UsageError("Groups are those of a categorical or boolean column.")
-        weighted = self._weighted(weights, largest)
-        per_person, stated = count_of(rows_per_person, "Rows per person"), None
-        if rows.strip():
-            stated = count_of(rows, "The number of rows")
-        self.neighbors, self.rows, self.by = check_neighbors(neighbors), stated, by
-        self.schema = msgspec.structs.replace(
-            weighted, rows_per_person=per_person, title=title.strip()
-        )
+        weighted = self._weighted(typed["weights"], typed["largest"])
+        per_person = count_of(typed["rows_per_person"], "Rows per person")
+        stated = count_of(rows, "The number of rows") if rows.strip() else None
+        self.neighbors, self.rows, self.by = check_neighbors(typed["neighbors"]), stated, by
+        more = {"rows_per_person": per_person, "title": typed["title"].strip()}
+        self.schema = msgspec.structs.replace(weighted, **more)
 
     def _weighted(self, column: str, largest: str) -> Schema:
         """The schema with these weights of rows; their column is a number from 0 to the largest."""
@@ -288,7 +272,7 @@ class Decisions:
         lacks["columns"] = self.schema.problems()
         if self.neighbors == "add-remove-one" and self.rows is not None:
             lacks["people"] = ["The number of rows is private here; leave it out."]
-        if self.by and self.by not in self.groupings:
+        if self.by and self.by not in self.schema.groupings:
             lacks["people"].append(f"Column '{self.by}' has no groups any more. Choose others.")
         if not self.total_epsilon and self._lacks_ledger():
             lacks["account"] = ["Say what all releases about these people together may cost."]

@@ -41,6 +41,7 @@ _TEMPLATES = environment(PackageLoader("dpcov.desk"))
 _TEMPLATES.globals |= {
     "certainty_in_words": certainty_in_words,
     "fill": fill,
+    "is_unfilled": is_unfilled,
     "json_block": json_block,
     "plural": plural,
     "slider_of": slider_of,
@@ -105,7 +106,7 @@ def show(
         left=left,
         columns=_columns(work, typed) if step == "columns" else (),
         kinds=[(kind, kind) for kind in STRUCTS],
-        groupings=[("", "one matrix for everybody"), *((name, name) for name in work.groupings)],
+        groupings=[("", "one matrix for everybody"), *((n, n) for n in work.schema.groupings)],
         weightings=[("", "none: every row counts the same"), *((n, n) for n in work.weightings)],
         weights=work.schema.weights or Weights(column=""),
         stops=stops,
@@ -152,14 +153,6 @@ class _Column(NamedTuple):
     @property
     def fields(self) -> tuple[str, ...]:
         return tuple(STRUCTS[self.kind].__struct_fields__)
-
-    @property
-    def is_unfilled(self) -> bool:
-        return is_unfilled(self.declared)
-
-    @property
-    def has_groups(self) -> bool:
-        return bool(getattr(self.declared, "groups", None))
 
     @property
     def said(self) -> list[str]:

@@ -319,6 +319,12 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """The columns that are encoded, in order."""
         return {name: kind for name, kind in self.columns.items() if not isinstance(kind, Ignored)}
 
+    @property
+    def groupings(self) -> list[str]:
+        """Columns whose categories or truth values may have a matrix each."""
+        kinds = self.columns.items()
+        return [name for name, kind in kinds if isinstance(kind, Boolean | Categorical)]
+
     def codes_of(self, name: str) -> Codes:
         """Cells of a column that mean "missing"."""
         own: Codes | None = getattr(self.columns[name], "missing_codes", None)
