@@ -7,6 +7,7 @@ elsewhere finds out somebody who may write the ledger and recomputes the whole c
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from dpcov.privacy.options import plain
 
 # What the first event is chained to.
 GENESIS = "0" * 64
+_RECEIPT = re.compile(r"([0-9]{1,18}):(.{64})")
 # Differences that are told one by one.
 _SHOWN = 20
 
@@ -169,8 +171,8 @@ def _compare(
 
 
 def _read_receipt(receipt: str) -> tuple[int, str]:
-    number, _, digest = plain("receipt", receipt, str).strip().partition(":")
-    if not number.isascii() or not number.isdigit() or len(digest) != len(GENESIS):
+    found = _RECEIPT.fullmatch(plain("receipt", receipt, str).strip())
+    if found is None:
         printed = "as `dpcov ledger verify` printed it"
         raise UsageError(f"A receipt reads NUMBER:DIGEST, {printed}. Copy it whole.")
-    return int(number), digest
+    return int(found[1]), found[2]
