@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -20,18 +20,19 @@ from dpcov.data.schema.toml import toml_value
 from dpcov.errors import SchemaError, UsageError, few_of
 from dpcov.files import as_path, reason_of, write_file
 from dpcov.markup import CELL, Child, card, facts, listing, name_of
-from dpcov.privacy.options import plain
+from dpcov.privacy.options import Between, plain
 from dpcov.published.columns import LARGEST_BOUND, LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
 from dpcov.published.digits import plural
 
 # Rows before a linear map may be so many bits longer than the root of the number of columns.
 _REACH_BITS = 6
 
+_SCALE = Annotated[float, Between(SMALLEST_SCALE, LARGEST_SCALE)]
 _ANEW = "let the release find one anew (geometry='private', --geometry private)"
 _A_GEOMETRY = "Give a file that `dpcov survey` wrote, or a release."
 
 
-def _plain(name: str, value: object, kind: type) -> Any:
+def _plain(name: str, value: object, kind: Any) -> Any:
     try:
         return plain(name, value, kind)
     except UsageError as error:
@@ -86,15 +87,12 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         columns = {
             name: Scale(
                 center=_plain(f"The center of '{name}'", column.center, float),
-                scale=_plain(f"The scale of '{name}'", column.scale, float),
+                scale=_plain(f"The scale of '{name}'", column.scale, _SCALE),
                 unit=_plain(f"The unit of '{name}'", column.unit, str),
             )
             for name, column in self.columns.items()
         }
         force_setattr(self, "columns", columns)
-        for name, column in columns.items():
-            if not SMALLEST_SCALE <= column.scale <= LARGEST_SCALE:
-                raise SchemaError(f"The geometry of '{name}' needs a positive scale.")
         force_setattr(self, "lost", _plain("What a geometry's norm bound took", self.lost, float))
         bound = self.norm_bound
         if bound is not None:

@@ -14,8 +14,6 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.toml import format_schema
 from dpcov.data.schema.wildcards import is_pattern
 from dpcov.data.sources import Source
-from dpcov.data.sources.delimited import DelimitedSource
-from dpcov.data.sources.sheets import SheetSource
 from dpcov.data.sources.statistical import StatisticalSource
 from dpcov.errors import SchemaError, UsageError, few_of
 
@@ -81,11 +79,7 @@ def describe(
 
 def _proposals(source: Source, known: Mapping[str, Declared], decimal: str) -> dict[str, Proposal]:
     found: dict[str, Proposal] = {}
-    if isinstance(source, DelimitedSource | SheetSource):
-        kinds = source.kinds(decimal)
-    else:
-        kinds = source.kinds()
-    for name, kind in kinds.items():
+    for name, kind in source.kinds(decimal).items():
         nameless = Ignored(note=_NAMELESS), ""
         said = known[name].description if name in known else ""
         found[name] = propose_described(name, kind, said) if name.strip() else nameless

@@ -62,8 +62,8 @@ class Source(ABC):
         return self.n_rows
 
     @abstractmethod
-    def kinds(self) -> dict[str, Kind]:
-        """What each column physically holds."""
+    def kinds(self, decimal: str = ".") -> dict[str, Kind]:
+        """What each column physically holds; ``decimal`` is the mark of numbers in texts."""
 
     @abstractmethod
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
@@ -129,7 +129,7 @@ class TypedSource(Source):
         self._schema: pa.Schema = self._sealed(schema)
         self.columns = self._sealed(lambda: check_names(self._schema.names, name))
 
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Read from the types."""
         return kinds_of(self._schema)
 

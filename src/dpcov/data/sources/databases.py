@@ -303,7 +303,7 @@ class Sqlite(DatabaseSource):
         with self._cursor() as (names, _):
             return pa.schema([(name, pa.null()) for name in names])
 
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """What tables declare of columns of these names: cells have types, no row is looked at."""
 
         def ask() -> list[tuple[str, str]]:

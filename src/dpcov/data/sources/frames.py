@@ -59,7 +59,7 @@ class FrameSource(Source):
         self._frame = _bare(frame)
         self.columns = check_names([str(label) for label in frame.columns], name)
 
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Read from the Arrow types of the first rows; pandas' own do not tell texts from dates."""
         first = self._frame[:_FIRST_ROWS]
         return {name: _kind_of_cells(first[:, at]) for at, name in enumerate(self.columns)}

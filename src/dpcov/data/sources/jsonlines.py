@@ -42,7 +42,7 @@ class JsonLinesSource(Source):
         self.name, self._opener = name, opener
         self.columns = check_names(tuple(self._first(1)[0]), name)
 
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Look at the types of the first cells."""
         rows = self._first(_FIRST_ROWS)
         return {name: kind_of_cells(row.get(name) for row in rows) for name in self.columns}

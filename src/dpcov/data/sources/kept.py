@@ -38,9 +38,9 @@ class KeptSource(Source):
         self._room = memory if source.once else min(memory * _SHARE, MOST_BYTES)
         self._held: list[Block] | None = None
 
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Those of the source."""
-        return self._source.kinds()
+        return self._source.kinds(decimal)
 
     def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
         if self._held is not None:

@@ -41,7 +41,7 @@ class MatrixSource(Source):
         self.n_rows, width = matrix.shape
         self.columns = number_names(width)
 
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Call every column a number."""
         return dict.fromkeys(self.columns, "number")
 

@@ -104,7 +104,7 @@ class StatisticalSource(Source):
             with suppress(LookupError):
                 self._spss.check(self._options.get("encoding"))
 
-    def kinds(self) -> dict[str, Kind]:
+    def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Read from the dictionary."""
         return {
             name: "text" if self._holds[name] == "string" else "number" for name in self.columns
