@@ -10,7 +10,7 @@ import dpcov
 from benchmarks.analyst.tables import made
 from dpcov import SeededEntropy
 from dpcov.errors import SchemaError, UsageError
-from dpcov.pipeline.plan.rehearsal import Rehearsal, made_up, needed_epsilon, tails_of
+from dpcov.pipeline.plan.rehearsal import Rehearsal, needed_epsilon
 from tests.published.mistakes import TABLES, released
 
 BUDGET = dpcov.Budget(epsilon=1, delta="1e-6")
@@ -173,12 +173,13 @@ def test_made_up_rows_are_as_assumed():
         missing="never",
         weights=dpcov.Weights(column="weight", upper=3.0),
     )
-    rows = made_up(schema, 20_000, 0.2, tails_of(schema)).to_pydict()
+    rehearsal = Rehearsal(schema=schema, n_rows=5_000, spread=0.2)
+    rows = rehearsal.made_up(20_000).to_pydict()
     assert np.mean(rows["x"]) == pytest.approx(10, abs=0.3)
     assert np.std(rows["x"]) == pytest.approx(8, rel=0.05)
     assert rows["y"].count(None) == pytest.approx(400, rel=0.2)
     assert set(rows["ward"]) == {f"w{place}" for place in range(4)}
-    assert Rehearsal(schema=schema, n_rows=5_000).at(BUDGET).diagnosis.headline
+    assert rehearsal.at(BUDGET).diagnosis.headline
 
 
 def test_plans_of_weighted_tables_promise_about_what_releases_hold():
@@ -207,7 +208,7 @@ def test_plans_of_weighted_groups_promise_what_releases_of_such_rows_hold(share)
     weights = dpcov.Weights(column="weight", upper=8)
     schema = dpcov.Schema(columns=columns, weights=weights, missing="never")
     plan = Rehearsal(schema=schema, n_rows=50_000, weight_share=share, options={"by": "ward"})
-    rows = made_up(schema, 50_000, 1 / 8, tails_of(schema), share)
+    rows = plan.made_up(50_000)
     given = {"schema": schema, "budget": BUDGET, "by": "ward", "geometry": "private"}
     real = dpcov.release(rows, **given, entropy=SeededEntropy(3))
     held = np.median([real.group(name).diagnose().typical for name in real.group_names[:-1]])
@@ -217,8 +218,9 @@ def test_plans_of_weighted_groups_promise_what_releases_of_such_rows_hold(share)
 def test_the_column_of_the_weights_is_never_left_out():
     numbers = {name: dpcov.Numeric(lower=0, upper=3) for name in ("w", "x", "y", "z")}
     schema = dpcov.Schema(columns=numbers, weights=dpcov.Weights(column="w", upper=3))
-    assert np.std(made_up(schema, 1000, 0.2, tails_of(schema))["w"].to_numpy()) > 0
-    said = [what for what, _ in Rehearsal(schema=schema, n_rows=5_000).cheaper()]
+    plan = Rehearsal(schema=schema, n_rows=5_000)
+    assert np.std(plan.made_up(1000)["w"].to_numpy()) > 0
+    said = [what for what, _ in plan.cheaper()]
     assert said == ["without the weights", "without x", "without y", "without z"]
 
 
@@ -227,7 +229,8 @@ def test_made_up_weights_have_the_mean_that_is_said(share):
     weight = dpcov.Numeric(lower=0, upper=3)
     columns = {"w": weight, "x": weight}
     schema = dpcov.Schema(columns=columns, weights=dpcov.Weights(column="w", upper=3))
-    made = made_up(schema, 50_000, 0.2, tails_of(schema), share)["w"].to_numpy()
+    plan = Rehearsal(schema=schema, n_rows=50_000, weight_share=share)
+    made = plan.made_up(50_000)["w"].to_numpy()
     assert np.mean(made) == pytest.approx(3 * share, rel=0.03) and made.max() <= 3
 
 

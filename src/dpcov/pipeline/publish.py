@@ -157,7 +157,8 @@ def publish(
                     calibration=calibration,
                     n_rows=problem.n_rows,
                     spent=spent,
-                    private=randomness.private and terms.geometry_is_private,
+                    # A seeded geometry hides nothing of the rows that it was found in.
+                    private=randomness.private and not (terms.known and terms.known.seeded),
                 )
             )
             with _noting_what_is_whole(file):
@@ -280,9 +281,9 @@ class ReleaseMaker(Maker[Release]):
         facts = _facts(terms, drawn.n_rows, drawn.spent)
         if statistics.columns is not None and statistics.norm_bound is not None:
             facts["columns"], facts["norm_bound"] = statistics.columns, statistics.norm_bound
-        statistics = with_map(statistics, terms.linear)
-        if terms.lost:
-            statistics = msgspec.structs.replace(statistics, lost=terms.lost)
+        if terms.stated is not None:
+            statistics = with_map(statistics, terms.stated.linear)
+            statistics = msgspec.structs.replace(statistics, lost=terms.stated.lost)
         # Whether the mechanism left every row as long as it was, as far as its statistics tell.
         facts["intercept_is_public"] &= statistics.layout != "estimate" and statistics.radius >= 1.0
         facts["intercept_is_public"] &= drawn.n_rows is not None or "row_count" in statistics.arrays

@@ -54,17 +54,14 @@ class ReleaseTerms:
     schema_toml: str | None = None
     groups: tuple[str, ...] = ()
     accept_large_delta: bool = False
-    # Of a public geometry, which the release states.
-    linear: LinearMap | None = None
-    lost: float = 0.0
-    # False where that geometry is a seeded release's, which hides nothing of its rows.
-    geometry_is_private: bool = True
-    geometry_is_given: bool = False
+    # A public geometry, and the same where saved moments are in it, which the release states then.
+    known: Geometry | None = None
+    stated: Geometry | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the release says about these decisions."""
-        return (*self.choice.notes, *[GEOMETRY_WAS_GIVEN] * self.geometry_is_given)
+        return (*self.choice.notes, *[GEOMETRY_WAS_GIVEN] * (self.known is not None))
 
     def calibrate(self, problem: Problem) -> Calibration:
         """Choose the noise from public numbers, and refuse a promise that protects nobody."""
@@ -162,10 +159,8 @@ def plan_table(
         schema_toml=declared.meaning,
         groups=groups,
         accept_large_delta=plain("accept_large_delta", accept_large_delta, bool),
-        linear=None if stated is None else stated.linear,
-        lost=0.0 if stated is None else stated.lost,
-        geometry_is_private=known is None or not known.seeded,
-        geometry_is_given=known is not None,
+        known=known,
+        stated=stated,
     )
     return terms, encoding
 

@@ -19,7 +19,7 @@ from dpcov.data.groups import split_schema
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import DataError
-from dpcov.pipeline.plan.rehearsal import made_up, tails_of
+from dpcov.pipeline.plan.rehearsal import Rehearsal
 
 SCHEMA = dpcov.Schema.loads("""
 missing = "indicator"
@@ -308,7 +308,7 @@ def test_a_release_is_named_by_its_functions_labels_and_units():
 
 
 def test_a_plan_rehearses_rows_that_fit_the_schema():
-    block = made_up(SCHEMA, 4000, 1 / 8, tails_of(SCHEMA)).to_batches()[0]
+    block = Rehearsal(schema=SCHEMA, n_rows=4000).made_up(4000).to_batches()[0]
     encoder = ENCODING.encoder
     found = dict(zip(encoder.value_columns, encoder.read(block).columns, strict=True))
     # Dates spread over their bounds, and every level is met.

@@ -104,8 +104,10 @@ class Rehearsal:
             raise UsageError("A plan needs a number of rows, at least 1.")
         self.schema.require_complete()
         if not self.tails:
-            # What is compared with a rehearsal of fewer columns has the tails that it had.
-            object.__setattr__(self, "tails", tails_of(self.schema))
+            # Short and long tails in turn.  What is compared with a rehearsal of fewer columns has
+            # the tails that it had.
+            tails = dict(zip(self.schema.features, cycle(TAILS), strict=False))
+            object.__setattr__(self, "tails", tails)
 
     def at(self, budget: Budget, factor: float = 1.0) -> "Planned":
         """What could be read with this budget from ``factor`` times as many rows."""
@@ -113,7 +115,7 @@ class Rehearsal:
         if rows is None:
             most = min(MOST_ROWS, MOST_CELLS // len(self.schema.encoded_columns))
             count = max(1, min(most, ceil(self.n_rows * factor)))
-            rows = made_up(self.schema, count, self.spread, self.tails, self.weight_share)
+            rows = self.made_up(count)
         ratio = Fraction(self.n_rows) * Fraction(factor) / count
         # The release would warn of what `assumptions` says.
         keeps_bounds = self.geometry == "private" and self.schema.norm_bound is not None
@@ -131,6 +133,36 @@ class Rehearsal:
                 **self.options,
             )
         return Planned.of(_one_group(made) if made.group_names else made)
+
+    def made_up(self, n_rows: int) -> pa.Table:
+        """Independent columns: numbers with tails to one side, equally frequent levels."""
+        schema, rng = self.schema, np.random.default_rng(0)
+        columns: dict[str, Any] = {}
+        for name, kind in schema.features.items():
+            values: Any
+            if isinstance(kind, Categorical):
+                texts = np.array([kind.spelling_of(level) for level in kind.levels])
+                values = texts[rng.integers(len(texts), size=n_rows)]
+            elif isinstance(kind, Boolean):
+                values = rng.random(n_rows) < YES
+            else:
+                lower, upper = kind.lower or 0.0, kind.upper or 0.0
+                tail = self.tails[name]
+                skewed = np.exp(tail * rng.normal(size=n_rows)) - exp(tail**2 / 2)
+                skewed /= exp(tail**2 / 2) * sqrt(expm1(tail**2))
+                values = lower / 2 + upper / 2 + self.spread * (upper - lower) * skewed
+                if isinstance(kind, Date):
+                    days = days_of_numbers(values, kind.as_, kind.reference)
+                    values = days.astype("datetime64[D]")
+            is_marked = schema.missing_of(name) == "indicator"
+            columns[name] = pa.array(values, mask=rng.random(n_rows) < MISSING * is_marked)
+        if schema.weights is not None:
+            # As those of surveys are: few are as large as the largest.
+            mean = self.weight_share
+            tail = min(WEIGHT_TAIL, abs(log(mean)) / 2)
+            shares = np.minimum(mean * rng.lognormal(-(tail**2) / 2, tail, size=n_rows), 1.0)
+            columns[schema.weights.column] = pa.array(shares * (schema.weights.upper or 0.0))
+        return pa.table(columns)
 
     def needed(self, budget: Budget, within: float, planned: "Planned | None" = None) -> float:
         """How many times as many rows correlations are typically within this; inf if too many.
@@ -293,46 +325,6 @@ def _smallest(column: EncodedColumn, spread: float) -> str:
         return "any" if column.lower is not None else _size(spread)
     # Of two values that p and 1 - p of the rows have: spread**2 = p (1 - p).
     return percent((1 - sqrt(1 - 4 * spread**2)) / 2) if spread < 0.5 else "–"
-
-
-def tails_of(schema: Schema) -> dict[str, float]:
-    """Short and long tails in turn."""
-    return dict(zip(schema.features, cycle(TAILS), strict=False))
-
-
-def made_up(
-    schema: Schema,
-    n_rows: int,
-    spread: float,
-    tails: Mapping[str, float],
-    weight_share: float = WEIGHT_SHARE,
-) -> pa.Table:
-    """Independent columns: numbers with tails to one side, equally frequent levels."""
-    rng = np.random.default_rng(0)
-    columns: dict[str, Any] = {}
-    for name, kind in schema.features.items():
-        values: Any
-        if isinstance(kind, Categorical):
-            texts = np.array([kind.spelling_of(level) for level in kind.levels])
-            values = texts[rng.integers(len(texts), size=n_rows)]
-        elif isinstance(kind, Boolean):
-            values = rng.random(n_rows) < YES
-        else:
-            lower, upper = kind.lower or 0.0, kind.upper or 0.0
-            tail = tails[name]
-            skewed = np.exp(tail * rng.normal(size=n_rows)) - exp(tail**2 / 2)
-            skewed /= exp(tail**2 / 2) * sqrt(expm1(tail**2))
-            values = lower / 2 + upper / 2 + spread * (upper - lower) * skewed
-            if isinstance(kind, Date):
-                values = days_of_numbers(values, kind.as_, kind.reference).astype("datetime64[D]")
-        is_marked = schema.missing_of(name) == "indicator"
-        columns[name] = pa.array(values, mask=rng.random(n_rows) < MISSING * is_marked)
-    if schema.weights is not None:
-        # As those of surveys are: few are as large as the largest.
-        tail = min(WEIGHT_TAIL, abs(log(weight_share)) / 2)
-        shares = np.minimum(weight_share * rng.lognormal(-(tail**2) / 2, tail, size=n_rows), 1.0)
-        columns[schema.weights.column] = pa.array(shares * (schema.weights.upper or 0.0))
-    return pa.table(columns)
 
 
 def count_rows(public: Path, schema: Schema) -> int:
