@@ -121,8 +121,9 @@ def test_key_files_are_private_and_never_replaced(tmp_path):
     assert len(Key.from_file(path).secret) == 64
     with pytest.raises(UsageError, match="exists already"):
         write_key(path)
-    with pytest.raises(UsageError, match="cannot be written: no such file"):
+    with pytest.raises(ReleaseError, match="does not exist; create it first"):
         write_key(tmp_path / "absent" / "key")
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
     with pytest.raises(UsageError, match="cannot be read: no such file"):
         Key.from_file(tmp_path / "absent")
     with pytest.raises(DataError, match="cannot be read: no such file"):

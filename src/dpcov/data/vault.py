@@ -67,19 +67,11 @@ class Key:
 
 def write_key(path: str | Path) -> None:
     """Write a new random key file, readable by its owner alone; none is ever replaced."""
-    try:
-        # Never replaces a key, and nobody else can read it from the first byte on.
-        handle = os.open(as_path(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE)
-    except FileExistsError:
+    if os.path.lexists(as_path(path)):
         raise UsageError(
             "The key file exists already, and files may be locked with it. Choose another name."
-        ) from None
-    except OSError as error:
-        raise UsageError(
-            f"The key file cannot be written: {reason_of(error)}. Choose another place."
-        ) from None
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(os.urandom(_MIN_KEY).hex() + "\n")
+        )
+    write_file(path, f"{os.urandom(_MIN_KEY).hex()}\n".encode(), mode=PRIVATE)
 
 
 def lock_file(path: str | Path, content: bytes, key: Key, *, overwrite: bool = False) -> None:
