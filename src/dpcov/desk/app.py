@@ -280,11 +280,6 @@ def _rehearse(work: Work, given: Form) -> None:
     work.rehearse()
 
 
-def _account(work: Work, given: Form) -> None:
-    keys = ("ledger", "dataset", "total_epsilon", "total_delta")
-    work.decide_account(*(given[key] for key in keys))
-
-
 def _begin(work: Work, given: Form) -> None:
     work.begin(overwrite=given["overwrite"] == "yes")
 
@@ -304,7 +299,7 @@ _DEEDS = {
     "people": Deed("people", _people, "budget"),
     "rehearse": Deed("budget", _rehearse, "budget"),
     "budget": Deed("budget", _budget, "account"),
-    "account": Deed("account", _account, "release"),
+    "account": Deed("account", Work.decide_account, "release"),
     "begin": Deed("release", _begin, "release"),
     # On to the step that the work belonged to.
     "stop": Deed("release", lambda work, given: work.stop(), ""),

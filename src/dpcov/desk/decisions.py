@@ -194,12 +194,13 @@ class Decisions:
         Budget(epsilon=epsilon, delta=delta or None)
         self.epsilon, self.delta = epsilon.strip(), delta.strip()
 
-    def decide_account(self, ledger: str, dataset: str, epsilon: str, delta: str) -> None:
+    def decide_account(self, typed: Mapping[str, str]) -> None:
         """Where the budget is charged; with a total the account is opened when it is released."""
-        if not ledger.strip() or not dataset.strip():
+        ledger, dataset = typed["ledger"].strip(), typed["dataset"].strip()
+        if not ledger or not dataset:
             raise UsageError("Name the ledger and the dataset.")
         before = self.ledger, self.dataset
-        self.ledger, self.dataset = ledger.strip(), dataset.strip()
+        self.ledger, self.dataset = ledger, dataset
         try:
             left = self.left()
             self._require_ledger()
@@ -207,7 +208,8 @@ class Decisions:
         except DpcovError:
             self.ledger, self.dataset = before
             raise
-        self.total_epsilon, self.total_delta = epsilon.strip(), delta.strip()
+        self.total_epsilon = typed["total_epsilon"].strip()
+        self.total_delta = typed["total_delta"].strip()
         if left is not None:
             # Its total is fixed.
             self.total_epsilon = self.total_delta = ""
