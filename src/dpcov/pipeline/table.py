@@ -139,8 +139,6 @@ def release(
             *(accept_large_delta, isinstance(data, Checkpoint)),
         )
         ask = terms.ask(where, data, encoding)
-        # A survey, which is the first question, pays before the others.
-        where.check(data, encoding, terms.mechanism.largest_questions(terms.problem))
     return publish(ReleaseMaker(terms), ask, paid, output, overwrite, entropy)
 
 
@@ -210,7 +208,6 @@ def survey(
         assert isinstance(terms.mechanism, Surveyed)
         terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
         ask = terms.ask(where, data, encoding)
-        where.check(data, encoding, terms.mechanism.largest_questions(terms.problem))
     return publish(GeometryMaker(terms), ask, paid, output, overwrite, entropy).geometry
 
 

@@ -79,9 +79,11 @@ class ReleaseTerms:
             )
 
     def ask(self, where: Gathering, data: Any, encoding: Encoding) -> Ask:
-        """What the mechanism asks its questions of."""
+        """What the mechanism asks its questions of; what cannot be gathered is refused now."""
         if isinstance(data, Checkpoint):
             self.require_one_question()
+        # A survey, which is the first question, pays before the others.
+        where.check(data, encoding, self.mechanism.largest_questions(self.problem))
         n_is_public, again = self.problem.neighbors == "replace-one", self.mechanism.asks_again
         return where.ask(data, encoding, again=again, n_is_public=n_is_public)
 
