@@ -17,9 +17,8 @@ from dpcov.data.engines.base import Encoding, TableEncoding
 from dpcov.data.exact import ExactSum
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import split_schema
-from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import Moments, MomentsSpec
-from dpcov.data.questions import MomentsQuestion
+from dpcov.data.questions import MomentsQuestion, Question
 from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, UsageError, require_kind
@@ -98,7 +97,7 @@ class Checkpoint:
         total.merge(other.moments)
         return replace(self, moments=total, parts={**self.parts, **other.parts})
 
-    def take(self, encoding: Encoding, question: MomentsQuestion | HistogramQuestion) -> Moments:
+    def take(self, encoding: Encoding, question: Question) -> Moments:
         """Return the moments if they are what a release asks for; refuse others."""
         schema, by = Schema.loads(self.schema_toml), self.by
         rest = schema if by is None else split_schema(schema, by)[0]

@@ -19,9 +19,8 @@ from dpcov.data.engines.base import (
     Task,
     TellRows,
 )
-from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.memory import allowed_bytes
-from dpcov.data.questions import Ask, MomentsQuestion
+from dpcov.data.questions import Ask, MomentsQuestion, Question
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Source, open_source
 from dpcov.data.sources.kept import KeptSource
@@ -74,27 +73,20 @@ class Gathering:
         stated = (lambda: self._stated_rows(opened())) if n_is_public else lambda: None
         return Ask(lambda question: self.answer(kept(), encoding, question), stated)
 
-    def answer(
-        self, data: Any, encoding: Encoding, question: MomentsQuestion | HistogramQuestion
-    ) -> Any:
+    def answer(self, data: Any, encoding: Encoding, question: Question) -> Any:
         """Exact **sensitive** answer to a question."""
         if isinstance(data, Checkpoint):
             return data.take(encoding, question)
         task = self._task(encoding, question)
         return load_engine(self._engine(data)).moments(data, task, self.progress)
 
-    def check(
-        self,
-        data: Any,
-        encoding: Encoding,
-        questions: Iterable[MomentsQuestion | HistogramQuestion],
-    ) -> None:
+    def check(self, data: Any, encoding: Encoding, questions: Iterable[Question]) -> None:
         """Refuse questions that the engine cannot answer about such data; no row is read."""
         if not isinstance(data, Checkpoint):
             for question in questions:
                 load_engine(self._engine(data)).check(data, self._task(encoding, question))
 
-    def _task(self, encoding: Encoding, question: MomentsQuestion | HistogramQuestion) -> Task:
+    def _task(self, encoding: Encoding, question: Question) -> Task:
         if question.geometry is not None:
             assert isinstance(encoding, TableEncoding)
             encoding = replace(encoding, geometry=question.geometry)

@@ -250,7 +250,5 @@ class Histograms:
             raise DataError("These histograms answer different questions.")
         self.watch(other.digest)
         with self._lock:
-            self.counts = [
-                mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)
-            ]
+            self.counts = list(map(np.add, self.counts, other.counts))
             self.n_rows += other.n_rows

@@ -17,6 +17,7 @@ from dpcov.errors import DataError, SchemaError, few_of
 _ENCODINGS = re.compile(
     r"utf-8|utf-8-sig|utf-16|utf-16-[lb]e|ascii|iso8859-\d+|cp125\d|cp437|cp8\d\d|mac-\w+|koi8-\w"
 )
+_OneSign = Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 1})]
 
 
 class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,9 +44,7 @@ class FileLayout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     # Editors see lengths and limits; errors say them in words.
-    delimiter: Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 1})] | None = (
-        None
-    )
+    delimiter: _OneSign | None = None
     quote: Annotated[str, Meta(extra_json_schema={"maxLength": 1})] = '"'
     encoding: str | None = None
     header: Annotated[int, Meta(extra_json_schema={"minimum": 1})] = 1

@@ -7,7 +7,7 @@ the same table.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -39,6 +39,9 @@ class MomentsQuestion:
     losses: LossQuestion | None = None
 
 
+Question: TypeAlias = MomentsQuestion | HistogramQuestion
+
+
 class Ask:
     """Ask questions of one table; the first answer is kept, and the same question is answered once.
 
@@ -61,7 +64,7 @@ class Ask:
     @overload
     def __call__(self, question: HistogramQuestion) -> Histograms: ...
 
-    def __call__(self, question: MomentsQuestion | HistogramQuestion) -> Any:
+    def __call__(self, question: Question) -> Any:
         """Answer a question; DataError if the table is another one than at the first."""
         if self._first is None:
             self._first = question, self._answer(question)
@@ -86,7 +89,7 @@ class Ask:
     def saved(cls, moments: Moments) -> "Ask":
         """Answer the one question that the moments were gathered for."""
 
-        def answer(question: MomentsQuestion | HistogramQuestion) -> Moments:
+        def answer(question: Question) -> Moments:
             if question != MomentsQuestion(spec=moments.spec):
                 raise UsageError(
                     "These moments were gathered for another mechanism. Gather them again"
@@ -97,7 +100,7 @@ class Ask:
         return cls(answer)
 
 
-def _options_of(question: MomentsQuestion | HistogramQuestion, gathered: MomentsSpec) -> str:
+def _options_of(question: Question, gathered: MomentsSpec) -> str:
     # What `dpcov.moments` is to be told, which knows no mechanism.
     if not isinstance(question, MomentsQuestion) or question.spec == gathered:
         return ""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcov.data import values
 from dpcov.data.cells import text_of, transformed
-from dpcov.data.dates import numbers_of_days
+from dpcov.data.dates import Floats, numbers_of_days
 from dpcov.data.notation import Notation
 from dpcov.data.schema.declared import (
     NO_OTHER,
@@ -78,15 +78,13 @@ def level_codes(declared: Categorical, missing: Codes) -> Read:
     )
 
 
-def _dates(
-    column: values.Column, name: str, *, declared: Date, notation: Notation
-) -> NDArray[np.float64]:
+def _dates(column: values.Column, name: str, *, declared: Date, notation: Notation) -> Floats:
     return numbers_of_days(values.days(column, name, notation), declared.as_, declared.reference)
 
 
 def _transformed(
     column: values.Column, name: str, *, declared: Numeric, notation: Notation
-) -> NDArray[np.float64]:
+) -> Floats:
     # Within the bounds the function is defined.
     found = values.numbers(column, name, notation).astype(np.float64)
     return transformed(np.clip(found, declared.lower, declared.upper), declared.transform)

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcov.data.cells import MISSING_WORDS, spellings, whole
-from dpcov.data.dates import days_of_texts
+from dpcov.data.dates import Floats, days_of_texts
 from dpcov.data.notation import PLAIN, Notation
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import Block, kind_of_arrow_type
 
-Column: TypeAlias = pa.Array | NDArray[np.float64]
+Column: TypeAlias = pa.Array | Floats
 
 # Codes beside those of the declared categories.
 UNKNOWN, MISSING = -1, -2
@@ -71,7 +71,7 @@ def truth_values(column: Column, name: str, notation: Notation = PLAIN) -> NDArr
     return _per_value(column, name, lambda value: notation.truth_of(value, name), np.nan)
 
 
-def days(column: Column, name: str, notation: Notation) -> NDArray[np.float64]:
+def days(column: Column, name: str, notation: Notation) -> Floats:
     """Return a column of dates as days, (n,) float64; missing values are NaN."""
     cells = as_arrow(column)
     if pa.types.is_dictionary(cells.type):
@@ -160,7 +160,7 @@ def _numbers(column: Column, name: str, notation: Notation) -> NDArray[Any]:
     return _per_value(column, name, lambda value: notation.value_of(value, name), np.nan)
 
 
-def _numbers_of_texts(column: pa.Array, name: str, notation: Notation) -> NDArray[np.float64]:
+def _numbers_of_texts(column: pa.Array, name: str, notation: Notation) -> Floats:
     # Nearly all texts have a form of which Arrow and Python are known to read the same number.
     texts = column.cast(pa.string())
     usual = pc.match_substring_regex(texts, f"^ *(?:{notation.pattern}) *$")
@@ -173,9 +173,7 @@ def _numbers_of_texts(column: pa.Array, name: str, notation: Notation) -> NDArra
     return _with_rest(found, texts, name, notation)
 
 
-def _with_rest(
-    found: NDArray[np.float64], texts: pa.Array, name: str, notation: Notation
-) -> NDArray[np.float64]:
+def _with_rest(found: Floats, texts: pa.Array, name: str, notation: Notation) -> Floats:
     # Read what was not found one by one.
     rest = np.flatnonzero(np.isnan(found))
     if len(rest):

@@ -8,7 +8,7 @@ if it were inhabited.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias, cast
@@ -31,8 +31,8 @@ from dpcov.data.questions import MomentsQuestion
 from dpcov.data.readers import Reader
 from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
-from dpcov.data.sources import Block, ReadAs, open_source
-from dpcov.data.sources.base import check_names
+from dpcov.data.sources import Block, open_source
+from dpcov.data.sources.base import Wanted, check_names
 from dpcov.errors import DataError, DpcovError, UsageError
 
 # Called with the number of rows after every block.
@@ -89,7 +89,7 @@ class TableEncoding:
         return [*self.encoder.readers, *([self.grouping.reader] if self.grouping else ())]
 
     @property
-    def wanted(self) -> Mapping[str, ReadAs]:
+    def wanted(self) -> Wanted:
         """The columns to read from a source, and how."""
         return {reader.name: reader.wanted for reader in self.readers}
 
@@ -200,12 +200,8 @@ class MomentsTask(Task, MomentsQuestion):
 
     def empty(self) -> Moments:
         """Moments of no rows."""
-        return Moments(
-            self.encoding.n_features,
-            self.spec,
-            norm_bound=self.encoding.norm_bound,
-            losses=self.losses,
-        )
+        n_features, bound = self.encoding.n_features, self.encoding.norm_bound
+        return Moments(n_features, self.spec, norm_bound=bound, losses=self.losses)
 
     def add(self, answer: Moments, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Encode, map and add."""

@@ -189,12 +189,8 @@ class Categorical(_Feature, tag="categorical", frozen=True, kw_only=True):
         force_setattr(self, "categories", _texts("Categories", self.categories))
         if not all(isinstance(each, Mapping) for each in (self.labels, self.groups)):
             raise SchemaError('Labels and groups are tables, such as {"1" = "male"}.')
-        labels = zip(
-            _texts("Labels", tuple(self.labels)),
-            _texts("Labels", tuple(self.labels.values())),
-            strict=True,
-        )
-        force_setattr(self, "labels", dict(labels))
+        sides = (_texts("Labels", tuple(side)) for side in (self.labels, self.labels.values()))
+        force_setattr(self, "labels", dict(zip(*sides, strict=True)))
         groups = {str(name).strip(): _texts("Groups", of) for name, of in self.groups.items()}
         force_setattr(self, "groups", groups)
         force_setattr(self, "other", str(self.other).strip())

@@ -73,10 +73,8 @@ class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def _repr_html_(self) -> str:
         # One line for every column, and what is still to be filled in.
-        rows = [
-            (name_of(name, CELL), type(kind).__name__.lower(), _said(kind))
-            for name, kind in self.columns.items()
-        ]
+        kinds = self.columns.items()
+        rows = [(name_of(name, CELL), type(k).__name__.lower(), _said(k)) for name, k in kinds]
         caption = f"{len(rows)} column{'s' * (len(rows) != 1)}: what anybody may know"
         listed = _differing(self, "columns", "title")
         said = [(name.replace("_", " "), value) for name, value in listed]

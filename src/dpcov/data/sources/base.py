@@ -32,6 +32,8 @@ Kind = Literal["number", "boolean", "text", "date", "other"]
 
 # How a column is wanted, where the source itself does not say (CSV), or holds cells of any type.
 ReadAs: TypeAlias = Literal["number", "text"] | Notation
+# The columns to read, and how.
+Wanted: TypeAlias = Mapping[str, ReadAs]
 
 
 _OTHER_FORM = (
@@ -66,12 +68,10 @@ class Source(ABC):
         """What each column physically holds; ``decimal`` is the mark of numbers in texts."""
 
     @abstractmethod
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         """Yield the wanted columns in blocks of any size."""
 
-    def blocks(
-        self, block_rows: int, *, wanted: Mapping[str, ReadAs] | None = None
-    ) -> Iterator[Block]:
+    def blocks(self, block_rows: int, *, wanted: Wanted | None = None) -> Iterator[Block]:
         """Yield blocks of so many rows at most; all columns as numbers if none are wanted.
 
         Columns that are not wanted are not read, but matrices always have all.

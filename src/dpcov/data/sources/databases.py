@@ -8,7 +8,7 @@ The order in which a database returns rows does not matter: moments are sums of 
 import contextlib
 import sqlite3
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from dpcov.data.sources.base import (
     Kind,
     ReadAs,
     TypedSource,
+    Wanted,
     column_of_cells,
     kind_of_arrow_type,
 )
@@ -119,7 +120,7 @@ class DatabaseSource(TypedSource):
         """Names and types of the columns, null where the database types cells and not columns."""
 
     @abstractmethod
-    def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, block_rows: int, wanted: Wanted) -> Iterator[pa.RecordBatch]:
         """All rows, a bounded number at a time, with at least the wanted columns."""
 
     def _named_types(self) -> pa.Schema:
@@ -128,7 +129,7 @@ class DatabaseSource(TypedSource):
             raise DataError("Not every column of the query has a name. Write SELECT ... AS name.")
         return schema
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         for column, reading in wanted.items():
             _check_type(self._schema.field(column), reading)
         for batch in self._batches(block_rows, wanted):
@@ -191,7 +192,7 @@ class DuckDb(DatabaseSource):
             # A nested relation renames columns of the same name; the relation itself does not.
             return pa.schema(list(zip(relation.columns, types, strict=True)))
 
-    def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, block_rows: int, wanted: Wanted) -> Iterator[pa.RecordBatch]:
         with self._relation() as relation:
             # Batches of columns that are not wanted would stay in memory beside the others.
             # It takes names that differ in capitals only for one.
@@ -227,7 +228,7 @@ class Postgres(DatabaseSource):
             asked = f"SELECT * FROM ({self._sql}\n) AS asked"  # noqa: S608
             return pa.schema([_plain_field(each) for each in cursor.adbc_execute_schema(asked)])
 
-    def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, block_rows: int, wanted: Wanted) -> Iterator[pa.RecordBatch]:
         names = _quoted(wanted)
         with self._cursor() as cursor:
             # Batches of columns that are not wanted would stay in memory beside the others.
@@ -252,7 +253,7 @@ def _plain_field(column: pa.Field) -> pa.Field:
     return pa.field(column.name, column.type)
 
 
-def _plain_batch(batch: pa.RecordBatch, wanted: Mapping[str, ReadAs]) -> pa.RecordBatch:
+def _plain_batch(batch: pa.RecordBatch, wanted: Wanted) -> pa.RecordBatch:
     columns = []
     for column, cells in zip(batch.schema, batch.columns, strict=True):
         plain = cells.storage if isinstance(cells, pa.ExtensionArray) else cells
@@ -322,20 +323,18 @@ class Sqlite(DatabaseSource):
         alike = {name: kinds.pop() for name, kinds in found.items() if len(kinds) == 1}
         return {name: alike.get(name, "number") for name in self.columns}
 
-    def _batches(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, block_rows: int, wanted: Wanted) -> Iterator[pa.RecordBatch]:
         with self._cursor() as (names, cursor):
             while rows := cursor.fetchmany(block_rows):
                 yield _batch_of_rows(names, rows, wanted)
 
 
 def _batch_of_rows(
-    names: Sequence[str], rows: Sequence[Sequence[Any]], wanted: Mapping[str, ReadAs]
+    names: Sequence[str], rows: Sequence[Sequence[Any]], wanted: Wanted
 ) -> pa.RecordBatch:
     # Every cell is read by itself, as the schema wants its column.
     cells = dict(zip(names, zip(*rows, strict=True), strict=True))
-    columns = {
-        name: column_of_cells(cells[name], name, reading) for name, reading in wanted.items()
-    }
+    columns = {name: column_of_cells(cells[name], name, way) for name, way in wanted.items()}
     return pa.RecordBatch.from_pydict(columns)
 
 

@@ -19,7 +19,7 @@ import pyarrow.csv
 
 from dpcov.data.cells import MISSING_WORDS, NO_NUMBER
 from dpcov.data.layout import NAMES_BELOW, PLAIN, FileLayout
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_header, kinds_of
+from dpcov.data.sources.base import Block, Kind, Source, Wanted, check_header, kinds_of
 from dpcov.data.sources.lines import BLOCK_BYTES, CheckedLines
 from dpcov.data.sources.streams import Opener, Recorded, Replayed, head_of, open_text
 from dpcov.errors import DataError
@@ -91,7 +91,7 @@ class DelimitedSource(Source):
         column_of = dict(zip(self._header, self.columns, strict=True))
         return {column_of[label]: kind for label, kind in kinds_of(guessed).items()}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         label_of = dict(zip(self.columns, self._header, strict=True))
         types = {
             label_of[column]: pa.float64() if reading == "number" else pa.string()

@@ -4,7 +4,7 @@ Contract: memory does not depend on the number of rows of a file; a frame is tur
 block at a time.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from dpcov.data.sources.base import (
     ReadAs,
     Source,
     TypedSource,
+    Wanted,
     check_names,
     column_of_cells,
     kind_of_arrow_type,
@@ -64,7 +65,7 @@ class FrameSource(Source):
         first = self._frame[:_FIRST_ROWS]
         return {name: _kind_of_cells(first[:, at]) for at, name in enumerate(self.columns)}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         frame = self._frame.select(nw.nth([self.columns.index(column) for column in wanted]))
         pandas_like = frame.implementation.is_pandas_like()
         for start in range(0, len(frame), block_rows):
@@ -110,7 +111,7 @@ class ParquetSource(TypedSource):
         """As the footer says."""
         return self._sealed(lambda: int(pa.parquet.read_metadata(self._path).num_rows))
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         return parquet_blocks(self._path, self._schema, wanted, block_rows)
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
@@ -126,7 +127,7 @@ def _parquet_schema(path: Path) -> pa.Schema:
 def parquet_blocks(
     path: str | Path,
     schema: pa.Schema,
-    wanted: Mapping[str, ReadAs],
+    wanted: Wanted,
     block_rows: int,
     row_groups: list[int] | None = None,
 ) -> Iterator[Block]:
@@ -196,7 +197,7 @@ class ArrowFileSource(TypedSource):
 
         return self._sealed(lambda: int(dataset(self._path, format="ipc").count_rows()))
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         file = _file(self._path)
         reader = _open_arrow(file)
         count = getattr(reader, "num_record_batches", None)
@@ -250,7 +251,7 @@ class ReaderSource(TypedSource):
         super().__init__(name, lambda: reader.schema)
         self._reader: pa.RecordBatchReader | None = reader
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         if self._reader is None:
             raise DataError(f"'{self.name}' can be read only once. Make it again.")
         reader, self._reader = self._reader, None

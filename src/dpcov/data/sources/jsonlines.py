@@ -5,7 +5,7 @@ that its line writes.  Other keys are not read.
 """
 
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, TypedDict
 
@@ -15,8 +15,8 @@ import pyarrow as pa
 from dpcov.data.sources.base import (
     Block,
     Kind,
-    ReadAs,
     Source,
+    Wanted,
     check_names,
     column_of_cells,
     kind_of_cells,
@@ -47,16 +47,14 @@ class JsonLinesSource(Source):
         rows = self._first(_FIRST_ROWS)
         return {name: kind_of_cells(row.get(name) for row in rows) for name in self.columns}
 
-    def blocks(
-        self, block_rows: int, *, wanted: Mapping[str, ReadAs] | None = None
-    ) -> Iterator[Block]:
+    def blocks(self, block_rows: int, *, wanted: Wanted | None = None) -> Iterator[Block]:
         """Yield blocks of so many rows at most; a schema says which columns are wanted."""
         if wanted is None:
             # The keys of one row are no names of columns for all.
             raise DataError(f"'{self.name}' has no line of column names. Use it with a schema.")
         yield from super().blocks(block_rows, wanted=wanted)
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         make: Any = TypedDict
         kinds = {name: _NUMBER if way == "number" else _ANY for name, way in wanted.items()}
         decode, lines = msgspec.json.Decoder(make("Row", kinds)).decode, self._lines()

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpcov.data.readers import Reader
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source, kind_of_arrow_type
+from dpcov.data.sources.base import Block, Kind, Source, Wanted, kind_of_arrow_type
 from dpcov.data.values import distinct
 from dpcov.errors import UsageError
 
@@ -42,7 +42,7 @@ class KeptSource(Source):
         """Those of the source."""
         return self._source.kinds(decimal)
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         if self._held is not None:
             yield from self._held
             return

@@ -6,7 +6,7 @@ states about an array is checked before room is made for it.
 
 import io
 import mmap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpcov.data.cells import number_of, plain_cell
 from dpcov.data.seal import sealed
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source, number_names
+from dpcov.data.sources.base import Block, Kind, Source, Wanted, number_names
 from dpcov.errors import DataError
 
 _MOST_COLUMNS = 100_000
@@ -45,7 +45,7 @@ class MatrixSource(Source):
         """Call every column a number."""
         return dict.fromkeys(self.columns, "number")
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         sparse = scipy.sparse.issparse(self._matrix)
         matrix = self._matrix.tocsr() if sparse else self._matrix
         base = None if sparse else matrix.base

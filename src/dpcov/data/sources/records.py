@@ -61,9 +61,7 @@ class SpssRecords:
         self._row_bytes = len(widths) * _WORD
         self.fields = [slice(at * _WORD, at * _WORD + (widths[at] or _WORD)) for at in starts]
         # Words are counted from 1, and 0 is none.
-        numbers = {
-            place: name for place, name in enumerate(self._names, 1) if not widths[place - 1]
-        }
+        numbers = {at: name for at, name in enumerate(self._names, 1) if not widths[at - 1]}
         short = numbers.get(weight, b"")
         pairs = (pair.partition(b"=") for pair in self._long_names.split(b"\t"))
         self.weights: bytes = {name: long for name, _, long in pairs}.get(short, short)

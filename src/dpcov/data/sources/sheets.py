@@ -6,7 +6,7 @@ formats limit it to about a million rows.
 """
 
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from dpcov.data.sources.base import (
     Kind,
     ReadAs,
     Source,
+    Wanted,
     check_header,
     column_of_cells,
     kind_of_cells,
@@ -61,7 +62,7 @@ class SheetSource(Source):
         named = zip(self.columns, cells, strict=True)
         return {name: kind_of_cells(each, decimal) for name, each in named}
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         rows = self._rows()
         next(rows)
         chosen = [(self.columns.index(name), name, reading) for name, reading in wanted.items()]

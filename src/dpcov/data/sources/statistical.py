@@ -8,7 +8,7 @@ first whenever it is called, so that it reads rows only where nothing else does.
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpcov.data.layout import PLAIN, FileLayout
-from dpcov.data.sources.base import Block, Kind, ReadAs, Source, check_names
+from dpcov.data.sources.base import Block, Kind, Source, Wanted, check_names
 from dpcov.data.sources.records import SpssRecords, TransportRecords, text_array
 from dpcov.errors import DataError
 from dpcov.extras import load_extra
@@ -125,7 +125,7 @@ class StatisticalSource(Source):
                 return name if name in self.columns else None
         return None
 
-    def _read(self, block_rows: int, wanted: Mapping[str, ReadAs]) -> Iterator[Block]:
+    def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         for name in wanted:
             if re.match("%-?tC", str(self.dictionary.original_variable_types.get(name))):
                 raise DataError(
@@ -133,9 +133,7 @@ class StatisticalSource(Source):
                     "double new = cofC(old), and format new %tc."
                 )
         for columns in self._columns(list(wanted)):
-            arrays = [
-                self._array(column, name) for column, name in zip(columns, wanted, strict=True)
-            ]
+            arrays = [self._array(cells, name) for cells, name in zip(columns, wanted, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, names=list(wanted))
 
     def _columns(self, names: list[str]) -> Iterator[list[Any]]:

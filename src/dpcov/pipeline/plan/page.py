@@ -4,7 +4,7 @@ Contract: never sees a sensitive row.  Every number is rehearsed at a budget of 
 interpolated.  Seeds are alike for all budgets, so that differences between them are not noise.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,7 +12,7 @@ from math import isnan
 
 from dpcov.errors import BudgetError
 from dpcov.markup import Html, el, join, name_of, table
-from dpcov.pipeline.plan.rehearsal import Planned, Rehearsal
+from dpcov.pipeline.plan.rehearsal import Planned, Rehearsal, Tell
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget
 from dpcov.privacy.guarantee import format_number
 from dpcov.privacy.meaning import certainty_in_words
@@ -51,9 +51,7 @@ class Stop:
         }
 
 
-def sweep(
-    rehearsal: Rehearsal, budget: Budget, progress: Callable[[int, int], None] | None = None
-) -> list[Stop]:
+def sweep(rehearsal: Rehearsal, budget: Budget, progress: Tell | None = None) -> list[Stop]:
     """Rehearse a release at a grid of budgets around one, without those that no release can have.
 
     ``progress`` is told the number of rehearsals done, and that of all, to which those of what

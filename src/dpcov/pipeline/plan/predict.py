@@ -222,8 +222,6 @@ def _simulated_error(assumed: Assumption, mechanism: Mechanism[Any]) -> float:
     with warnings.catch_warnings():
         # Nobody's rows are in a made-up table, so a large epsilon harms nobody here.
         warnings.simplefilter("ignore", PrivacyWarning)
-        made = (
-            second_moment(moments, **how, entropy=SeededEntropy(seed))
-            for seed in range(repetitions)
-        )
+        sources = map(SeededEntropy, range(repetitions))
+        made = (second_moment(moments, **how, entropy=each) for each in sources)
         return float(np.mean([np.linalg.norm(each.second_moment() - truth) for each in made]))

@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import cycle
 from math import ceil, exp, expm1, inf, isnan, log, sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -36,6 +36,9 @@ from dpcov.published.numbers import WITHIN
 from dpcov.published.release import Release
 from dpcov.published.summary import LIGHTS, short_name
 from dpcov.published.verdicts import Diagnosis
+
+# Is told the number of rehearsals done, and that of all.
+Tell: TypeAlias = Callable[[int, int], None]
 
 SPREAD = 1 / 8
 """Assumed spread of a number, as a part of the width of its bounds."""
@@ -192,9 +195,8 @@ class Rehearsal:
         """
         encoded = [column.source for column in self.schema.encoded_columns]
         weights = None if self.schema.weights is None else self.schema.weights.column
-        names = [
-            each for each in self.schema.features if each not in (weights, self.options.get("by"))
-        ]
+        by = self.options.get("by")
+        names = [name for name in self.schema.features if name not in (weights, by)]
         if weights is not None:
             kept = {name: kind for name, kind in self.schema.columns.items() if name != weights}
             yield "without the weights", self._with(kept, weights=None)
@@ -221,13 +223,8 @@ class Rehearsal:
                 )
                 yield said, self._with({**self.schema.columns, name: few})
 
-    def gains(
-        self, budget: Budget, planned: "Planned", progress: Callable[[int, int], None]
-    ) -> list[str]:
-        """What correlations would gain with less, where that shows, in sentences.
-
-        ``progress`` is told the number of rehearsals done, and that of all.
-        """
+    def gains(self, budget: Budget, planned: "Planned", progress: Tell) -> list[str]:
+        """What correlations would gain with less, where that shows, in sentences."""
         typical = planned.diagnosis.typical
         now = plus_minus(typical)
         instead = "where nothing shows now" if isnan(typical) else f"instead of ±{now}"
@@ -246,17 +243,14 @@ class Rehearsal:
             told = "Rehearsed on public rows; those of the table were not read."
         else:
             is_weighted = self.schema.weights is not None
-            of_upper = (
-                f"{self.weight_share:.2g} of"
-                if self.weight_share != WEIGHT_SHARE
-                else "an eighth of"
-            )
+            is_usual = self.weight_share == WEIGHT_SHARE
+            part = "an eighth" if is_usual else f"{self.weight_share:.2g}"
             told = (
                 "Rehearsed on made-up rows; no data were read. Assumed: independent columns, "
                 "numbers with long tails and a spread of "
                 f"{self.spread:.3g} of the width of their bounds, "
                 "equally frequent levels, yes in three of ten rows"
-                f"{f', weights {of_upper} their upper on average' * is_weighted}."
+                f"{f', weights {part} of their upper on average' * is_weighted}."
             )
         scales = (
             "Scales are found for a part of the budget, so any spread shows ('any')."

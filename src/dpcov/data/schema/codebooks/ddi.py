@@ -36,10 +36,9 @@ def schema_of(text: str) -> Schema:
     if not variables:
         raise SchemaError("The codebook describes no variable (var). Give a DDI-Codebook.")
     columns = {each.get("name") or each.get("ID") or "": each for each in variables}
-    return Schema(
-        columns={name: _field(each).declared() for name, each in columns.items()},
-        title=next((_text(each) for each in root.iterfind(".//{*}titl")), ""),
-    )
+    title = next(map(_text, root.iterfind(".//{*}titl")), "")
+    fields = {name: _field(each) for name, each in columns.items()}
+    return Schema(columns={name: each.declared() for name, each in fields.items()}, title=title)
 
 
 def _field(variable: ElementTree.Element) -> Field:

@@ -32,15 +32,12 @@ def schema_of(source: StatisticalSource, *, of_itself: bool = False) -> Schema:
     stay in words.
     """
     dictionary = source.dictionary
-    fields = {
-        name: _field(dictionary, name, of_itself=of_itself) for name in dictionary.column_names
-    }
+    names = dictionary.column_names
+    fields = {name: _field(dictionary, name, of_itself=of_itself) for name in names}
     if source.weights is not None:
         fields[source.weights] = replace(fields[source.weights], note=_WEIGHTS)
-    return Schema(
-        columns={name: field.declared() for name, field in fields.items()},
-        title=words_of(dictionary.file_label),
-    )
+    columns = {name: field.declared() for name, field in fields.items()}
+    return Schema(columns=columns, title=words_of(dictionary.file_label))
 
 
 def _field(dictionary: Any, name: str, *, of_itself: bool) -> Field:
@@ -49,9 +46,7 @@ def _field(dictionary: Any, name: str, *, of_itself: bool) -> Field:
     spans = [(span["lo"], span["hi"]) for span in dictionary.missing_ranges.get(name, ())]
     labels = dictionary.variable_value_labels.get(name, {})
     # Letters are Stata's and SAS's special missing values, which hold no number.
-    given = {
-        value: label for value, label in labels.items() if is_text or not isinstance(value, str)
-    }
+    given = {v: label for v, label in labels.items() if is_text or not isinstance(v, str)}
     valid = {v: label for v, label in given.items() if not any(lo <= v <= hi for lo, hi in spans)}
     levels = {text: words_of(label) for v, label in valid.items() for text in texts_of([v])}
     said, label = "", words_of(dictionary.column_names_to_labels.get(name))

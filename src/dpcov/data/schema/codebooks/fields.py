@@ -149,9 +149,7 @@ def codes_of_span(lower: float | None, upper: float | None) -> tuple[str, ...]:
 
 def spans_in_words(spans: Iterable[Span]) -> str:
     """Ranges as a person would write them."""
-    return ", ".join(
-        f"{_end(lower, 'lowest')} to {_end(upper, 'highest')}" for lower, upper in spans
-    )
+    return ", ".join(f"{_end(lo, 'lowest')} to {_end(hi, 'highest')}" for lo, hi in spans)
 
 
 def _end(value: float | None, otherwise: str) -> str:

@@ -37,12 +37,8 @@ def schema_of(table: dict[str, Any], part: str = "") -> Schema:
     # The standard's own default is an empty cell.
     missing = codes_of(texts_of(_value(code) for code in described.get("missingValues", ())))
     title = words_of(resource.get("title")) or words_of(table.get("title"))
-    return Schema(
-        columns={str(each["name"]): _field(each).declared() for each in described["fields"]},
-        title=title,
-        missing_codes=missing,
-        file=_layout(resource),
-    )
+    columns = {str(each["name"]): _field(each).declared() for each in described["fields"]}
+    return Schema(columns=columns, title=title, missing_codes=missing, file=_layout(resource))
 
 
 def _field(given: dict[str, Any]) -> Field:
