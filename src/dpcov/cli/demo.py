@@ -39,10 +39,8 @@ def terms() -> dict[str, Any]:
     """Public terms of the demo's release."""
     from dpcov import Budget, Schema
 
-    return {
-        "schema": Schema.from_toml(HERE / "demo.toml"),
-        "budget": Budget(epsilon="1", delta="1e-6"),
-    }
+    budget = Budget(epsilon="1", delta="1e-6")
+    return {"schema": Schema.from_toml(HERE / "demo.toml"), "budget": budget}
 
 
 def answers() -> Any:

@@ -173,9 +173,8 @@ def tell(rehearsal: "Rehearsal", budget: Budget) -> None:
         factor = rehearsal.needed(budget, TARGET, planned)
         progress(2, 2)
         gains = rehearsal.gains(budget, planned, lambda done, of: progress(2 + done, 2 + of))
-    told = [
-        f"With {budget} and {plural(rehearsal.n_rows, 'row')}, {rehearsal.neighbors} neighbors:"
-    ]
+    rows = plural(rehearsal.n_rows, "row")
+    told = [f"With {budget} and {rows}, {rehearsal.neighbors} neighbors:"]
     told += [planned.diagnosis.headline, "", *_columns(planned), ""]
     told += _needed(rehearsal, budget, factor)
     told += gains

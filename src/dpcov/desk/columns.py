@@ -23,16 +23,8 @@ def declared(now: Any, fields: Mapping[str, str]) -> Any:
     kind = STRUCTS.get(fields.get("type", str(now.__struct_config__.tag)))
     if kind is None:
         raise SchemaError(f"The types of columns are {', '.join(STRUCTS)}.")
-    kept = {
-        name: value
-        for name, value in msgspec.structs.asdict(now).items()
-        if name in kind.__struct_fields__
-    }
-    given = {
-        name: _as_it_was(text, shown(now, name))
-        for name, text in fields.items()
-        if name in kind.__struct_fields__
-    }
+    asked = {name: fields[name] for name in kind.__struct_fields__ if name in fields}
+    given = {name: _as_it_was(text, shown(now, name)) for name, text in asked.items()}
     # What was not touched stays as it was, also where its words could be read otherwise.
     typed = {name: text for name, text in given.items() if text != shown(now, name).strip()}
     codes = {written(code): code for code in getattr(now, "missing_codes", None) or ()}
@@ -41,6 +33,7 @@ def declared(now: Any, fields: Mapping[str, str]) -> Any:
         lines = [_LABELED.split(line, maxsplit=1) for line in _parts(typed["categories"])]
         labels = {line[0].strip(): line[1].strip() for line in lines if len(line) > 1}
         typed["categories"] = "\n".join(line[0] for line in lines)
+    kept = {name: getattr(now, name) for name in kind.__struct_fields__ if hasattr(now, name)}
     made = kind(**kept | dict(_values(typed, codes)))
     return _relabeled(made, now, labels) if isinstance(made, Categorical) and listed else made
 

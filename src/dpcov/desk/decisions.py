@@ -93,14 +93,7 @@ class Decisions:
         schema = schema.resolve(source.columns)
         source.check_wanted(schema.features)
         notes = {name: why.get(entries.get(name, name), "") for name in schema.columns}
-        return cls(
-            data=data,
-            folder=folder,
-            schema=schema,
-            notes=notes,
-            described=described,
-            unnamed=source.unnamed,
-        )
+        return cls(data, folder, schema, notes=notes, described=described, unnamed=source.unnamed)
 
     @property
     def about(self) -> str:

@@ -53,6 +53,5 @@ def listen(port: int) -> socket.socket:
 def server_of(desk: Desk, port: int) -> uvicorn.Server:
     """The server of a desk; addresses are kept out of its log, since they hold the token."""
     app = Guard(desk.app(), desk.token, port)
-    return uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    )
+    quiet = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    return uvicorn.Server(quiet)

@@ -47,11 +47,9 @@ class Work(Decisions):
 
     def check(self) -> None:
         """Find out how the rows fit the schema."""
-        schema, source = self.schema, self.source()
+        schema, table = self.schema, self.source()
         schema.require_complete()
-        self._start(
-            "columns", "Reading the table", lambda tell: fit(source, schema, counting(tell))
-        )
+        self._start("columns", "Reading the table", lambda tell: fit(table, schema, counting(tell)))
 
     def rehearse(self) -> None:
         """Find out what could be read at many budgets; opens no table."""

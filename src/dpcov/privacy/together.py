@@ -45,9 +45,8 @@ def together(spends: Sequence[Spend]) -> Promise:
     if deltas and len(multipliers) == len(spends):
         inverse = sum(1 / multiplier**2 for multiplier in multipliers)
         delta = max(deltas)
-        return ApproxDP(
-            epsilon=gaussian_epsilon(sqrt_down(1 / Fraction(inverse)), delta), delta=delta
-        )
+        epsilon = gaussian_epsilon(sqrt_down(1 / Fraction(inverse)), delta)
+        return ApproxDP(epsilon=epsilon, delta=delta)
     return _joint(spends, sum)
 
 
