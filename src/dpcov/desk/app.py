@@ -77,17 +77,12 @@ class Desk:
     def app(self) -> Starlette:
         """The ASGI application, without its guard."""
         one = f"{self.base}/{{work}}"
+        style, script = asset("style.css") + _own("desk.css"), _own("desk.js") + asset("plan.js")
         return Starlette(
             routes=[
                 Route(f"{self.base}/", self.start),
-                Route(
-                    f"{self.base}/style.css",
-                    _served(asset("style.css") + _own("desk.css"), "text/css"),
-                ),
-                Route(
-                    f"{self.base}/desk.js",
-                    _served(_own("desk.js") + asset("plan.js"), "text/javascript"),
-                ),
+                Route(f"{self.base}/style.css", _served(style, "text/css")),
+                Route(f"{self.base}/desk.js", _served(script, "text/javascript")),
                 Route(f"{self.base}/open", self.open, methods=["POST"]),
                 Route(f"{self.base}/query", self.query, methods=["POST"]),
                 # Addresses of forms, typed or reloaded, lead to the page of the form.

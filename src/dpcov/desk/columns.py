@@ -33,7 +33,8 @@ def declared(now: Any, fields: Mapping[str, str]) -> Any:
         lines = [_LABELED.split(line, maxsplit=1) for line in _parts(typed["categories"])]
         labels = {line[0].strip(): line[1].strip() for line in lines if len(line) > 1}
         typed["categories"] = "\n".join(line[0] for line in lines)
-    kept = {name: getattr(now, name) for name in kind.__struct_fields__ if hasattr(now, name)}
+    was = msgspec.structs.asdict(now)
+    kept = {name: was[name] for name in kind.__struct_fields__ if name in was}
     made = kind(**kept | dict(_values(typed, codes)))
     return _relabeled(made, now, labels) if isinstance(made, Categorical) and listed else made
 
