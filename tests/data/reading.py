@@ -10,6 +10,8 @@ from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering
 from dpcov.data.moments import Moments
 from dpcov.data.questions import MomentsQuestion
+from dpcov.data.readers import reader_of
+from dpcov.data.sources import open_source
 
 NAMES = ["a", "b", "c"]
 
@@ -23,6 +25,13 @@ def read_encoded(source, schema, block_rows):
     encoder = Encoder(schema)
     for block in source.blocks(block_rows, wanted=encoder.wanted):
         yield encode_whole(encoder, block)
+
+
+def read_column(data, schema, name):
+    """The cells of a column as a schema reads them."""
+    reader = reader_of(schema, name)
+    blocks = open_source(data).blocks(9, wanted={name: reader.wanted})
+    return np.concatenate([reader.of(block) for block in blocks])
 
 
 def read_unit_ball(source, norm_bound, block_rows):

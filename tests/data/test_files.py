@@ -19,7 +19,6 @@ import dpcov
 from dpcov.cli.main import app
 from dpcov.data.encode import Encoder
 from dpcov.data.moments import MomentsSpec
-from dpcov.data.readers import reader_of
 from dpcov.data.schema.codebooks import read_codebook
 from dpcov.data.schema.draft import describe
 from dpcov.data.seal import sealed
@@ -27,7 +26,7 @@ from dpcov.data.sources import open_source
 from dpcov.data.sources.sheets import SheetSource
 from dpcov.data.sources.statistical import StatisticalSource
 from dpcov.errors import DataError, SchemaError, UsageError
-from tests.data.reading import table_moments
+from tests.data.reading import read_column, table_moments
 
 pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
 pytest.importorskip("python_calamine", reason="needs dpcov[files]")
@@ -485,9 +484,7 @@ def test_codes_of_statas_single_precision_are_missing(tmp_path):
     frame.to_stata(tmp_path / "x.dta", write_index=False)
     column = dpcov.Numeric(lower=0, upper=100)
     schema = dpcov.Schema(columns={"x": column, "y": column}, missing_codes=(99.9,))
-    encoder = Encoder(schema)
-    (block,) = open_source(tmp_path / "x.dta").blocks(9, wanted=encoder.wanted)
-    found = {name: reader_of(schema, name).of(block) for name in "xy"}
+    found = {name: read_column(tmp_path / "x.dta", schema, name) for name in "xy"}
     np.testing.assert_array_equal(found["x"], [np.nan, 7.0])
     assert found["y"][0] == np.float32(99.9)
 

@@ -37,7 +37,7 @@ from dpcov.data.sources.lines import CheckedLines
 from dpcov.data.sources.streams import Awaited, awaited
 from dpcov.data.values import MISSING, UNKNOWN, category_codes, days
 from dpcov.errors import DataError
-from tests.data.reading import read_encoded, table_moments
+from tests.data.reading import read_column, read_encoded, table_moments
 
 N_ROWS = 250
 _random = np.random.default_rng(7)
@@ -624,13 +624,14 @@ def test_every_source_reads_the_text_of_a_number_alike(tmp_path, text, codes):
 @pytest.mark.parametrize("dtype", ["float32", "Float32", "float32[pyarrow]", "float64"])
 def test_categories_of_single_precision_have_the_codes_of_such_a_column(dtype):
     cells = pd.Series([99.9, 0.1, None], dtype=dtype)
-    reader = reader_of(Schema(columns={"n": Numeric(missing_codes=(99.9,))}), "n")
+    schema = Schema(columns={"n": Numeric(missing_codes=(99.9,))})
     for column in (cells, cells.astype("category")):
-        (block,) = open_source(column.to_frame("n")).blocks(9, wanted={"n": reader.wanted})
-        assert np.isnan(reader.of(block)).tolist() == [True, False, True]
+        read = read_column(column.to_frame("n"), schema, "n")
+        assert np.isnan(read).tolist() == [True, False, True]
 
 
 SINGLE = np.array([0.1, 1 / 3, 16777216, np.nan], np.float32)
+AS_WRITTEN = Schema(columns={"c": Categorical(categories=("0.1", "0.33333334", "16777216"))})
 
 
 @pytest.mark.parametrize(
@@ -644,20 +645,14 @@ SINGLE = np.array([0.1, 1 / 3, 16777216, np.nan], np.float32)
 )
 def test_categories_of_single_precision_are_as_they_are_written(cells):
     """The shortest decimal that is rounded to such a number: 0.1, and not 0.10000000149011612."""
-    schema = Schema(columns={"c": Categorical(categories=("0.1", "0.33333334", "16777216"))})
-    reader = reader_of(schema, "c")
     is_arrow = isinstance(cells, pa.Array)
     frame = pa.table({"c": cells}) if is_arrow else cells.rename("c").to_frame()
-    for block in open_source(frame).blocks(9, wanted={"c": reader.wanted}):
-        assert reader.of(block).tolist() == [0, 1, 2, MISSING]
+    assert read_column(frame, AS_WRITTEN, "c").tolist() == [0, 1, 2, MISSING]
 
 
 def test_categories_of_statas_single_precision_are_as_they_are_written(tmp_path):
     pd.DataFrame({"c": SINGLE}).to_stata(tmp_path / "c.dta", write_index=False, version=118)
-    schema = Schema(columns={"c": Categorical(categories=("0.1", "0.33333334", "16777216"))})
-    reader = reader_of(schema, "c")
-    for block in open_source(tmp_path / "c.dta").blocks(9, wanted={"c": reader.wanted}):
-        assert reader.of(block).tolist() == [0, 1, 2, MISSING]
+    assert read_column(tmp_path / "c.dta", AS_WRITTEN, "c").tolist() == [0, 1, 2, MISSING]
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])

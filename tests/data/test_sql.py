@@ -16,10 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dpcov.data.encode import Encoder
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.notation import Notation
-from dpcov.data.readers import reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Numeric
 from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
@@ -27,7 +25,7 @@ from dpcov.data.sources import Query, open_source
 from dpcov.data.sources.databases import DuckDb, explain_database_error
 from dpcov.data.sources.guesses import refuse_guesses
 from dpcov.errors import DataError, DpcovError, UsageError
-from tests.data.reading import table_moments
+from tests.data.reading import read_column, table_moments
 
 N_ROWS = 3000
 SENTINEL = "zebra4711"
@@ -609,17 +607,14 @@ def test_decimals_of_postgres_keep_their_places_as_categories(postgres):
     for text, code in (("1.50", 0), ("1.5", 1), (big, 2)):
         places = len(text.partition(".")[2])
         query = Query(f"SELECT {text}::numeric(30,{places}) AS c", db=url)
-        (block,) = open_source(query).blocks(9, wanted=Encoder(schema).wanted)
-        assert reader_of(schema, "c").of(block).tolist() == [code]
+        assert read_column(query, schema, "c").tolist() == [code]
 
 
 def test_single_precision_of_databases_is_a_category_as_it_is_written(postgres):
     schema = Schema(columns={"c": Categorical(categories=("0.1",))})
     for url in (postgres[0], "duckdb://"):
-        (block,) = open_source(Query("SELECT CAST(0.1 AS real) AS c", db=url)).blocks(
-            9, wanted=Encoder(schema).wanted
-        )
-        assert reader_of(schema, "c").of(block).tolist() == [0]
+        query = Query("SELECT CAST(0.1 AS real) AS c", db=url)
+        assert read_column(query, schema, "c").tolist() == [0]
 
 
 @pytest.fixture
@@ -646,8 +641,7 @@ def test_text_of_postgres_is_asked_for_in_utf8(latin, asked, monkeypatch):
         "SELECT c AS \"ä\" FROM (VALUES (U&'\\00E4'), (U&'\\00C3\\00A4')) AS t (c)",
         db=latin + asked,
     )
-    (block,) = open_source(query).blocks(9, wanted=Encoder(schema).wanted)
-    assert reader_of(schema, "ä").of(block).tolist() == [0, 1]
+    assert read_column(query, schema, "ä").tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("kind", ["TIME '01:02'", "INTERVAL '3 days'"])
@@ -665,9 +659,9 @@ def test_infinite_dates_of_postgres_are_refused(postgres, kind, sign):
     schema = Schema(columns={"d": Date(as_="year", lower=1900, upper=2100)})
     query = Query(f"SELECT '{sign}infinity'::{kind} AS d", db=url)
     with pytest.raises(DataError, match="infinite date"):
-        list(open_source(query).blocks(9, wanted=Encoder(schema).wanted))
+        read_column(query, schema, "d")
     early = Query(f"SELECT '0001-01-01'::{kind} AS d", db=url)
-    assert len(list(open_source(early).blocks(9, wanted=Encoder(schema).wanted))) == 1
+    assert len(read_column(early, schema, "d")) == 1
 
 
 @pytest.mark.parametrize("kind", ["date", "timestamp", "timestamp_s", "timestamptz"])
@@ -676,7 +670,7 @@ def test_infinite_dates_of_duckdb_are_refused(kind, sign):
     schema = Schema(columns={"d": Date(as_="year", lower=1900, upper=2100)})
     query = Query(f"SELECT '{sign}infinity'::{kind} AS d", db="duckdb://")
     with pytest.raises(DataError, match="infinite date"):
-        list(open_source(query).blocks(9, wanted=Encoder(schema).wanted))
+        read_column(query, schema, "d")
 
 
 def test_names_of_duckdb_that_differ_in_capitals_are_two_columns():
