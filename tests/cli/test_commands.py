@@ -266,15 +266,9 @@ def test_nothing_that_a_command_reads_is_written_over(command, tmp_path, monkeyp
     (tmp_path / "there").mkdir()
     for name in ("rows.db", "rows.csv", "s.toml", "geo.toml", "book.json"):
         (tmp_path / name).write_text("never opened")
+    terms = {"schema": schema, "budget": dpcov.Budget(rho=0.1), "ledger": book}
     for name in ("a.dpcov", "b.dpcov"):
-        dpcov.release(
-            rows,
-            schema=schema,
-            budget=dpcov.Budget(rho=0.1),
-            ledger=book,
-            dataset="people",
-            output=name,
-        )
+        dpcov.release(rows, **terms, dataset="people", output=name)
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*.*")}
     run = CliRunner().invoke(app, [*shlex.split(command), "--overwrite"])
     assert run.exit_code != 0

@@ -146,10 +146,8 @@ def test_csvw(tmp_path):
 def test_csvw_for_differential_privacy(tmp_path):
     """The terms of CSVW-EO (CSVW-SAFE): with and without the prefix of the vocabulary."""
     for prefix in ("", "csvw-eo:", "csvw-safe:"):
-        partitions = [
-            {f"{prefix}predicate": {f"{prefix}partitionValue": kind}}
-            for kind in ("Adelie", "Gentoo")
-        ]
+        values = [{f"{prefix}partitionValue": kind} for kind in ("Adelie", "Gentoo")]
+        partitions = [{f"{prefix}predicate": value} for value in values]
         table = {
             "@context": ["http://www.w3.org/ns/csvw", "csvw-eo-context.jsonld"],
             "@type": "Table",
@@ -438,10 +436,8 @@ def test_a_first_row_is_not_shown_as_names_beside_a_codebook_with_others(tmp_pat
     resource = {"schema": {"fields": fields}, "dialect": {"header": False}}
     asked = ["schema", "draft", str(table), "--codebook", str(written(tmp_path, resource))]
     result = CliRunner().invoke(app, asked)
-    assert (
-        result.exit_code == 3 and "none of the columns of the codebook: town, sex" in result.output
-    )
-    assert "Zebra" not in result.output
+    assert result.exit_code == 3 and "Zebra" not in result.output
+    assert "none of the columns of the codebook: town, sex" in result.output
 
 
 def test_a_codebook_alone_is_drafted_by_names_as_beside_its_table(tmp_path):
@@ -450,11 +446,8 @@ def test_a_codebook_alone_is_drafted_by_names_as_beside_its_table(tmp_path):
     alone = describe(None, known).schema.columns
     assert isinstance(alone["id"], dpcov.Ignored)
     beside = describe(open_source(pd.DataFrame({"id": [1], "size": [2]})), known)
-    assert (
-        beside.schema.columns
-        == alone
-        == {"id": alone["id"], "size": dpcov.Numeric(description="T")}
-    )
+    declared = {"id": alone["id"], "size": dpcov.Numeric(description="T")}
+    assert beside.schema.columns == alone == declared
 
 
 @pytest.mark.parametrize(

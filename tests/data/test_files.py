@@ -175,17 +175,12 @@ def test_what_has_to_be_declared_is_asked_for(tmp_path):
     for encoding in ("utf-16-le", "utf-16-be"):
         (tmp_path / "unmarked.csv").write_bytes("age,dose\n1,2\n".encode(encoding))
         refused(tmp_path / "unmarked.csv", DataError, 'Declare encoding = "utf-16-le"')
-    refused(FILES / "titled.xlsx", DataError, "no names in row 2", header=2)
-    refused(FILES / "titled.xlsx", DataError, "no names in row 99", header=99)
-    refused(
-        FILES / "titled.xlsx",
-        DataError,
-        "column names are expected, in line 4.*correct header",
-        header=4,
-    )
-    refused(
-        FILES / "titled.xlsx", DataError, "a blank row.*declare header.*notes and totals", header=1
-    )
+    for header, words in {
+        **{2: "no names in row 2", 99: "no names in row 99"},
+        **{4: "column names are expected, in line 4.*correct header"},
+        **{1: "a blank row.*declare header.*notes and totals"},
+    }.items():
+        refused(FILES / "titled.xlsx", DataError, words, header=header)
     refused(FILES / "two-sheets.xlsx", DataError, "'Read me', 'Daten'. Choose one by part")
     refused(FILES / "awkward.csv", DataError, "no line 99", header=99)
     with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
@@ -200,14 +195,14 @@ def test_what_has_to_be_declared_is_asked_for(tmp_path):
 
 
 def test_what_a_system_leaves_in_an_archive_is_no_table(tmp_path):
-    left = (
+    left = [
         "__MACOSX/d/._t.csv",
         ".DS_Store",
         "d/.DS_Store",
         "d/._t.csv",
         "Thumbs.db",
         "desktop.ini",
-    )
+    ]
     with zipfile.ZipFile(tmp_path / "mac.zip", "w") as archive:
         for name in ("d/t.csv", *left):
             archive.writestr(name, "x,y\n1,2\n")

@@ -75,6 +75,11 @@ CASES = {
 }
 
 
+def fitted(data, **columns):
+    """How a table fits these declarations."""
+    return fit(open_source(data), Schema(columns=columns))
+
+
 def cells_of(case):
     return (case[0] * N)[:N]
 
@@ -112,7 +117,7 @@ WAYS = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_what_does_not_fit_is_counted(case, way, tmp_path):
     cells, (_, declared, expected, usable) = cells_of(case), case
-    found = fit(open_source(way(cells, tmp_path)), Schema(columns={"a": declared}))
+    found = fitted(way(cells, tmp_path), a=declared)
     (column,) = found.columns
     assert (found.n_rows, found.usable, column.usable) == (N, usable, usable)
     assert {finding.what: finding.rows for finding in column.findings} == expected
@@ -122,19 +127,19 @@ def test_rows_without_any_value_are_counted(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("id,a,b\n1,1,F\n2,,M\n3,5,\n,,\nMean,,\n")
     columns = {"id": Ignored(), "a": UNIT, "b": SEX}
-    found = fit(open_source(path), Schema(columns=columns))
+    found = fitted(path, **columns)
     assert found.empty == 2
     assert "look  rows without a value in any column: 2 of 5." in found.summary()
     # Of one column the missing values are told.
-    assert fit(open_source(path), Schema(columns=columns | {"b": Ignored()})).empty == 0
+    assert fitted(path, **columns | {"b": Ignored()}).empty == 0
     path.write_text("id,a,b\n1,1,F\n,,\n2,x,M\n")
-    assert fit(open_source(path), Schema(columns=columns)).empty == 0
+    assert fitted(path, **columns).empty == 0
 
 
 def test_an_empty_cell_beside_a_mark_may_mean_no(tmp_path):
     path = as_csv(["x", "", "x"], tmp_path)
     for declared, asked in ((Categorical(categories=("x",)), True), (SEX, False)):
-        (column,) = fit(open_source(path), Schema(columns={"a": declared})).columns
+        (column,) = fitted(path, a=declared).columns
         assert ("Does an empty cell mean no?" in column.findings[0].words) == asked
 
 
@@ -147,18 +152,18 @@ def test_an_empty_cell_beside_a_mark_may_mean_no(tmp_path):
     ],
 )
 def test_what_cannot_be_read_is_told_by_which_field_it_could(declared, way, tmp_path):
-    found = fit(open_source(as_csv(["31.1.2020", "x"], tmp_path)), Schema(columns={"a": declared}))
+    found = fitted(as_csv(["31.1.2020", "x"], tmp_path), a=declared)
     assert way in found.columns[0].findings[0].words
 
 
 @pytest.mark.parametrize("code", ["9999-12-31", "00.00.0000"])
 def test_what_is_said_of_a_code_among_dates_helps(code, tmp_path):
-    source = open_source(as_csv(["2020-01-02", "2021-05-01", code, code], tmp_path))
-    told = fit(source, Schema(columns={"a": Date(lower=2000, upper=2030)}))
+    path = as_csv(["2020-01-02", "2021-05-01", code, code], tmp_path)
+    told = fitted(path, a=Date(lower=2000, upper=2030))
     (said,) = (finding.words for finding in told.columns[0].findings)
     assert code in said and "number" not in said and "categorical" not in said
     declared = Date(lower=2000, upper=2030, missing_codes=(code,))
-    (column,) = fit(source, Schema(columns={"a": declared})).columns
+    (column,) = fitted(path, a=declared).columns
     assert not column.findings and column.missing == 2
 
 
@@ -207,13 +212,13 @@ def test_numbers_of_their_own_types_and_weights():
     assert set(found) == {"a", "b", "w"}
     assert not found["a"].findings and not found["b"].findings
     assert found["w"].usable
-    matrix = fit(open_source(np.full((9, 2), 3.0)), Schema(columns={"x0": UNIT, "x1": UNIT}))
+    matrix = fitted(np.full((9, 2), 3.0), x0=UNIT, x1=UNIT)
     assert [c.findings[0].what for c in matrix.columns] == ["constant", "constant"]
 
 
 def test_a_column_without_numbers_or_texts_cannot_be_used():
     table = pa.table({"a": [[1], [2, 3]], "b": pa.array([1, 2], pa.date32())})
-    found = fit(open_source(table), Schema(columns={"a": UNIT, "b": UNIT}))
+    found = fitted(table, a=UNIT, b=UNIT)
     assert [(c.usable, c.findings[0].rows) for c in found.columns] == [(False, 2), (False, 2)]
 
 
@@ -222,7 +227,7 @@ def test_a_column_of_many_texts_is_given_up_soon(size, monkeypatch):
     monkeypatch.setattr(fit_module, "_ENOUGH", 20)
     monkeypatch.setattr(fit_module, "_BLOCK_ROWS", size)
     table = pa.table({"a": [f"zebra{n}" for n in range(5000)], "b": ["1", "2"] * 2500})
-    found = fit(open_source(table), Schema(columns={"a": UNIT, "b": UNIT}))
+    found = fitted(table, a=UNIT, b=UNIT)
     assert found.columns[0].findings[0].rows == 20
     assert "in at least 20 of 5,000 rows" in found.summary() and found.columns[1].usable
 
@@ -273,16 +278,15 @@ def test_cells_with_types_of_their_own_are_read_as_in_a_release(declared, way, c
 
 def test_numbers_and_dates_of_their_own_types_fit_columns_of_marked_texts(tmp_path):
     for way in (as_json_lines, as_sqlite, WAYS["pandas"]):
-        path = way([1.5, 1234.5, True, 0] * 25, tmp_path)
-        (found,) = fit(open_source(path), Schema(columns={"a": MARKED})).columns
+        (found,) = fitted(way([1.5, 1234.5, True, 0] * 25, tmp_path), a=MARKED).columns
         assert not found.findings
     dates = WAYS["pandas"]([date(2020, 1, 31), datetime(1999, 1, 1, 5)], tmp_path)
-    assert not fit(open_source(dates), Schema(columns={"a": DAYS})).columns[0].findings
+    assert not fitted(dates, a=DAYS).columns[0].findings
 
 
 def test_a_matrix_holds_no_dates():
-    columns = {"x0": Date(lower=0, upper=9), "x1": UNIT}
-    found = fit(open_source(np.array([[3.0, 3.0], [4.0, 4.0]])), Schema(columns=columns)).columns
+    matrix = np.array([[3.0, 3.0], [4.0, 4.0]])
+    found = fitted(matrix, x0=Date(lower=0, upper=9), x1=UNIT).columns
     assert [column.usable for column in found] == [False, True]
     assert found[0].findings[0].rows == 2
 
@@ -291,10 +295,7 @@ def test_stray_numbers_are_told_apart_in_bounded_memory(monkeypatch):
     monkeypatch.setattr(fit_module, "_TOLD_APART", 50)
     monkeypatch.setattr(fit_module, "_BLOCK_ROWS", 100)
     strays = np.where(np.arange(3000) % 10 == 0, 999.5, 20.0 + np.arange(3000))
-    found = fit(
-        open_source(pa.table({"a": np.r_[strays, np.linspace(0, 9, 3000)]})),
-        Schema(columns={"a": UNIT}),
-    )
+    found = fitted(pa.table({"a": np.r_[strays, np.linspace(0, 9, 3000)]}), a=UNIT)
     assert {f.what: f.rows for f in found.columns[0].findings}["code"] == 300
 
 
@@ -312,13 +313,12 @@ def test_no_cell_is_told_and_the_note_is_there():
 def test_only_a_complete_schema_without_patterns_is_compared():
     for columns in ({"a": Numeric()}, {"a*": UNIT}):
         with pytest.raises(SchemaError, match="cannot be used yet"):
-            fit(open_source(pa.table({"a": [1.0]})), Schema(columns=columns))
+            fitted(pa.table({"a": [1.0]}), **columns)
 
 
 def test_columns_that_the_schema_forgot_are_told():
     frame = pd.DataFrame({"x": [1.0, 2.0], "smoker": ["yes", "no"], "note": ["a", "b"]})
-    schema = Schema(columns={"x": UNIT, "note": Ignored(note="free text")})
-    found = fit(open_source(frame), schema)
+    found = fitted(frame, x=UNIT, note=Ignored(note="free text"))
     assert found.undeclared == ("smoker",)
     assert "look  smoker: in the table, but not in the schema" in found.summary()
     assert found.usable

@@ -406,13 +406,8 @@ def test_many_texts_are_read_as_one_is(pieces, day, odd):
 
 
 def test_numbers_of_days():
-    known = [
-        date(2020, 1, 1),
-        date(2020, 7, 2),
-        date(2019, 12, 31),
-        date(1, 1, 1),
-        date(9999, 12, 31),
-    ]
+    written = ("2020-01-01", "2020-07-02", "2019-12-31", "0001-01-01", "9999-12-31")
+    known = [date.fromisoformat(each) for each in written]
     found = np.array([(each - date(1970, 1, 1)).days for each in known] + [np.nan], dtype=float)
     assert plain(numbers_of_days(found, "year", None)) == [
         *(2020.0, 2020.5, 2019 + 364 / 365, 1.0, 9999 + 364 / 365, None)

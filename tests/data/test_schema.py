@@ -49,10 +49,8 @@ def test_worst_case_norm_counts_blocks_not_columns():
 
 
 def weighted(upper, **more):
-    return {
-        "columns": {"a": AGE, "w": Ignored()},
-        "weights": Weights(column="w", upper=upper),
-    } | more
+    weights = Weights(column="w", upper=upper)
+    return {"columns": {"a": AGE, "w": Ignored()}, "weights": weights} | more
 
 
 COLUMNS = [

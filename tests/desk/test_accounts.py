@@ -75,9 +75,8 @@ def test_an_account_in_other_capitals_is_said_before_the_release(desk, ready):
 def test_an_account_that_the_release_does_not_fit_into_is_not_opened(desk, ready):
     account = {"ledger": "small.sqlite", "dataset": "people"}
     for epsilon, delta in (("0.5", "1e-6"), ("1", "1e-8"), ("0.5", "")):
-        status, _, page = send(
-            desk, ready, "account", total_epsilon=epsilon, total_delta=delta, **account
-        )
+        total = {"total_epsilon": epsilon, "total_delta": delta}
+        status, _, page = send(desk, ready, "account", **total, **account)
         assert status == 422
         assert "does not fit into a total" in page
         assert ("Give the total a δ." in page) != bool(delta)
@@ -86,9 +85,8 @@ def test_an_account_that_the_release_does_not_fit_into_is_not_opened(desk, ready
 
 
 def test_what_an_attempt_said_is_gone_with_another_account(desk, ready):
-    Ledger(desk.folder / "spent.sqlite").create(
-        "people", dpcov.Budget(epsilon="0.5", delta="1e-7"), "replace-one"
-    )
+    total = dpcov.Budget(epsilon="0.5", delta="1e-7")
+    Ledger(desk.folder / "spent.sqlite").create("people", total, "replace-one")
     spent = {"ledger": "spent.sqlite", "dataset": "people"}
     # The total of an account that exists is fixed.
     assert send(desk, ready, "account", total_epsilon="9", total_delta="", **spent)[0] == 303
