@@ -11,14 +11,7 @@ from typing import Annotated, Any
 
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines import LOCAL, load_engine, local, name_engine
-from dpcov.data.engines.base import (
-    Encoding,
-    HistogramTask,
-    MomentsTask,
-    TableEncoding,
-    Task,
-    TellRows,
-)
+from dpcov.data.engines.base import Encoding, HistogramTask, MomentsTask, TableEncoding, TellRows
 from dpcov.data.memory import allowed_bytes
 from dpcov.data.questions import Ask, MomentsQuestion, Question
 from dpcov.data.schema.schema import Schema
@@ -86,7 +79,7 @@ class Gathering:
             for question in questions:
                 load_engine(self._engine(data)).check(data, self._task(encoding, question))
 
-    def _task(self, encoding: Encoding, question: Question) -> Task:
+    def _task(self, encoding: Encoding, question: Question) -> MomentsTask | HistogramTask:
         if question.geometry is not None:
             assert isinstance(encoding, TableEncoding)
             encoding = replace(encoding, geometry=question.geometry)

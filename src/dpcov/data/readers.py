@@ -3,7 +3,7 @@
 Contract: a reader is public, follows from the schema alone, and reads every cell by itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,15 +15,7 @@ from dpcov.data import values
 from dpcov.data.cells import text_of, transformed
 from dpcov.data.dates import Floats, numbers_of_days
 from dpcov.data.notation import Notation
-from dpcov.data.schema.declared import (
-    NO_OTHER,
-    Boolean,
-    Categorical,
-    Codes,
-    Date,
-    Declarations,
-    Numeric,
-)
+from dpcov.data.schema.declared import NO_OTHER, Boolean, Categorical, Date, Declarations, Numeric
 from dpcov.data.sources import Block, ReadAs
 
 Read = Callable[[values.Column, str], NDArray[Any]]
@@ -62,7 +54,7 @@ def reader_of(
     return Reader(name, "number" if notation.is_plain else notation, read)
 
 
-def level_codes(declared: Categorical, missing: Codes) -> Read:
+def level_codes(declared: Categorical, missing: Iterable[str | float]) -> Read:
     """Return the reader of the codes of a column's levels."""
     place = {level: code for code, level in enumerate(declared.levels)}
     spelled = {text: place[level] for level, of in declared.groups.items() for text in of}

@@ -17,18 +17,7 @@ import dask.dataframe
 import distributed
 from dask.delayed import delayed
 
-from dpcov.data.engines.base import (
-    FAN_IN,
-    TABLE,
-    Gathered,
-    Task,
-    TellRows,
-    attempt,
-    merge_or_raise,
-    require_columns,
-    require_memory,
-    require_rows,
-)
+from dpcov.data.engines import base
 from dpcov.data.engines.parquet import footed_rows, gather_piece, open_files, pieces
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources.base import number_names
@@ -64,39 +53,39 @@ def stated_rows(data: Any) -> int | None:
     return footed_rows(open_files(data, _TAKES)) if isinstance(data, str | Path) else None
 
 
-def check(data: Any, task: Task) -> None:
+def check(data: Any, task: base.Task) -> None:
     """Refuse what cannot be gathered; no row is read."""
-    require_memory(task, copies=FAN_IN + 1)
+    base.require_memory(task, copies=base.FAN_IN + 1)
 
 
-def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
+def moments(data: Any, task: base.Task, progress: base.TellRows | None = None) -> Any:
     """Moments of every partition, merged on the workers; only the sum comes to this process."""
     check(data, task)
     shared = delayed(task, traverse=False, pure=False)
-    gather, parts = sealed(lambda: _parts(data, task), TABLE, _describe)
+    gather, parts = sealed(lambda: _parts(data, task), base.TABLE, _describe)
     # Not pure: a key made of the content would say something of the rows.
     leaves = [delayed(gather, pure=False)(shared, part) for part in parts]
-    total = sealed(lambda: _tree(shared, leaves).compute(), TABLE, _describe)
+    total = sealed(lambda: _tree(shared, leaves).compute(), base.TABLE, _describe)
     # Arrays that arrived from another process may be read-only; the merged ones are not.
-    return require_rows(merge_or_raise(task, [total]), progress)
+    return base.require_rows(base.merge_or_raise(task, [total]), progress)
 
 
-def _parts(data: Any, task: Task) -> tuple[Callable[..., Gathered], Sequence[Any]]:
+def _parts(data: Any, task: base.Task) -> tuple[Callable[..., base.Gathered], Sequence[Any]]:
     if isinstance(data, dask.array.Array):
         return partial(_gather_chunk, data.dtype), list(_array(data).to_delayed().ravel())
     if isinstance(data, dask.dataframe.DataFrame):
         labels = {str(label): label for label in data.columns}
-        data = data[[labels[name] for name in require_columns(columns(data), task)]]
+        data = data[[labels[name] for name in base.require_columns(columns(data), task)]]
         declared = {str(label): dtype for label, dtype in data.dtypes.items()}
         return partial(_gather_partition, declared), data.to_delayed()
     if isinstance(data, str | Path):
         dataset = open_files(data, _TAKES)
-        names = require_columns(dataset.schema.names, task)
+        names = base.require_columns(dataset.schema.names, task)
         return partial(gather_piece, names), pieces(dataset, names)
     raise DataError(_TAKES)
 
 
-def _gather_chunk(declared: Any, task: Task, chunk: Any) -> Gathered:
+def _gather_chunk(declared: Any, task: base.Task, chunk: Any) -> base.Gathered:
     # Moments of a chunk of the type that the whole array declares.
     def gather() -> Any:
         if chunk.dtype != declared:
@@ -106,12 +95,12 @@ def _gather_chunk(declared: Any, task: Task, chunk: Any) -> Gathered:
             )
         return task.gather(chunk)
 
-    return attempt(gather)
+    return base.attempt(gather)
 
 
-def _gather_partition(declared: Mapping[str, Any], task: Task, part: Any) -> Gathered:
+def _gather_partition(declared: Mapping[str, Any], task: base.Task, part: Any) -> base.Gathered:
     # Moments of a partition, whose columns have the types that the whole frame declares.
-    return attempt(lambda: task.gather(_as_declared(part, declared)))
+    return base.attempt(lambda: task.gather(_as_declared(part, declared)))
 
 
 def _as_declared(part: Any, declared: Mapping[str, Any]) -> Any:
@@ -155,11 +144,11 @@ def _array(data: Any) -> Any:
 
 def _tree(task: Any, leaves: Sequence[Any]) -> Any:
     # Merges raise what the leaves only report: they hold no rows.
-    merge = delayed(merge_or_raise, pure=False)
+    merge = delayed(base.merge_or_raise, pure=False)
     level = list(leaves)
-    while len(level) > FAN_IN:
-        starts = range(0, len(level), FAN_IN)
-        level = [merge(task, level[start : start + FAN_IN]) for start in starts]
+    while len(level) > base.FAN_IN:
+        starts = range(0, len(level), base.FAN_IN)
+        level = [merge(task, level[start : start + base.FAN_IN]) for start in starts]
     return merge(task, level)
 
 

@@ -9,7 +9,7 @@ not known for certain, extensions and versioned tables above all, is left to Spa
 
 import math
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
-from dpcov.data.engines.base import (
-    FAN_IN,
-    TABLE,
-    Gathered,
-    Task,
-    TellRows,
-    attempt,
-    merge_or_raise,
-    merge_parts,
-    require_columns,
-    require_memory,
-    require_rows,
-)
+from dpcov.data.engines import base
 from dpcov.data.engines.parquet import footed_rows, gather_piece, open_files, pieces
 from dpcov.data.engines.spark_guesses import class_of, is_set, refuse_guessed_types
 from dpcov.data.seal import sealed
@@ -71,30 +59,30 @@ def columns(data: Any) -> tuple[str, ...]:
     """Names of the columns."""
     if _names_files(data):
         return tuple(open_files(data, _TAKES).schema.names)
-    return tuple(sealed(lambda: _frame(data).columns, TABLE, _describe))
+    return tuple(_sealed(lambda: _frame(data).columns))
 
 
 def stated_rows(data: Any) -> int | None:
     """The number of rows as the footers of files say; Spark counts others by reading them."""
     if _names_files(data):
         return footed_rows(open_files(data, _TAKES))
-    files = sealed(lambda: scanned_files(_frame(data), ()), TABLE, _describe)
+    files = _sealed(lambda: scanned_files(_frame(data), ()))
     return None if files is None else footed_rows(files)
 
 
-def check(data: Any, task: Task) -> None:
+def check(data: Any, task: base.Task) -> None:
     """Refuse what cannot be gathered; no row is read."""
-    require_memory(task, copies=FAN_IN + 1)
+    base.require_memory(task, copies=base.FAN_IN + 1)
     if task.answer_bytes > _LARGEST_VALUE:
         raise UsageError("Spark moves no value of 2 GiB. Use fewer columns, groups or shells.")
 
 
-def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
+def moments(data: Any, task: base.Task, progress: base.TellRows | None = None) -> Any:
     """Moments of every partition, merged on the executors; the driver merges the last few."""
     check(data, task)
-    values = sealed(lambda: _values(data, task), TABLE, _describe)
-    total = sealed(lambda: _merged(values, task), TABLE, _describe)
-    return require_rows(merge_or_raise(task, [] if total is None else [total]), progress)
+    values = _sealed(lambda: _values(data, task))
+    total = _sealed(lambda: _merged(values, task))
+    return base.require_rows(base.merge_or_raise(task, [] if total is None else [total]), progress)
 
 
 def _frame(data: Any) -> DataFrame:
@@ -118,28 +106,29 @@ def _is_path(data: Any) -> bool:
 
 def _names_files(data: Any) -> bool:
     # Files that every machine sees are read by Python, which takes no value through the JVM.
-    return _is_path(data) and sealed(lambda: python_reads(_session(), str(data)), TABLE, _describe)
+    return _is_path(data) and bool(_sealed(lambda: python_reads(_session(), str(data))))
 
 
-def _values(data: Any, task: Task) -> Any:
+def _values(data: Any, task: base.Task) -> Any:
     if _names_files(data):
         dataset = open_files(data, _TAKES)
-        return _of_files(_session(), dataset, require_columns(dataset.schema.names, task), task)
+        names = base.require_columns(dataset.schema.names, task)
+        return _of_files(_session(), dataset, names, task)
     frame = _frame(data)
     refuse_guessed_types(frame)
-    names = require_columns(frame.columns, task)
+    names = base.require_columns(frame.columns, task)
     if (files := scanned_files(frame, names)) is None:
         return _of_batches(frame, names, task)
     return _of_files(frame.sparkSession, files, names, task)
 
 
-def _of_files(session: SparkSession, dataset: Any, names: Sequence[str], task: Task) -> Any:
+def _of_files(session: SparkSession, dataset: Any, names: Sequence[str], task: base.Task) -> Any:
     shared = pieces(dataset, names)
     parts = session.sparkContext.parallelize(shared, max(1, len(shared)))
     return parts.map(partial(gather_piece, names, task))
 
 
-def _of_batches(frame: DataFrame, names: Sequence[str], task: Task) -> Any:
+def _of_batches(frame: DataFrame, names: Sequence[str], task: base.Task) -> Any:
     # By position: Spark takes names that differ in capitals only for one, and a dot for a path.
     places = [f"c{frame.columns.index(name)}" for name in names]
     renamed = frame.toDF(*(f"c{index}" for index in range(len(frame.columns)))).select(*places)
@@ -148,18 +137,18 @@ def _of_batches(frame: DataFrame, names: Sequence[str], task: Task) -> Any:
     return gathered.rdd.map(lambda row: pickle.loads(row.moments))  # noqa: S301
 
 
-def _merged(values: Any, task: Task) -> Gathered | None:
-    depth = max(1, math.ceil(math.log(max(1, values.getNumPartitions()), FAN_IN)))
+def _merged(values: Any, task: base.Task) -> base.Gathered | None:
+    depth = max(1, math.ceil(math.log(max(1, values.getNumPartitions()), base.FAN_IN)))
 
-    def merge(one: Gathered | None, other: Gathered | None) -> Gathered:
-        return merge_parts(task, [part for part in (one, other) if part is not None])
+    def merge(one: base.Gathered | None, other: base.Gathered | None) -> base.Gathered:
+        return base.merge_parts(task, [part for part in (one, other) if part is not None])
 
-    total: Gathered | None = values.treeAggregate(None, merge, merge, depth)
+    total: base.Gathered | None = values.treeAggregate(None, merge, merge, depth)
     return total
 
 
 def _gather_batches(
-    task: Task, names: Sequence[str], batches: Iterable[pa.RecordBatch]
+    task: base.Task, names: Sequence[str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     # What an executor runs on the batches of a partition.
     def blocks() -> Iterator[pa.RecordBatch]:
@@ -170,7 +159,7 @@ def _gather_batches(
                 yield named.slice(start, task.block_rows)
 
     # A value, also where a row is wrong: Spark would log an error and try again.
-    value = pickle.dumps(attempt(lambda: task.total(blocks())), protocol=5)
+    value = pickle.dumps(base.attempt(lambda: task.total(blocks())), protocol=5)
     yield pa.RecordBatch.from_pydict({"moments": pa.array([value], type=pa.binary())})
 
 
@@ -179,6 +168,10 @@ def _in_utc(column: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         return column.cast(pa.timestamp(column.type.unit, "UTC"))
     return column
+
+
+def _sealed(action: Callable[[], Any]) -> Any:
+    return sealed(action, base.TABLE, _describe)
 
 
 def _describe(error: Exception) -> str:
