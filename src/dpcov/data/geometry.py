@@ -170,11 +170,9 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         if {len(row) for row in linear.numbers} != {len(places)}:
             return self
         numbers = tuple(tuple(row[place] for place in places) for row in linear.numbers)
-        return msgspec.structs.replace(
-            self,
-            columns={name: self.columns[name] for name in names},
-            linear=LinearMap(numbers, linear.exponent),
-        )
+        scales = {name: self.columns[name] for name in names}
+        linear = LinearMap(numbers, linear.exponent)
+        return msgspec.structs.replace(self, columns=scales, linear=linear)
 
     @property
     def meaning(self) -> "Geometry":

@@ -160,12 +160,11 @@ class Shared:
             total += here * float(weight**2 if self.in_l2 else weight)
         total = np.maximum(np.sqrt(total) if self.in_l2 else total, 1.0)
         # Rounding may add to a norm, but less than would make it another integer.
-        return [
-            np.bincount(each[here], np.floor(weight * (UNIT / total[here])), rings.cells).astype(
-                np.int64
-            )
-            for each, here, (_, weight, rings) in zip(places, inside, self.rings, strict=True)
-        ]
+        counts = []
+        for each, here, (_, weight, rings) in zip(places, inside, self.rings, strict=True):
+            parts = np.floor(weight * (UNIT / total[here]))
+            counts.append(np.bincount(each[here], parts, rings.cells).astype(np.int64))
+        return counts
 
 
 @dataclass(frozen=True)

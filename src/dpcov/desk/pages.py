@@ -38,17 +38,11 @@ _NAMED = 8
 
 
 _TEMPLATES = environment(PackageLoader("dpcov.desk"))
-_TEMPLATES.globals |= {
-    "certainty_in_words": certainty_in_words,
-    "fill": fill,
-    "is_unfilled": is_unfilled,
-    "json_block": json_block,
-    "plural": plural,
-    "slider_of": slider_of,
-    "table_of": table_of,
-    "verdicts": verdicts,
-    "written": written,
-}
+_HELPERS = (
+    *(certainty_in_words, fill, is_unfilled, json_block, plural, slider_of, table_of, verdicts),
+    written,
+)
+_TEMPLATES.globals |= {each.__name__: each for each in _HELPERS}
 
 
 def start(

@@ -114,13 +114,9 @@ class DelimitedSource(Source):
         block_bytes: int = BLOCK_BYTES,
     ) -> Any:
         quote = self._layout.quote
-        checked = CheckedLines(
-            open_text(self._opener, self._layout, self.name),
-            delimiter=self._delimiter,
-            quote=quote,
-            columns=len(self.columns),
-            name=self.name,
-        )
+        text, n_columns = open_text(self._opener, self._layout, self.name), len(self.columns)
+        signs = {"delimiter": self._delimiter, "quote": quote}
+        checked = CheckedLines(text, columns=n_columns, name=self.name, **signs)
         parse = pa.csv.ParseOptions(
             delimiter=self._delimiter,
             quote_char=quote or False,

@@ -295,11 +295,8 @@ class Planned:
         """What a rehearsal's release says."""
         found, columns = made.diagnose(), made.features
         smallest = map(_smallest, columns, (verdict.smallest for verdict in found.columns))
-        return cls(
-            diagnosis=found,
-            scales_are_found=any(column.lower is not None for column in columns),
-            smallest=tuple(smallest),
-        )
+        are_found = any(column.lower is not None for column in columns)
+        return cls(diagnosis=found, scales_are_found=are_found, smallest=tuple(smallest))
 
 
 def _one_group(made: Release) -> Release:

@@ -84,12 +84,8 @@ class LedgerFile(LedgerStore):
             connection.commit()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode=rw",
-            uri=True,
-            timeout=ledger_store.LOCK_WAIT_SECONDS,
-            isolation_level=None,
-        )
+        place, wait = f"{self._path.absolute().as_uri()}?mode=rw", ledger_store.LOCK_WAIT_SECONDS
+        connection = sqlite3.connect(place, uri=True, timeout=wait, isolation_level=None)
         # A rollback journal with EXTRA also syncs the folder: commits survive a power cut.
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("PRAGMA synchronous = EXTRA")
