@@ -85,7 +85,7 @@ def test_examples_on_the_page_use_the_files_name_safely(desk, reported):
 
 def test_a_ledger_on_a_server_is_asked_by_its_whole_url(reported, monkeypatch):
     asked = []
-    monkeypatch.setattr("dpcov.privacy.ledger.ledger.Ledger", asked.append)
+    monkeypatch.setattr("dpcov.cli.options.Ledger", asked.append)
     url = "postgresql://custodian@host/books"
     reported("--ledger", url)
     assert asked == [url]
