@@ -52,6 +52,7 @@ HINTS = {
     "year": "1900",
     "Baujahr": "1900",
     "yr_built": "1900",
+    "birth_year": "1900",
     "pctUrban": "0 and 100",
     "share_percent": "0 and 100",
     "Prozent": "0 and 100",
@@ -100,6 +101,18 @@ def test_weights_of_surveys_are_noticed():
         declared, _ = propose(name, "number")
         words = "name it as the weights of the rows"
         assert isinstance(declared, Ignored) and words in declared.note, name
+
+
+@pytest.mark.parametrize("name", ["two_year_recid", "Full_time_year_round", "% of one year olds"])
+def test_a_length_of_time_is_no_year(name):
+    assert "a year" not in propose(name, "number")[1]
+
+
+@pytest.mark.parametrize("name", ["first", "Last", "middle"])
+def test_texts_called_first_and_last_are_names(name):
+    assert isinstance(propose(name, "text")[0], Ignored)
+    assert propose(name, "number")[0] == Numeric()
+    assert propose(f"{name}_visit", "text")[0] == Categorical()
 
 
 def test_public_bounds_are_proposed_as_comments_only():

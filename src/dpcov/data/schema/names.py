@@ -66,6 +66,8 @@ _PEOPLE = _words("""name names firstname lastname surname forename fullname user
 vorname familienname nom prenom nombre nombres apellido apellidos email mail emails correo courriel
 phone telephone telefon telefono tel handy fax address adresse anschrift strasse rue calle direccion
 street domicile domicilio ip url website signature initials""")
+# Texts of these names alone.
+_PARTS_OF_NAMES = _words("first middle last")
 _FREE = _words("""note notes comment comments description remark remarks memo freetext bemerkung
 bemerkungen kommentar kommentare notiz beschreibung remarque remarques commentaire commentaires nota
 notas comentario comentarios observacion observaciones descripcion""")
@@ -111,7 +113,8 @@ def propose(name: str, kind: str) -> Proposal:
         return Ignored(note=_ZIP), ""
     if _is_identifier(words, joined):
         return Ignored(note=_PERSONAL.format(what="an identifier")), ""
-    if kind != "boolean" and (every & _PEOPLE or (kind, joined[-4:]) == ("text", "name")):
+    names = kind == "text" and (joined.endswith("name") or joined in _PARTS_OF_NAMES)
+    if kind != "boolean" and (every & _PEOPLE or names):
         return Ignored(note=_PERSONAL.format(what="a name or an address")), ""
     # In German and Spanish the same words are grades, which are numbers.
     if kind in ("text", "other") and every & _FREE:
@@ -128,7 +131,8 @@ def propose(name: str, kind: str) -> Proposal:
         return Date(), _DATE.format(by="name") + _DIGITS * (kind == "number")
     if kind == "number" and last & _CODES:
         return Categorical(), _CODE
-    if kind == "number" and every & _YEARS:
+    # Within a name it is a length of time: two_year_survival, full_time_year_round.
+    if kind == "number" and {joined, *words[:1], *words[-1:]} & _YEARS:
         return usual, _YEAR
     if kind == "number" and (every & _PERCENTS or "%" in name):
         return usual, _PERCENT
