@@ -200,22 +200,25 @@ class BaseRelease(EncodedRelease):
         Returns
         -------
         dict of str to (float, float)
-            Share, 0 to 1, and the standard deviation of its noise, NaN where that is not known.
+            Share, 0 to 1, and the standard deviation of its error, NaN where that is not known: of
+            noise, and of what scaling rows down did.
         """
         if self.marked is None:
             return {}
         law, shares = noise_of(self, indicators=True), self.mean_vector(indicators=True)
-        columns = self.restored_features
-        units = half_ranges_of(columns)
+        columns, marks = self.restored_features, self.marked.marks
+        units, longer = half_ranges_of(columns), self.longer[marks]
         noise = np.full(len(columns), np.nan)
         if law is not None:
             noise = mean_noise(shares / units, law) * units
-        shares, noise = np.minimum(shares * self.longer, 1.0), noise * self.longer
+        shares = np.minimum(shares[marks] * longer, 1.0)
+        # Rows that lack a value may be longer or shorter than others.
+        pulled = self.mean_errors(self.unit.n_rows)[marks] * np.sqrt(shares * (1 - shares))
+        errors = np.hypot(noise[marks] * longer, pulled)
         return {
-            source: (float(shares[place]), float(noise[place]))
-            for place, column in enumerate(columns)
-            if column.kind == "missing"
-            for source in column.missing_of
+            source: (float(share), float(error))
+            for place, share, error in zip(marks, shares, errors, strict=True)
+            for source in columns[place].missing_of
         }
 
     @property

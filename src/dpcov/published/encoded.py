@@ -26,7 +26,7 @@ from dpcov.published.estimate.levels import with_psd_correlations, without_hidde
 from dpcov.published.estimate.noise_edge import bulk_edge
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import MissingAs, Presence, PresentMoments, moment_of
-from dpcov.published.estimate.scaled_down import MOST_LOST
+from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
 from dpcov.published.estimate.selections import levels_of
 from dpcov.published.estimate.stretch import SKEW, Seen, Stretch, average, restored, stretch_of
 from dpcov.published.estimate.unit import UnitEstimate
@@ -116,6 +116,14 @@ class EncodedRelease(RowMoments):
         """Errors of what means were given back, over deviations as they are read, (p,)."""
         features = len(self.encoded_features)
         return np.zeros(features) if self.stretch is None else self.stretch.moved_stds
+
+    def mean_errors(self, rows: float | Array) -> Array:
+        """What scaling rows down did to means, over deviations as they are read, (p,).
+
+        ``rows``, (p,) or one number, have a value of the feature.
+        """
+        pulled = mean_error(self.statistics.lost, self.lost_parts, self.whole_variances, rows)
+        return np.asarray(np.hypot(pulled, self.moved_stds))
 
     @cached_property
     def restored_features(self) -> tuple[EncodedColumn, ...]:

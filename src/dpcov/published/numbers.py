@@ -29,7 +29,7 @@ from dpcov.published.estimate.entry_noise import (
     total_noise,
 )
 from dpcov.published.estimate.noise_edge import noise_levels
-from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
+from dpcov.published.estimate.scaled_down import MOST_LOST
 from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of, eigenvalues
 from dpcov.published.verdicts import NOTHING
@@ -159,11 +159,10 @@ def _mean_errors(
     mean_law = noise_of(release)
     if mean_law is None:
         return None
-    shares = None if law is None else law.shares
-    rows = release.unit.n_rows * (1.0 if shares is None else np.diagonal(shares))
-    parts, whole = release.lost_parts[release.shown], release.whole_variances[release.shown]
-    pulled = mean_error(release.statistics.lost, parts, whole, rows)
-    pulled = np.hypot(pulled, release.moved_stds[release.shown]) * deviations
+    rows = np.full(len(release.encoded_features), float(release.unit.n_rows))
+    if law is not None and law.shares is not None:
+        rows[release.shown] *= np.diagonal(law.shares)
+    pulled = release.mean_errors(rows)[release.shown] * deviations
     pulled = np.where(unknown(release), reach_of(release.features, means), pulled)
     return np.asarray(np.hypot(mean_noise(means, mean_law), pulled))
 
