@@ -55,6 +55,8 @@ def test_paths_that_cannot_be_read(tmp_path):
         ("a,b\n1,2\n3\n", "2 fields"),
         ("a,b\n1,2\n3,4,5\n", "2 fields"),
         ("Report\na,b\n1,2\n", "1 field that the line of names has; correct those"),
+        ("a,b\n1,2,3\n", "begin with a row number, as R writes it, give that a name"),
+        ("a,b\n1,2,3\n", "If the line of names ends with a delimiter, remove it"),
         ("a,b\n1,x\n", "number 2 holds text"),
         ("a,b\n1,2020-01-31\n", "or declare it a date or categorical"),
         ("a,b,a\n1,2,3\n", "positions 1, 3"),

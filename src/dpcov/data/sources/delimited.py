@@ -194,7 +194,11 @@ class DelimitedSource(Source):
         if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns", message):
             fields = plural(len(self.columns), "field")
             told = f"not every row has the {fields} that the line of names has"
-            return f"{told}; correct those that have fewer or more. {NAMES_BELOW}"
+            return (
+                f"{told}; correct those that have fewer or more. If all rows begin with a row "
+                "number, as R writes it, give that a name. If the line of names ends with a "
+                f"delimiter, remove it. {NAMES_BELOW}"
+            )
         return super()._explain(error, schema_names)
 
 
