@@ -223,8 +223,10 @@ class EncodedRelease(RowMoments):
         if mean is None:
             mean = self.frame.mean(self._centered_of(unit)[1])
         covariance = self._covariance_of_rows(processing, unit)
-        if self.presence is None:
+        if processing.may_be_indefinite and self.presence is None:
             return mean, covariance
+        if self.presence is None:
+            return mean, self._in_bounds(covariance)
         present = self.presence.moments(moment_of(mean, covariance))
         found = self.filled(present, missing, wanted=wanted)
         if processing.may_be_indefinite:
@@ -236,7 +238,15 @@ class EncodedRelease(RowMoments):
         # Of values alone: noise on a rare indicator is many times its spread.
         own = np.ix_(self.shown, self.shown)
         covariance[own] = with_psd_correlations(covariance[own])
-        return found.mean, covariance
+        return found.mean, self._in_bounds(covariance)
+
+    def _in_bounds(self, covariance: Array) -> Array:
+        """A covariance, (p, p), without a variance that the bounds forbid (Popoviciu 1935)."""
+        columns = self.restored_features
+        reach = np.diff([column.bounds for column in columns])[:, 0] / 2
+        largest, variances = (reach / half_ranges_of(columns)) ** 2, np.diagonal(covariance)
+        shorter = np.sqrt(largest / np.maximum(variances, largest))
+        return np.asarray(covariance * np.outer(shorter, shorter))
 
     def noisy_covariance(self, post: Post) -> Array:
         """Before post-processing, of the parts that ``post`` takes to hold rows; encoded units."""
