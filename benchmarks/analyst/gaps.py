@@ -86,10 +86,13 @@ def _chosen(frame: pd.DataFrame) -> Gaps | None:
     return Gaps(rows.reset_index(drop=True), dpcov.Schema(columns=columns), wide)
 
 
-def measure(table: Gaps, epsilon: float) -> list[float]:
+def measure(table: Gaps, epsilon: float, seed: int) -> list[float]:
     """What holds of correlations, means and variances, and the errors of correlations."""
     release = dpcov.release(
-        table.frame, schema=table.schema, budget=budget_of(epsilon), entropy=dpcov.SeededEntropy(3)
+        table.frame,
+        schema=table.schema,
+        budget=budget_of(epsilon),
+        entropy=dpcov.SeededEntropy(seed),
     )
     rows = table.encoded[list(release.feature_names)]
     sources = np.array([feature.source for feature in release.features])
@@ -114,7 +117,8 @@ def main() -> None:
     chosen = list(tables())
     print(heading(HEAD))
     for epsilon in options.epsilon:
-        found = np.array([measure(table, epsilon) for table in chosen])
+        # Noise of its own in every table.
+        found = np.array([measure(table, epsilon, seed) for seed, table in enumerate(chosen)])
         held_, means, variances = found[:, :3].mean(axis=0)
         cells = [f"{held_:.1%}", f"{(found[:, 0] < 0.9).mean():.0%}", f"{means:.1%}"]
         cells += [f"{variances:.1%}", *(f"{each:.3f}" for each in np.median(found[:, 3:], axis=0))]
