@@ -363,3 +363,18 @@ def test_spreads_are_within_what_is_said_of_them_where_long_rows_lost_more_than_
         held += list(np.abs(errors) <= [1.96 * column.spread_noise for column in columns])
     # 72 that are not independent: they held in 76 % without.
     assert np.mean(held) > 0.88
+
+
+def test_the_eigenvalue_of_two_correlated_features_is_as_unsure_as_their_correlation():
+    """It is one more; both features lose far more than others do where few rows make both large."""
+    rng, n = np.random.default_rng(0), 20_000
+    rows, few = rng.normal(size=(n, 8)), rng.random(n) < 0.03
+    away = rng.normal(8, 1, few.sum())
+    rows[few, :2] += np.column_stack([away, 0.6 * away + rng.normal(0, 3, len(away))])
+    release = released(rows, -20, 20, budget=Budget(epsilon=1, delta="1e-6"), geometry="private")
+    names = list(release.feature_names[:2])
+    whole = eigenvalue_intervals(release, names, scaling="correlation", sampling=False)
+    apart = correlation_intervals(release, names, sampling=False)
+    assert release.statistics.lost > 0.03
+    assert 0.9 < whole.privacy_std[0] / apart.privacy_std[0] < 1.5
+    assert whole.lower[0] < 1 + np.corrcoef(rows[:, 0], rows[:, 1])[0, 1] < whole.upper[0]

@@ -16,6 +16,7 @@ from scipy.linalg import eigh
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
 from dpcov.published.columns import half_ranges_of
+from dpcov.published.estimate.scaled_down import error_at
 from dpcov.published.linalg.symmetric import Array, Places
 
 Scaling = Literal["original", "encoded", "correlation"]
@@ -243,6 +244,10 @@ def spectrum_of(
     drawn = law.around_means.draw_noise(draws, rng, rows, in_all=not normalized)
     # All covariances are divided by one number of rows.
     noise = drawn[:, 1:, 1:] - drawn[:, :1, :1] * covariance
+    if normalized:
+        # What scaling rows down did to each, beside what it did on average: errors go together.
+        apart = rng.standard_normal(noise.shape) / sqrt(2)
+        noise += _by_losses(law, chosen, covariance) * (apart + apart.transpose(0, 2, 1))
     normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
     kurtoses = np.array([law.shape(place).kurtosis for place in chosen])
     bounds = np.array([law.reach(place) for place in chosen])
@@ -258,3 +263,14 @@ def spectrum_of(
         if law.tails == "moments"
         else (bounds * scale, law.sampling_factor / float(present.min())),
     )
+
+
+def _by_losses(law: MomentLaw, chosen: Places, covariance: Array) -> Array:
+    """Deviations of covariances by what scaling rows down did to each, (p, p), as correlations."""
+    lost = law.scaled.lost_parts[chosen]
+    spreads = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    products = np.outer(spreads, spreads)
+    known = np.divide(covariance, products, out=np.zeros_like(products), where=products > 0)
+    errors = error_at(known, lost[:, None], lost, law.n_rows * law.present(chosen)) * products
+    np.fill_diagonal(errors, 0.0)
+    return np.asarray(errors)
