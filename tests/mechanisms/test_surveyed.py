@@ -34,6 +34,7 @@ from dpcov.mechanisms.budget_split import (
 )
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.in_geometry import InGeometry
+from dpcov.mechanisms.lengths import error_in_bounds
 from dpcov.mechanisms.losses import loss_question
 from dpcov.mechanisms.separate import Separate
 from dpcov.mechanisms.stratified import Stratified
@@ -196,6 +197,42 @@ def test_rows_too_few_for_a_survey_keep_the_bounds():
     assert made.manifest.columns == plain.manifest.columns
     assert made.covariance_matrix().tolist() == plain.covariance_matrix().tolist()
     assert made.guarantee == plain.guarantee
+
+
+@pytest.mark.parametrize("budget", [BUDGET, Budget(epsilon=4)])
+@pytest.mark.parametrize("factor", [1, 50])
+def test_bounds_stay_where_correlations_err_far_less_in_them(budget, factor):
+    """Rows of zeros and ones are all as long in their bounds, and none loses anything."""
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=(5_000, 2)) @ rng.normal(size=(2, 8)) + rng.normal(size=(5_000, 8))
+    rows, truth = (normal > 0) * 1.0, np.corrcoef(normal.T > 0)
+    lower, upper = (1 - factor) / 2, (1 + factor) / 2
+    options, fit = {"budget": budget, "geometry": "private"}, factor == 1
+    made = released_within(rows, lower, upper, 1, **options)
+    assert fit == (made.manifest.norm_bound == pytest.approx(3.0) and made.statistics.lost == 0)
+    assert fit == any("bounds fit better" in note for note in made.statistics.notes)
+    # Nothing was asked of what rows lose.
+    assert fit == (made.statistics.losses is None)
+
+    def error(geometry):
+        made = [released_within(rows, lower, upper, k, **options | geometry) for k in range(4)]
+        return np.linalg.norm([each.correlation_matrix() - truth for each in made])
+
+    # A third of the budget found that out.
+    assert error({}) < (2 if fit else 1) * error({"geometry": "schema"})
+
+
+def test_the_error_in_bounds_is_that_of_noise_over_two_deviations():
+    columns = schema().encoded_columns
+    values = [column for column in columns if column.kind != "intercept"]
+    deviations = np.linspace(0.1, 0.5, len(values))
+    ratios = [
+        3.0 * longest_row(columns) ** 2 / 1_000 / (deviations[i] * deviations[j])
+        for i, j in itertools.combinations(range(len(values)), 2)
+        if values[i].source != values[j].source
+    ]
+    found = error_in_bounds(columns, deviations, 1_000, 3.0)
+    assert found == pytest.approx(np.mean(np.square(ratios)))
 
 
 def test_what_costs_nothing_is_not_surveyed():

@@ -14,13 +14,12 @@ from math import sqrt
 
 import msgspec
 
-from dpcov.data.geometry import Geometry, longest_row
+from dpcov.data.geometry import Geometry
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms import lengths
 from dpcov.mechanisms.base import Calibration, Problem
-from dpcov.mechanisms.blocks.cost import Cost
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.budget_split import LENGTHS, SurveyedCalibration
 from dpcov.mechanisms.lengths import Shortening
@@ -45,8 +44,6 @@ class InGeometry(Surveyed):
         super().__init__(*parts, surveyed.keeps_intercept)
         # Refused now if it is not one of these columns.
         self.known, self._columns = known, known.apply(self.declared)
-        # It is rounded up.
-        self._longest = longest_row(self._columns) * (1 - 1e-9)
         bound = None if known.linear is None else ANY_BOUND
         self._unbounded = msgspec.structs.replace(known, norm_bound=bound)
 
@@ -70,14 +67,6 @@ class InGeometry(Surveyed):
                 # So small a part cannot be drawn; the whole budget may be.
                 pass
         return whole
-
-    def _scales_down(self, geometry: Geometry) -> bool:
-        # Whether any row can be longer than the norm bound: public, by the bounds of the columns.
-        return geometry.linear is not None or geometry.bound(self._columns) < self._longest
-
-    def losses_cost(self, calibration: SurveyedCalibration, geometry: Geometry) -> Cost | None:
-        """None where no row can lose anything."""
-        return calibration.losses if self._scales_down(geometry) else None
 
     def unsurveyed(
         self, ask: Ask, calibration: Calibration, problem: Problem, entropy: Entropy

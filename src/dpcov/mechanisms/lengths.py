@@ -5,13 +5,14 @@ Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Numerics : exact.  Proof 
 Sensitivity : That of a histogram of disjoint cells, as in the survey.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot, inf, pi, sqrt
 
 import numpy as np
 from scipy.special import erfcx
 
-from dpcov.data.geometry import Geometry
+from dpcov.data.geometry import Geometry, longest_row
 from dpcov.data.histograms import MISSING, HistogramQuestion, Window
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Problem
@@ -20,6 +21,7 @@ from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.survey_counts import RUNS, last_ring
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.nuclear_law import off_diagonal_variance
 from dpcov.published.estimate.scaled_down import USUAL as USUAL_ERROR
 from dpcov.published.estimate.scaled_down import correlation_error
@@ -61,7 +63,7 @@ class Shortening:
 
     ``limit`` is the largest loss of a row, in squared encoded units, that sums of losses count, and
     ``counted`` the part of all losses that they count for it.  ``error`` is what is expected of
-    correlations, as a mean square; infinite where no lengths show.
+    correlations of so many ``rows``, as a mean square; infinite where no lengths show.
     """
 
     energy: float
@@ -69,6 +71,7 @@ class Shortening:
     limit: float = 1.0
     counted: float = 1.0
     error: float = inf
+    rows: float = 0.0
 
 
 def question(geometry: Geometry) -> HistogramQuestion:
@@ -158,7 +161,23 @@ def _best(
     limits = _limit(_ALONG * n_values * beyond[best], seen, stakes.loss_std, n_values)
     stated = float(min(lost[best] + doubt, _MOST_LOST))
     error = float(spread[best] ** 2 + correlation_error(stated, rows, usual) ** 2)
-    return Shortening(float(ends[best]), stated, *limits, error=error)
+    return Shortening(float(ends[best]), stated, *limits, error=error, rows=rows)
+
+
+def error_in_bounds(
+    columns: Sequence[EncodedColumn], deviations: Array, rows: float, entry_std: float
+) -> float:
+    """Mean square error that is expected of correlations in the geometry of the bounds.
+
+    ``columns`` are in that geometry, and ``deviations``, (v,), those of its values in their units.
+    Pairs of one column of the table are left out.
+    """
+    values = [column for column in columns if column.kind not in ("intercept", "missing")]
+    _, own = np.unique([column.source for column in values], return_inverse=True)
+    sums, sizes = np.bincount(own, 1 / deviations**2), np.bincount(own)
+    pairs = len(values) ** 2 - float(sizes @ sizes)
+    noise = entry_std * longest_row(columns) ** 2 / rows
+    return noise**2 * (float(sums.sum()) ** 2 - float(sums @ sums)) / max(1.0, pairs)
 
 
 def _limit(losses: Array, rows: Array, std: float, n_columns: int) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from dpcov.data.geometry import Scale
 from dpcov.data.histograms import (
     MISSING,
     UNIT,
@@ -35,6 +36,7 @@ from dpcov.mechanisms.survey_rings import look_around
 from dpcov.mechanisms.survey_shells import SHARES, look_in_shells
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import DEVIATIONS
 
 _PAYS, _CLEAR = 1 / 10, 1 / 24
@@ -58,6 +60,10 @@ _FITS = 1 / 16
 
 _TYPICAL = 3
 """So many scales that showed say what is usual."""
+
+_INDICATOR = 0.7
+"""The unit of an indicator of missing values: a smaller one would make rows longer, and a larger
+one would leave more noise on how many values are missing (measured in docs/missing.md)."""
 
 _FINER = Fraction(1, 2)
 """Part of that for finer windows where one is needed; the rest is for the rings of all together."""
@@ -287,3 +293,36 @@ def _levels(
         )
         for one, share in zip(plain, shares, strict=True)
     ]
+
+
+def about_bounds(column: SurveyColumn, spreads: list[Spread]) -> list[Spread]:
+    """Around the middle of the bounds: without an intercept nothing tells of another center."""
+    if column.boolean:
+        return [Spread(0.5, 0.5, 1.0)] * len(spreads)
+    return spreads if column.categories else [each.around(0.0) for each in spreads]
+
+
+def scales_of(
+    declared: Sequence[EncodedColumn], found: Mapping[str, Sequence[Spread]]
+) -> dict[str, Scale]:
+    """Centers and scales of encoded columns, by the spreads of their columns of the table."""
+    scales: dict[str, Scale] = {}
+    for name, spreads in found.items():
+        encoded = [each for each in declared if each.source == name]
+        for place, each in enumerate(encoded):
+            if each.kind == "missing":
+                scales[each.name] = Scale(center=0.0, scale=_INDICATOR)
+            elif each.kind == "boolean":
+                scales[each.name] = Scale(center=spreads[1].center, scale=spreads[1].scale)
+            elif each.kind == "category":
+                scales[each.name] = Scale(center=0.0, scale=spreads[place].scale)
+            else:
+                scales[each.name] = _in_units(each, spreads[0])
+    return scales
+
+
+def _in_units(column: EncodedColumn, spread: Spread) -> Scale:
+    lower, upper = column.bounds
+    center = column.center + column.half_range * spread.center
+    # A geometry that would be refused is clamped: the budget is charged by now.
+    return Scale.nearest(min(max(center, lower), upper), column.half_range * spread.scale)

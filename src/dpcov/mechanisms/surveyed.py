@@ -10,14 +10,14 @@ Sensitivity : Those of the survey, of the first matrices and of the mechanism, o
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from dpcov.data.encode import Encoder
-from dpcov.data.geometry import Geometry, Scale
+from dpcov.data.geometry import Geometry, longest_row
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Ask
@@ -27,15 +27,30 @@ from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.budget_split import LENGTHS, BudgetSplit, SurveyedCalibration, first_mechanism
-from dpcov.mechanisms.lengths import IN_BOUNDS, Shortening, Stakes, entry_std, find_lengths
+from dpcov.mechanisms.lengths import (
+    IN_BOUNDS,
+    Shortening,
+    Stakes,
+    entry_std,
+    error_in_bounds,
+    find_lengths,
+)
 from dpcov.mechanisms.losses import loss_noise, loss_question, spread_out, with_losses
-from dpcov.mechanisms.survey import SurveyColumn, check_cost, pays, question, survey
+from dpcov.mechanisms.survey import (
+    SurveyColumn,
+    about_bounds,
+    check_cost,
+    pays,
+    question,
+    scales_of,
+    survey,
+)
 from dpcov.mechanisms.survey_counts import Spread
 from dpcov.mechanisms.whitening import Whitening, centering_map, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, costs_nothing
-from dpcov.published.columns import EncodedColumn, count_values, numbers
+from dpcov.published.columns import EncodedColumn, count_values, half_ranges_of, numbers, of_kind
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.statistics import NoisyStatistics
 
@@ -51,6 +66,9 @@ SECOND_LOOK, _MUCH_LOST, _FAR_BETTER = Fraction(1, 8), 0.1, 1 / 20
 # where it saw at least that part of the columns; otherwise a look says how long they are.
 _FIRST_LENGTH, _SEEN = 2.0, 0.5
 
+# The bounds are kept where the squared error that is expected in them is at most this part.
+_FAR_LESS = 1 / 2
+
 # Given where no row is scaled down.
 ANY_BOUND = 2.0
 
@@ -61,10 +79,6 @@ _PER_LEVEL = 1 / 16
 # And every feature of rows with weights, which are mostly far below their upper bound: all that is
 # read is divided by what the intercept says of their sum (measured in survey.md).
 _PER_WEIGHTED = 1 / 8
-
-# An indicator of missing values has this unit: a smaller one would make rows longer, and a larger
-# one would leave more noise on how many values are missing (measured in docs/missing.md).
-_INDICATOR = 0.7
 
 
 class Drawing(NamedTuple):
@@ -202,8 +216,15 @@ class Surveyed(Mechanism[Calibration]):
         )
 
     def losses_cost(self, calibration: SurveyedCalibration, geometry: Geometry) -> Cost | None:
-        """What is paid for losses in a geometry; None where they are not asked."""
-        return calibration.losses
+        """What is paid for losses in a geometry; None where they are not asked, or nothing is."""
+        return calibration.losses if self._scales_down(geometry) else None
+
+    def _scales_down(self, geometry: Geometry) -> bool:
+        # Whether any row can be longer than the norm bound: public, by the bounds of the columns.
+        columns = geometry.apply(self.declared)
+        # It is rounded up.
+        longest = longest_row(columns) * (1 - 1e-9)
+        return geometry.linear is not None or geometry.bound(columns) < longest
 
     def unsurveyed(
         self, ask: Ask, calibration: Calibration, problem: Problem, entropy: Entropy
@@ -221,22 +242,25 @@ class Surveyed(Mechanism[Calibration]):
         of_lengths = part_of(calibration.survey, LENGTHS)
         spreads = survey(ask, self.columns, of_columns, problem, entropy)
         if self.declared[0].kind != "intercept":
-            spreads = list(map(_about_bounds, self.columns, spreads))
+            spreads = list(map(about_bounds, self.columns, spreads))
         by_name = {column.name: each for column, each in zip(self.columns, spreads, strict=True)}
         notes = [f"centers and scales of the columns were found with {calibration.survey}"]
-        full = self._centered(Geometry(columns=self._scales(by_name)), by_name)
-        rest, maps = calibration.inner, [full]
+        full = self._centered(Geometry(columns=scales_of(self.declared, by_name)), by_name)
+        rest, maps, deviations = calibration.inner, [full], None
         if calibration.first is not None:
             usual = self._usual_lengths(spreads, is_centered=full.linear is not None)
             if usual is None:
                 look, of_lengths = (part_of(of_lengths, x) for x in (FIRST_LOOK, 1 - FIRST_LOOK))
                 usual = self._lengths(drawing, full, look, calibration.first, None)
-            maps, rest, how = self._mapped(drawing, calibration, full, usual)
+            maps, rest, how, deviations = self._mapped(drawing, calibration, full, usual)
             notes.append(f"a linear map that takes correlations out {how}")
         losses = calibration.losses
         full, lengths = self._shortest(drawing, maps, of_lengths, rest, losses)
         if full is not maps[-1]:
             notes.append("rows are far shorter under the first of these maps, which is kept")
+        if deviations is not None and self._fit(deviations, lengths, entry_std(rest, problem)):
+            notes.append("the bounds fit better, and are kept")
+            return Geometry(columns={}), replace(lengths, lost=0.0), rest, notes
         # In squared units of what is encoded, whatever the map does to it.
         factor = 1 / self._unit**2
         if full.linear is not None:
@@ -268,14 +292,17 @@ class Surveyed(Mechanism[Calibration]):
         calibration: SurveyedCalibration,
         geometry: Geometry,
         usual: Shortening,
-    ) -> tuple[list[Geometry], Calibration, str]:
-        """Geometries under the map of every matrix, what is left, and how they were found."""
+    ) -> tuple[list[Geometry], Calibration, str, Array | None]:
+        """Geometries under the map of every matrix, what is left, and how they were found.
+
+        And deviations of values in units of their bounds, where a map was.
+        """
         first, again, rest = calibration.first, calibration.again, calibration.inner
         assert first is not None
         how = f"found with {first.promise}"
         made = self._whitened(drawing, first, geometry, usual)
         if made is None:
-            return [geometry], rest, f"could not be {how}"
+            return [geometry], rest, f"could not be {how}", None
         # No row is scaled down before lengths are measured.
         maps = [Geometry(columns=geometry.columns, linear=made.linear, norm_bound=ANY_BOUND)]
         for left in calibration.rests:
@@ -285,7 +312,9 @@ class Surveyed(Mechanism[Calibration]):
             more = self._whitened(drawing, again, maps[-1], usual, made.spreads)
             made = more or made._replace(goes_on=False)
             maps.append(msgspec.structs.replace(maps[-1], linear=made.linear))
-        return maps, rest, f"was {how}"
+        units = half_ranges_of(geometry.apply(self.declared)) / half_ranges_of(self.declared)
+        units = units[~of_kind(self.declared, "intercept", "missing")]
+        return maps, rest, f"was {how}", made.spreads * units
 
     def _shortest(
         self,
@@ -328,6 +357,13 @@ class Surveyed(Mechanism[Calibration]):
         )
         return find_lengths(ask, geometry, cost, problem, entropy, stakes, energy)
 
+    def _fit(self, deviations: Array, lengths: Shortening, entry_std: float) -> bool:
+        """Whether correlations err far less in the geometry of the bounds; not of weighted rows."""
+        if not (self.keeps_intercept and isfinite(lengths.error)):
+            return False
+        error = error_in_bounds(self.declared, deviations, lengths.rows, entry_std)
+        return error < _FAR_LESS * lengths.error
+
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.
         bound = sqrt(max(1.0, lengths.energy * self._n_features) + 1)
@@ -361,33 +397,3 @@ class Surveyed(Mechanism[Calibration]):
         ]
         linear = centering_map(np.array(middles))
         return msgspec.structs.replace(geometry, linear=linear, norm_bound=ANY_BOUND)
-
-    def _scales(self, found: dict[str, list[Spread]]) -> dict[str, Scale]:
-        scales: dict[str, Scale] = {}
-        for name, spreads in found.items():
-            encoded = [each for each in self.declared if each.source == name]
-            for place, each in enumerate(encoded):
-                if each.kind == "missing":
-                    scales[each.name] = Scale(center=0.0, scale=_INDICATOR)
-                elif each.kind == "boolean":
-                    yes = spreads[1]
-                    scales[each.name] = Scale(center=yes.center, scale=yes.scale)
-                elif each.kind == "category":
-                    scales[each.name] = Scale(center=0.0, scale=spreads[place].scale)
-                else:
-                    scales[each.name] = _in_units(each, spreads[0])
-        return scales
-
-
-def _about_bounds(column: SurveyColumn, spreads: list[Spread]) -> list[Spread]:
-    """Around the middle of the bounds: without an intercept nothing tells of another center."""
-    if column.boolean:
-        return [Spread(0.5, 0.5, 1.0)] * len(spreads)
-    return spreads if column.categories else [each.around(0.0) for each in spreads]
-
-
-def _in_units(column: EncodedColumn, spread: Spread) -> Scale:
-    lower, upper = column.bounds
-    center = column.center + column.half_range * spread.center
-    # A geometry that would be refused is clamped: the budget is charged by now.
-    return Scale.nearest(min(max(center, lower), upper), column.half_range * spread.scale)
