@@ -157,9 +157,8 @@ def _noise_band(x: charts.Axis, y: charts.Axis, edge: float | None) -> list[Html
     if edge is None:
         return []
     up, width = y(edge), x.end - x.start
-    height = max(0.0, y.start - up)
     return [
-        el("rect", x=x.start, y=up, width=width, height=height, class_="band"),
+        el("rect", x=x.start, y=up, width=width, height=y.start - up, class_="band"),
         el("line", x1=x.start, x2=x.end, y1=up, y2=up, class_="edge"),
     ]
 

@@ -107,10 +107,10 @@ def excess(values: Array, scale: float) -> Array:
     x = end * _transform(values, SMOOTHING * end * values.size ** (-1 / 3))
     smallest = np.finfo(np.float64).eps
     x = np.clip(x.real, -np.pi / 2, np.pi / 2) + 1j * np.clip(x.imag, -LARGEST_DENSITY, -smallest)
-    # x/sin x - 1 - x**2/6, by its series where it would cancel.
+    # Imaginary parts of x/sin x - x**2/6, by the series where they would cancel.
     square, small = x * x, np.abs(x) < 0.1
     series = square * square * (7 / 360 + square * (31 / 15120 + square * (127 / 604800)))
-    rest = np.where(small, series, x / np.sin(x) - 1.0 - square / 6.0)
+    rest = np.where(small, series, x / np.sin(x) - square / 6.0)
     return np.asarray(rest.imag / x.imag * end)
 
 
