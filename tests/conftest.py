@@ -110,6 +110,8 @@ def counts_drawn(monkeypatch):
     drawn, plain = [], CountNoise.draw
 
     def draw(self, size, entropy, *, disjoint=False):
+        # Several counts are paid for together only as cells of which a row is in one.
+        assert disjoint or size == 1
         drawn.append((self.cost, size, disjoint))
         return plain(self, size, entropy, disjoint=disjoint)
 
