@@ -12,7 +12,15 @@ from dpcov.data.histograms import MISSING
 from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.gaussian import Gaussian
-from dpcov.mechanisms.lengths import _STARTS, CELLS, Stakes, _counted, entry_std, find_lengths
+from dpcov.mechanisms.lengths import (
+    _STARTS,
+    CELLS,
+    Stakes,
+    _counted,
+    _with_clumps,
+    entry_std,
+    find_lengths,
+)
 from dpcov.mechanisms.nuclear import Nuclear, noise_law
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
@@ -104,6 +112,21 @@ def test_rows_that_share_a_length_behind_the_others_are_not_taken_for_noise():
     true = [np.maximum(energies - each.energy, 0).sum() / energies.sum() for each in lost]
     hidden = [each.lost < 0.5 * taken - 0.005 for each, taken in zip(lost, true, strict=True)]
     assert np.mean(hidden) < 0.25
+
+
+@pytest.mark.parametrize("place", [3, 4, 5])
+def test_every_bin_behind_those_that_show_may_hold_a_clump(place):
+    """Of as much as all that shows, where the noise is a tenth of it."""
+    squares, rows = 2.0 ** np.arange(6), np.array([800.0, 400.0, 1.0, 60.0, 1e-3, 1e-3])
+    clumps = rows[:3] @ squares[:3] / squares
+    # The last bin that shows is as it was seen.
+    counts = np.where(np.isin(np.arange(6), [2, place]), clumps, rows)
+    problem = Problem(n_features=D + 1, neighbors="replace-one", n_rows=N)
+    noise = CountNoise(ZCDP(rho=Fraction(100 / clumps[place] ** 2)), problem)
+    found, variances = _with_clumps(rows, np.ones(6), counts, noise, 2, squares)
+    assert found[place] == pytest.approx(clumps[place], rel=0.01) and variances[place] > 1
+    others = np.arange(6) != place
+    assert (found[others] == rows[others]).all() and (variances[others] == 1).all()
 
 
 def test_rounded_noise_is_taken_for_no_row_far_out():

@@ -16,7 +16,7 @@ from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.survey import SurveyColumn, pays, survey
 from dpcov.mechanisms.survey_at_once import PARTS_OF, exponential_choice, look_at_once
-from dpcov.mechanisms.survey_rings import look_around
+from dpcov.mechanisms.survey_rings import _LIKELY, _LIKELY_RUNS, _likely_end, look_around
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from tests.contracts.replay import recorded
@@ -368,6 +368,28 @@ def larger(draws, n=100):
     both = [[[0] * 8 + [n * 6 // 10 + more]] for more in (0, 1)]
     bound = np.mean([around(each, exact, rows=n) for each in both])
     return [np.mean([around(each, costs, s, n)[0] > bound for s in range(draws)]) for each in both]
+
+
+@pytest.mark.parametrize("cost", SPENT, ids=["zcdp", "pure"])
+@pytest.mark.parametrize("proven", [False, True])
+def test_others_are_likely_to_end_where_the_odds_written_out_say_it(cost, proven):
+    noise, rng, ends = CountNoise(cost, problem()), np.random.default_rng(1), []
+    std = noise.std(disjoint=True)
+    for draw in range(60):
+        size, hidden = int(rng.integers(1, 12)), float(rng.uniform(2, 8)) * std
+        seen = rng.normal(size=size) * std + (rng.random(size) < 0.2) * hidden * (draw % 3) / 2
+        runs = [run for run in _LIKELY_RUNS if run <= size]
+        odds = np.zeros(size)
+        for run, rows in product(runs, hidden * 0.5 ** np.arange(7)):
+            for end in range(run - 1, size):
+                held = seen[end - run + 1 : end + 1]
+                of_all = float(np.exp(noise.log_ratio(held, rows / run, std).sum()))
+                odds[end] += of_all / (len(runs) * size * 7)
+        chances = np.cumsum(odds) / (odds.sum() + (not proven))
+        end = next((place for place in range(size) if chances[place] >= _LIKELY), None)
+        assert _likely_end(seen, noise, std, hidden, proven=proven) == end
+        ends.append(end)
+    assert len({*ends}) > 5 and (None in ends) is not proven
 
 
 def test_an_audit_of_the_rings_holds_the_claim():
@@ -797,6 +819,17 @@ def radii(typical, scale, n):
     )
     spreads = (look.spread if look.alone is None else look.alone.finer for look in looks)
     return np.array([spread.scale for spread in spreads if spread is not None])
+
+
+@pytest.mark.parametrize("n", [20_000, 80_000])
+def test_where_one_value_alone_shows_others_are_as_far_as_can_be(n):
+    """As many as noise may hide, which is a share that falls with the rows."""
+    counts = asked([np.full(n, 0.25)])(module.question([SurveyColumn("x")])).counts[0]
+    cells, cost = survey_counts.Cells.whole(counts, 0.0), PureDP(epsilon=Fraction("0.06"))
+    seen = look_at_once(cells, cost, problem(n_rows=n), SeededEntropy(0))
+    hidden = survey_at_once._RADII / float(cost.epsilon * PARTS_OF["replace-one"].radius / 2) / n
+    unsure = CountNoise(part_of(cost, PARTS_OF["replace-one"].one_value), problem()).std() / n
+    assert seen.spread.scale == pytest.approx(1.25 * max(hidden, unsure) ** 0.5, rel=1e-3)
 
 
 def test_radii_far_from_those_of_other_columns_are_drawn_less_often():
