@@ -16,6 +16,7 @@ from dpcov.published.estimate import levels
 from dpcov.published.estimate.entry_noise import MomentNoise, covariance_noise, variance_noise
 from dpcov.published.estimate.levels import (
     between,
+    improved,
     relations,
     sources_of,
     with_known,
@@ -65,6 +66,13 @@ def test_what_is_known_is_the_covariance_of_the_rows():
     within[3, 3] = 0
     found = with_known(true + (1 - within) * 0.5 + within * 7.0, rows.mean(axis=0), COLUMNS)
     assert found == pytest.approx(true + (1 - within) * 0.5)
+
+
+def test_noise_hides_covariances_of_columns_with_missing_values_alone():
+    columns = [number("a"), number("b"), number("c"), missing("c")]
+    seen = np.eye(4) + 0.5
+    found = improved(seen, seen, np.zeros(4), law_of(np.zeros(4), 1.0), columns, 0.0)
+    assert np.flatnonzero(found[0]).tolist() == np.flatnonzero(found[1]).tolist() == [0, 1]
 
 
 def test_a_mean_beyond_what_a_level_can_have_makes_no_negative_variance():

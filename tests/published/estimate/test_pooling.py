@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from dpcov.published.estimate.pooling import GroupMoments, Reading, _common, pool_moments, pull
+from dpcov.published.estimate.pooling import (
+    GroupMoments,
+    Reading,
+    _common,
+    _within,
+    pool_moments,
+    pull,
+)
 
 
 def noisy_groups(spread, seed=0, groups=40, entries=30):
@@ -50,6 +57,17 @@ def test_few_groups_that_differ_clearly_keep_their_own(groups, seed):
     noisy = truth + np.sqrt(variances) * rng.normal(size=truth.shape)
     found = pull(noisy, variances, np.zeros(6), np.zeros_like(noisy))
     np.testing.assert_allclose(found.values[:-1, 0], truth[:-1, 0], atol=0.01)
+
+
+def test_variances_inside_of_groups_are_one_deviation_above_what_is_seen():
+    """So that one of six is too small, as of normal numbers.  Half of a variance is between."""
+    rng, groups, draws = np.random.default_rng(2), 40, 4000
+    rows, noise = rng.dirichlet(np.full(groups, 5.0)), rng.uniform(0.01, 0.05, size=(groups, 1))
+    means = rng.normal(size=groups)
+    means *= np.sqrt(0.5 / (rows @ means**2))
+    apart = means[:, None] + np.sqrt(noise) * rng.normal(size=(groups, draws))
+    found = _within(apart, np.broadcast_to(noise, apart.shape), rows, np.full(groups, 0.2)) * 0.8
+    assert np.mean(found < 0.5) == pytest.approx(0.16, abs=0.05)
 
 
 def reading(back):

@@ -8,9 +8,11 @@ from dpcov import Boolean, Budget, Categorical, Numeric, Schema, SeededEntropy, 
 from dpcov.data.encode import Encoder
 from dpcov.data.sources import open_source
 from dpcov.published.estimate.at_random import Doubt, at_random
+from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.selections import Selections, levels_among, levels_of
+from dpcov.published.estimate.unit import EntryNoise
 from tests.data.reading import read_encoded
 
 COLUMNS = {
@@ -203,6 +205,16 @@ def test_what_is_missing_by_level_is_made_up_for(chance):
 
     two = np.array([column.kind != "numeric" for column in columns])
     assert 10 * error(levels_of(columns, two)) < 0.2 < error(())
+
+
+def test_doubt_about_directions_is_the_same_in_other_units():
+    """Noise of standardized predictors: a fourth where their deviations are twice as large."""
+    _, (pairwise, _, predicts) = known(COLUMNS, table())
+    p = len(predicts)
+    law = MomentNoise(entries=EntryNoise(2e-4, 1e-4), features=np.eye(1 + p)[1:])
+    wide = pairwise._replace(covariance=4 * pairwise.covariance)
+    own, other = (Doubt.of(each, predicts, law, np.inf).edge for each in (pairwise, wide))
+    assert own == pytest.approx(4 * other) and own > 0
 
 
 def filled(rows, columns, doubt=None):
