@@ -203,7 +203,7 @@ def test_bounded_weights_hold_whatever_they_are_related_to():
 
 
 def test_the_design_effect_is_in_every_kind_of_interval():
-    made = released(rows(np.random.default_rng(1), 3000, lognormal), schema(), rho=200)
+    made = released(rows(np.random.default_rng(1), 3000, lognormal), schema(), rho=1000)
     for function, more in (
         (mean_intervals, ()),
         (variance_intervals, ()),
