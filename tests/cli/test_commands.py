@@ -137,6 +137,14 @@ def test_groups_inside_groups_add_up(desk):
         inside.write_bytes(lines)
         result = desk.run(*chosen, "--overwrite", "--group", "F")
         assert result.exit_code == 2 and words in result.output
+    # A group of one release alone.
+    desk.output.unlink()
+    for file, upper, lower in ((desk.schema, '"F", "M"', '"f", "m"'), (desk.data, ",M,", ",m,")):
+        file.write_text(file.read_text().replace(upper, lower).replace(",F,", ",f,"))
+    desk.release("--by", "sex", "--geometry", "schema")
+    inside.write_text("region,state\nf,F\nm,M\n")
+    for group in ("f", "M"):
+        assert f"{group}, (" in desk.done(*chosen, "--overwrite", "--group", group)
     inside.unlink()
     result = desk.run(*chosen, "--overwrite", "--group", "F")
     assert result.exit_code == 2

@@ -33,6 +33,13 @@ def independent(seed):
     return released_of(columns, rows, seed, **terms)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_two_features_have_correlations_and_components(count):
+    numbers = group_numbers(make(NAMES[:count]))
+    for made in (results.correlations(numbers, drawn=False), results.spectrum(numbers)):
+        assert ("There is one feature" in made) == (count == 1)
+
+
 def short_rows():
     """Rows much shorter than their bounds allow, whose lengths the mechanism finds."""
     columns = dict.fromkeys(NAMES[:4], dpcov.Numeric(lower=-8, upper=8))

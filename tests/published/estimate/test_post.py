@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,7 +9,14 @@ from hypothesis import strategies as st
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.estimate.post import POSTS, Noisy, restricted
-from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate, unit_estimate, with_noise
+from dpcov.published.estimate.unit import (
+    EntryNoise,
+    Part,
+    UnitEstimate,
+    centered,
+    unit_estimate,
+    with_noise,
+)
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 HUGE = dpcov.Budget(rho=1000)
@@ -186,3 +195,14 @@ def test_no_mean_without_more_rows_than_noise():
     )
     with pytest.raises(ReleaseError, match=r"(?i)more rows"):
         made.covariance()
+
+
+@pytest.mark.parametrize("public", [None, 0.5])
+@pytest.mark.parametrize(("deviations", "refused"), [(3.9, True), (4.1, False)])
+def test_means_need_a_number_of_rows_of_four_standard_deviations(public, deviations, refused):
+    law = EntryNoise((0.5 / deviations) ** 2, 0.0) if public is None else None
+    unit = UnitEstimate(
+        matrix=np.full((2, 2), 0.5), n_rows=9.0, noise=law, count_variance=deviations**-2
+    )
+    with pytest.raises(ReleaseError) if refused else nullcontext():
+        assert centered(unit, public)[1] == 1
