@@ -792,6 +792,7 @@ def test_kurtosis_is_that_of_the_exponential_with_outliers_at_the_bound_and_of_t
     assert 3 * skewed.kurtosis - 3 == pytest.approx(6 + OUTLIERS * (1.9**2 / 0.01 - 3))
     for variance in (0.34, 0.4, 0.5, 0.9):
         assert column_shape(number, ends, 0.0, variance).kurtosis == 1.0
+    assert column_shape(number, ends, 0.0, 0.3).kurtosis > 1
     p = 0.02
     rare = column_shape(coin, ends, 2 * p - 1, 4 * p * (1 - p))
     assert 3 * rare.kurtosis == pytest.approx((1 - 3 * p * (1 - p)) / (p * (1 - p)))

@@ -566,6 +566,16 @@ def test_noise_alone_shows_a_shell_as_rarely_as_promised():
     strengths = [survey_shells._strongest(each, std) for each in seen.reshape(draws, 2, shells)]
     last = [survey_shells._outermost(each, noise, chance) for each in strengths]
     assert sum(each > 0 for each in last) <= 2 * survey_counts.FALSE_SHELLS * draws
+    # What lies on both sides is a sum of two counts.
+    assert survey_shells._strongest(np.full((2, 1), std), std) == pytest.approx(2**0.5)
+
+
+@pytest.mark.parametrize(("before", "behind"), [(8, 5), (5, 8), (6, 6)])
+def test_a_tail_goes_on_as_fast_as_it_falls_before_the_last_shell_or_behind_it(before, behind):
+    tail, square = np.array([before, 1, 1 / behind]) / 100, 3.0 ** np.arange(20)
+    fall, shells = max(before, behind), np.arange(survey_counts.HIDDEN_SHELLS)
+    parts = (1 - 1 / fall) / fall / 100 * float(fall) ** -shells * square[2 + shells]
+    assert survey_counts.unseen(tail, square, 1, 0.0, 1e99) == pytest.approx(parts.sum())
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -206,3 +206,10 @@ def test_means_need_a_number_of_rows_of_four_standard_deviations(public, deviati
     )
     with pytest.raises(ReleaseError) if refused else nullcontext():
         assert centered(unit, public)[1] == 1
+
+
+@pytest.mark.parametrize("law", [None, EntryNoise(1.0, 0.0)])
+def test_a_matrix_is_thresholded_only_where_noise_off_the_diagonal_has_a_known_law(law):
+    unit = UnitEstimate(matrix=np.eye(2), n_rows=1.0, noise=law, laplace_part=0.0)
+    with pytest.raises(UsageError, match="thresholded"):
+        POSTS["threshold"].apply(Noisy(unit=unit, matrix=np.eye(2)))
