@@ -207,6 +207,19 @@ def test_what_is_missing_by_level_is_made_up_for(chance):
     assert 10 * error(levels_of(columns, two)) < 0.2 < error(())
 
 
+@pytest.mark.parametrize("noise", [-5.0, 5.0])
+def test_two_shares_bound_the_share_of_the_rows_that_have_both(noise):
+    moment, encoded = moments(Schema(columns=COLUMNS), table())
+    kinds = [(column.source, column.kind) for column in encoded]
+    first, second = (kinds.index((name, "numeric")) for name in "ab")
+    marks = [1 + kinds.index((name, "missing")) for name in "ab"]
+    moment[marks, marks[::-1]] += noise
+    shares = Presence.of(encoded).moments(moment).shares
+    one, other = shares[first, first], shares[second, second]
+    assert 0.89 < one < 0.91 and 0.59 < other < 0.61
+    assert shares[first, second] == (one + other - 1 if noise < 0 else other)
+
+
 def test_doubt_about_directions_is_the_same_in_other_units():
     """Noise of standardized predictors: a fourth where their deviations are twice as large."""
     _, (pairwise, _, predicts) = known(COLUMNS, table())
