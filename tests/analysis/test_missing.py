@@ -465,16 +465,18 @@ def test_nothing_is_said_of_two_features_that_no_row_has_both_of(missing, rho, s
 
 def test_noise_on_a_pair_counts_how_few_rows_have_both():
     """As if values were missing by chance, it would be taken for less than half as large."""
-    found, said, slopes, said_of_slopes = [], [], [], []
+    found, said, others, said_of_others = [], [], [], []
     for seed in range(40):
         made = released_in_parts(0.1, seed, "5")
         line = correlation_intervals(made, sampling=False)["x1, x2"]
         found.append(line.estimate), said.append(line.privacy_std)
-        table = coefficient_intervals(made, "x0", sampling=False)
-        slopes.append(table.estimate), said_of_slopes.append(table.privacy_std)
+        slopes = coefficient_intervals(made, "x0", sampling=False)
+        partial = correlation_intervals(made, partial=True, sampling=False)
+        others.append(np.r_[slopes.estimate, partial.estimate])
+        said_of_others.append(np.r_[slopes.privacy_std, partial.privacy_std])
     # A spread of 40 numbers is known to a ninth.
     assert 0.7 < np.std(found) / np.mean(said) < 1.3
-    assert (np.std(slopes, axis=0) < 1.2 * np.median(said_of_slopes, axis=0)).all()
+    assert (np.std(others, axis=0) < 1.2 * np.median(said_of_others, axis=0)).all()
 
 
 def test_noise_on_the_share_of_rows_with_both_is_as_large_as_it_is_said_to_be():
