@@ -769,6 +769,8 @@ def test_an_estimate_beyond_what_is_possible_keeps_the_length_of_its_interval():
     assert (clipped.estimate, clipped.lower, clipped.upper) == (-5.0, -5.0, -3.0)
     clipped = Interval("v", 0.1, 2.0, -0.5).clipped(0.0, 5.0)
     assert (clipped.estimate, clipped.lower, clipped.upper) == (0.0, 0.0, 2.5)
+    clipped = Interval("v", 1.0, 2.0, np.nan).clipped(0.0, 5.0)
+    assert (clipped.lower, clipped.upper) == (1.0, 2.0)
 
 
 def test_the_projection_of_a_quadric_is_what_a_grid_finds():

@@ -10,6 +10,7 @@ from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration, even_variance, symmetric_noise
 from dpcov.mechanisms.laplace import Laplace, LaplaceCalibration, symmetric_laplace
+from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.projection import Projection
 from dpcov.mechanisms.thresholding import Thresholding
 from dpcov.noise.entropy import SeededEntropy
@@ -223,3 +224,19 @@ def test_mechanisms_that_only_read_their_noise_otherwise_draw_the_same(
     np.testing.assert_array_equal(first.arrays["sscp"], second.arrays["sscp"])
     assert first.noise == second.noise
     assert (second.post, second.post_options, second.radius) == (post, options, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "budget"),
+    [
+        (Gaussian(clip=0.5), dpcov.Budget(rho=100)),
+        (Laplace(clip=0.5), dpcov.Budget(epsilon=20)),
+        (Nuclear(clip=0.5), dpcov.Budget(epsilon=20)),
+    ],
+    ids=lambda given: getattr(given, "name", ""),
+)
+def test_rows_within_a_clip_have_their_own_moments(mechanism, budget):
+    rows = np.tile([[0.3, 0.3], [0.1, -0.4]], (50_000, 1))
+    made = dpcov.second_moment(rows, norm_bound=1, budget=budget, mechanism=mechanism)
+    np.testing.assert_allclose(made.second_moment("none"), rows.T @ rows / 1e5, atol=1e-4)
+    assert made.unit.noise.diagonal < 1e-9

@@ -842,6 +842,14 @@ def test_where_one_value_alone_shows_others_are_as_far_as_can_be(n):
     assert seen.spread.scale == pytest.approx(1.25 * max(hidden, unsure) ** 0.5, rel=1e-3)
 
 
+def test_the_usual_scale_is_that_of_numbers_in_which_values_show():
+    hidden = survey_counts.Alone(survey_counts.Spread(0.0, 1.0), 0.1, N, 0.0, 0.0, None)
+    columns = [*map(SurveyColumn, "abc"), SurveyColumn("d", categories=1)]
+    found = [[survey_counts.Spread(0.0, scale)] for scale in (1.0, 0.25, 0.5, 0.75)]
+    assert module._usual_scale(columns, found, {0: hidden}) == 0.375
+    assert module._usual_scale(columns, found, dict.fromkeys(range(3), hidden)) is None
+
+
 def test_radii_far_from_those_of_other_columns_are_drawn_less_often():
     scale = 2.0**-20
     alone, beside = (radii(typical, scale, 1_200) for typical in (None, scale))

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import dpcov
+from dpcov.published.digits import with_error
 from dpcov.published.pooled import most_distinct
 from dpcov.report import groups
 from dpcov.report.groups import MAPS_SHOWN, WITHIN, side_by_side
@@ -41,6 +42,9 @@ def test_one_map_a_group_up_to_a_number_of_them_and_all_groups_in_the_table(foun
     for place, name in enumerate(release.pooled.names[:-1]):
         assert name in text, place
     assert f"{len(release.group_names) - MAPS_SHOWN} others below" in text
+    pooled = release.pooled
+    for mean, std in zip(pooled.means[0].tolist(), pooled.mean_std[0].tolist(), strict=True):
+        assert " ± ".join(with_error(mean, WITHIN * std)) in text
     # All three columns are in the table.
     assert "more columns" not in text
 

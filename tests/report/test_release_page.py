@@ -47,6 +47,7 @@ def markup_of(page):
 @pytest.mark.parametrize("kind", UNUSUAL)
 def test_every_kind_of_release_has_a_page_with_all_sections(kind):
     page, compared = text_of(UNUSUAL[kind]()), "Groups side by side"
+    assert ("release = release.group(" in page) == (kind == "groups")
     words = Seen(page).words
     missing = [title for _, title, _ in SECTIONS if title not in words]
     assert missing == ([] if kind == "groups" else [compared])
