@@ -49,8 +49,10 @@ def test_strata_have_together_the_noise_that_the_matrix_is_said_to_have():
     rows = np.random.default_rng(0).normal(size=(4_000, 20))
     rows[:40] *= 100
     terms = {"budget": dpcov.Budget(rho="0.1"), "entropy": dpcov.SeededEntropy(0)}
-    unit = dpcov.second_moment(rows, norm_bound=1e3, mechanism="stratified", **terms).unit
-    assert len(unit.parts) > 1
+    made = dpcov.second_moment(rows, norm_bound=1e3, mechanism="stratified", **terms)
+    unit, firsts = made.unit, made.statistics.arrays["first_shell"].tolist()
+    assert len(unit.parts) > 1 and max(firsts) > 0
+    assert [part.largest_trace for part in unit.parts] == [4.0**-first for first in firsts]
     together = sum(part.diagonal_variance for part in unit.parts)
     assert (
         unit.noise.diagonal == pytest.approx(together) == pytest.approx(2 * unit.noise.off_diagonal)
