@@ -63,6 +63,8 @@ def test_rehearsing_few_rows_with_less_noise_is_rehearsing_many(monkeypatch):
     monkeypatch.setattr("dpcov.pipeline.plan.rehearsal.MOST_ROWS", 2_000)
     scaled = whole.at(BUDGET).diagnosis
     assert scaled.typical == pytest.approx(few.typical, rel=0.5)
+    # Of nobody's rows, so that no delta is too large.
+    assert whole.at(dpcov.Budget(epsilon=1, delta="0.01")).diagnosis.typical < scaled.typical
 
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)

@@ -132,7 +132,6 @@ class Rehearsal:
                 neighbors=self.neighbors,
                 geometry="schema" if keeps_bounds else self.geometry,
                 entropy=SeededEntropy(0),
-                accept_large_delta=True,
                 **self.options,
             )
         return Planned.of(_one_group(made) if made.group_names else made)
