@@ -434,3 +434,16 @@ def test_means_of_groups_may_be_anything_where_noise_hides_how_many_rows_have_a_
     assert made.hides_presence.any()
     found = made.pooled
     assert np.all(np.abs(found.means - 3) <= 1.97 * found.mean_std)
+
+
+def test_no_spread_of_a_group_is_larger_than_the_bounds_allow():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(1.0 * (rng.random((1000, 10)) < 0.5)).add_prefix("x")
+    rows = rows.assign(g=rng.choice(list("abc"), 1000, p=[0.7, 0.2, 0.1]))
+    columns = {name: dpcov.Numeric(lower=0, upper=1) for name in rows.columns[:-1]}
+    columns["g"] = dpcov.Categorical(categories=("a", "b", "c"))
+    made = released_of(columns, rows, by="g")
+    for name, covariance in zip(made.group_names, made.pooled.covariances, strict=True):
+        assert np.diagonal(covariance).max() <= 0.25 * (1 + 1e-12)
+        read = made.group(name, pooled=True).covariance_matrix()
+        assert np.diagonal(read).max() <= 0.25 * (1 + 1e-9)

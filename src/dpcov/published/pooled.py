@@ -112,9 +112,9 @@ def _in_original_units(
     pulled = np.hypot(pulled, errors) * spreads
     reach = units * reach_of(release.features, (means - centers) / units)
     pulled = np.where(unknown(release), reach, pulled)
-    two = _of_two_values(release, means, spreads)
+    within = _within_bounds(release, means, spreads)
     # A noisy mean near a bound makes a spread small, and its error no smaller.
-    scales = (units * factors * each for each in (two, np.maximum(two, 1.0)))
+    scales = (units * factors * each for each in (within, np.maximum(within, 1.0)))
     products, of_errors = (each[:, :, None] * each[:, None, :] for each in scales)
     found = covariances * products
     doubts = found * (unsure[:, :, None] + unsure[:, None, :]) / 2
@@ -159,12 +159,16 @@ def _given_back(release: BaseRelease, part: BaseRelease) -> Array:
     return found
 
 
-def _of_two_values(release: BaseRelease, means: Array, spreads: Array) -> Array:
-    """What deviations, (G, p), of yes-or-no columns and levels are multiplied by: means tell."""
-    two = release.two_valued[release.shown]
+def _within_bounds(release: BaseRelease, means: Array, spreads: Array) -> Array:
+    """What deviations, (G, p), are multiplied by, so that bounds allow them (Popoviciu 1935).
+
+    Those of yes-or-no columns and levels follow from their means.
+    """
     lower, upper = np.array([column.bounds for column in release.features]).T
-    known = np.sqrt(np.maximum((upper - means) * (means - lower), 0.0))
-    return np.where(two & (spreads > 0), known / np.where(spreads > 0, spreads, 1.0), 1.0)
+    of_two = np.sqrt(np.maximum((upper - means) * (means - lower), 0.0))
+    known = np.minimum(spreads, (upper - lower) / 2)
+    known = np.where(release.two_valued[release.shown], of_two, known)
+    return np.where(spreads > 0, known / np.where(spreads > 0, spreads, 1.0), 1.0)
 
 
 def _places(release: BaseRelease) -> Places:
