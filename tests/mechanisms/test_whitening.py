@@ -150,6 +150,23 @@ def test_indicators_of_rows_that_were_scaled_down_are_centered_at_their_share(sh
     assert linear.matrix[marks, 0].mean() == pytest.approx(share - 1, abs=0.05)
 
 
+def test_no_indicator_is_centered_where_no_share_is():
+    """Noise on the second moment of an indicator may say that rows were shorter than they were."""
+    rng, count, n = np.random.default_rng(0), 30, 4_000
+    rows = rng.choice([-2.0, 2.0], (n, count))
+    rows[rng.random(n) < 0.3, 0] = np.nan
+    units = {f"x{place}": Scale(center=0.0, scale=1.0) for place in range(count)}
+    terms = {"mechanism": "gaussian", "geometry": Geometry(columns=units, norm_bound=1.5)}
+    centers = []
+    for seed in range(40):
+        made = released_within(rows, -2, 2, seed, missing="indicator", rho="0.01", **terms)
+        facts = made.manifest
+        marked = [column.kind == "missing" for column in facts.columns[1:]].index(True)
+        known = made.statistics, facts.columns, facts.norm_bound, facts.n_rows
+        centers.append(-whitening_map(*known).linear.matrix[marked, 0])
+    assert min(centers) >= -1e-3 and max(centers) <= 1 + 1e-3
+
+
 def test_no_map_where_the_number_of_rows_drowns():
     assert whitened("1e-7", neighbors="add-remove-one") is None
 

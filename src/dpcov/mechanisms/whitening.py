@@ -111,7 +111,7 @@ def _mark_factor(
     """By how much rows with missing values were shorter: their indicators at ``marked`` tell.
 
     An indicator is its own square, so that their second moments over their means, in their units,
-    are the mean factor, by which those means are too small.
+    are the mean factor, by which those means are too small.  No share of missing values is above 1.
     """
     if not len(marked):
         return 1.0
@@ -119,7 +119,8 @@ def _mark_factor(
     squares = np.diagonal(covariance)[marked] + means**2
     # As large as noise may have made it small.
     std = float(np.linalg.norm(units**2)) * sqrt(noise.entries.diagonal)
-    return min(1.0, float(units**2 @ squares + std) / float(units @ means))
+    found = float(units**2 @ squares + std) / float(units @ means)
+    return float(np.clip(found, np.abs(units * means).max(), 1.0))
 
 
 def _moments(unit: UnitEstimate, bound: float, keeps_intercept: bool) -> tuple[Array, Array] | None:
