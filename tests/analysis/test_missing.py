@@ -619,3 +619,17 @@ def test_nothing_is_said_of_pairs_that_no_row_has_and_all_of_the_others(sampling
     assert [row.name for row in told.rows] == ["a, b", "a, c", "b, c"]
     assert (told.lower[0], told.upper[0]) == (-1, 1) and np.isnan(told.estimate[0])
     assert np.all(told.estimate[1:] > 0.9) and np.all(told.lower[1:] > 0)
+
+
+def test_a_group_in_which_nothing_is_missing_does_not_get_what_its_indicators_were_pulled_by():
+    """Half of the rows lack half of the columns, so that indicators are centered in the middle."""
+    rng, count, n, found = np.random.default_rng(0), 12, 20_000, []
+    rows = pd.DataFrame(rng.normal(size=(n, count))).add_prefix("x")
+    rows["site"] = rng.choice(["a", "b"], n)
+    rows.iloc[(rows["site"] == "b").to_numpy(), : count // 2] = np.nan
+    columns = {f"x{place}": dpcov.Numeric(lower=-10, upper=10) for place in range(count)}
+    columns["site"] = dpcov.Categorical(categories=("a", "b"))
+    for seed in range(3):
+        made = released_of(columns, rows, seed, by="site", budget=dpcov.Budget(rho="0.02"))
+        found.append(np.diagonal(made.group("a").covariance_matrix()))
+    assert np.mean(found) == pytest.approx(1.0, abs=0.04)

@@ -17,7 +17,7 @@ from dpcov.published.columns import centers_of, half_ranges_of
 from dpcov.published.combined import combined_facts
 from dpcov.published.encoded import EncodedRelease, noise_of
 from dpcov.published.estimate.entry_noise import hidden_variance, mean_noise
-from dpcov.published.estimate.post import find_post, restricted
+from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import (
     NEARLY_ALL,
     POOLED_MISSING,
@@ -89,7 +89,7 @@ class BaseRelease(EncodedRelease):
         elif places is None:
             return mean
         else:
-            unit, frame = restricted(unit, places, 1 + self.presence.used), frame.on(places)
+            unit, frame = self._of_values(unit, places, self.presence)
         moment = self._second_moment_of(unit, post, frame)
         if moment[0, 0] > 0:
             mean[places[1:] - 1] = moment[0, 1:] / moment[0, 0]

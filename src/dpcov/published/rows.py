@@ -188,12 +188,21 @@ class RowMoments(ReleaseRecord):
             return self._shrunk_of_rows
         return self._new_covariance_of_rows(post, unit)
 
+    def _of_values(
+        self, whole: UnitEstimate, places: Places, presence: Presence
+    ) -> tuple[UnitEstimate, Frame]:
+        """The estimate of the intercept and of values alone, at ``places``, and its frame."""
+        # An indicator that a map pulled away from zero is not empty where no value is missing.
+        pulled = np.setdiff1d(np.flatnonzero(self.frame.back[:, 0]), places)
+        others = np.union1d(1 + presence.used, pulled)
+        return restricted(whole, places, others), self.frame.on(places)
+
     def _new_covariance_of_rows(self, post: PostProcessing, whole: UnitEstimate) -> Array:
         places, features, factors = self._values, self.encoded_features, self.row_factors
         if places is None or self.presence is None:
             return self._improved(post, whole, self.frame, features, factors)
         found = self.frame.covariance(self._centered_of(whole)[2]).copy()
-        unit, frame = restricted(whole, places, 1 + self.presence.used), self.frame.on(places)
+        unit, frame = self._of_values(whole, places, self.presence)
         columns = [features[place - 1] for place in places[1:]]
         own = np.ix_(places[1:] - 1, places[1:] - 1)
         factors = factors and factors.on(places[1:] - 1)
