@@ -3,6 +3,7 @@ import io
 import json
 import stat
 import zipfile
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -409,3 +410,18 @@ def test_no_spread_is_larger_than_the_bounds_allow(missing):
         assert (variances[made.shown] * made.half_ranges**2).max() <= 0.25 * (1 + 1e-9)
         raw.append(np.diagonal(made.covariance_matrix("none")).max())
     assert max(raw) > 0.3
+
+
+def test_bounds_that_are_far_wider_than_the_unit_leave_spreads_as_they_are():
+    made = dpcov.release(
+        pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 3))).add_prefix("x"),
+        schema=dpcov.Schema(columns={f"x{i}": dpcov.Numeric(lower=-9, upper=9) for i in range(3)}),
+        budget=dpcov.Budget(rho=1),
+        entropy=dpcov.SeededEntropy(0),
+    )
+    first, *features = made.manifest.columns
+    wide = [replace(column, lower=-1e150, upper=1e150, half_range=1e-10) for column in features]
+    manifest = msgspec.structs.replace(made.manifest, columns=(first, *wide))
+    read = Release(manifest, dict(made.statistics.arrays))
+    np.testing.assert_allclose(read.correlation_matrix(), made.correlation_matrix())
+    assert (np.diagonal(read.covariance_matrix()) > 0).all()

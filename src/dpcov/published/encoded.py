@@ -243,9 +243,9 @@ class EncodedRelease(RowMoments):
     def _in_bounds(self, covariance: Array) -> Array:
         """A covariance, (p, p), without a variance that the bounds forbid (Popoviciu 1935)."""
         columns = self.restored_features
-        reach = np.diff([column.bounds for column in columns])[:, 0] / 2
-        largest, variances = (reach / half_ranges_of(columns)) ** 2, np.diagonal(covariance)
-        shorter = np.sqrt(largest / np.maximum(variances, largest))
+        largest = np.diff([column.bounds for column in columns])[:, 0] / 2 / half_ranges_of(columns)
+        spreads = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        shorter = largest / np.maximum(spreads, largest)
         return np.asarray(covariance * np.outer(shorter, shorter))
 
     def noisy_covariance(self, post: Post) -> Array:
