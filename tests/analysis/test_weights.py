@@ -1,6 +1,7 @@
 """Weighted estimates are those of the weighted table, and intervals count weights and persons."""
 
 import re
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -208,7 +209,8 @@ def test_the_design_effect_is_in_every_kind_of_interval():
         (mean_intervals, ()),
         (variance_intervals, ()),
         (correlation_intervals, ()),
-        (eigenvalue_intervals, ()),
+        # Standard deviations of fewer draws may be a tenth off.
+        (partial(eigenvalue_intervals, draws=2000), ()),
         (coefficient_intervals, ("a",)),
     ):
         narrow, wide = (function(made, *more, design_effect=x) for x in (1, 4))
