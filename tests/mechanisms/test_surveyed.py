@@ -688,6 +688,28 @@ def test_where_no_row_can_be_long_nothing_is_lost(bound):
     assert made.statistics.losses is None and made.statistics.lost == 0
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("budget", [BUDGET, Budget(epsilon=4)])
+def test_where_a_survey_leaves_no_row_too_long_nothing_is_lost(budget, intercept):
+    """No matter how much of the lengths noise hides: the bounds say that no row is so long."""
+    rows, declared = pd.DataFrame({"x": np.arange(300) % 2.0}), dpcov.Numeric(lower=0, upper=1)
+    options = {
+        "schema": dpcov.Schema(columns={"x": declared}, missing="never", intercept=intercept),
+        "neighbors": "add-remove-one",
+        "entropy": SeededEntropy(1),
+    }
+    made = dpcov.release(rows, budget=budget, **options)
+    assert made.manifest.norm_bound >= longest_row(made.manifest.columns) * (1 - 1e-9)
+    assert any("were found" in note for note in made.statistics.notes)
+    assert made.statistics.losses is None and made.statistics.lost == 0
+    found = dpcov.survey(rows, budget=budget, coming=budget, **options)
+    assert found.norm_bound and found.lost == 0
+    # Nor where an earlier file says so.
+    earlier = msgspec.structs.replace(found, lost=0.1)
+    again = dpcov.release(rows, budget=budget, geometry=earlier, **options)
+    assert again.statistics.lost == 0
+
+
 def test_few_rows_of_many_columns_show_how_they_go_together():
     """No column shows by itself; zeros for all correlations have an error of one by definition."""
     rng, count = np.random.default_rng(3), 60

@@ -72,7 +72,7 @@ class InGeometry(Surveyed):
         self, ask: Ask, calibration: Calibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw in the geometry as it is; what it took elsewhere is taken for what it takes here."""
-        known = self.known
+        known = self._stated(self.known)
         made = self.inner.draw(ask.under(known), calibration, problem, entropy)
         made = with_map(made, known.linear)
         bound = known.bound(self._columns)
@@ -97,8 +97,6 @@ class InGeometry(Surveyed):
         bound = sqrt(found.energy * self._n_features + 1) if bound is None else bound
         # Few rows that hold much may not show for so little: of the same table more is known.
         lost = max(self.known.lost, found.lost)
-        geometry = msgspec.structs.replace(self.known, norm_bound=bound, lost=lost)
-        if not self._scales_down(geometry):
-            geometry = msgspec.structs.replace(geometry, lost=0.0)
+        geometry = self._stated(msgspec.structs.replace(self.known, norm_bound=bound, lost=lost))
         notes = [f"lengths of rows were found with {calibration.survey}"]
         return geometry, found, calibration.inner, notes

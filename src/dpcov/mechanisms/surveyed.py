@@ -226,6 +226,12 @@ class Surveyed(Mechanism[Calibration]):
         longest = longest_row(columns) * (1 - 1e-9)
         return geometry.linear is not None or geometry.bound(columns) < longest
 
+    def _stated(self, geometry: Geometry) -> Geometry:
+        """The geometry, of which nothing is lost where no row is scaled down."""
+        if self._scales_down(geometry):
+            return geometry
+        return msgspec.structs.replace(geometry, lost=0.0)
+
     def unsurveyed(
         self, ask: Ask, calibration: Calibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
@@ -260,13 +266,14 @@ class Surveyed(Mechanism[Calibration]):
             notes.append("rows are far shorter under the first of these maps, which is kept")
         if deviations is not None and self._fit(deviations, lengths, entry_std(rest, problem)):
             notes.append("the bounds fit better, and are kept")
-            return Geometry(columns={}), replace(lengths, lost=0.0), rest, notes
+            return Geometry(columns={}), lengths, rest, notes
         # In squared units of what is encoded, whatever the map does to it.
         factor = 1 / self._unit**2
         if full.linear is not None:
             factor = spread_out(full.linear.matrix, in_l2=isinstance(losses, ZCDP))
         lengths = replace(lengths, limit=lengths.limit * factor)
-        return self._shortened(full, lengths).in_units(self._unit), lengths, rest, notes
+        made = self._shortened(full, lengths).in_units(self._unit)
+        return self._stated(made), lengths, rest, notes
 
     def _usual_lengths(
         self, spreads: Sequence[Sequence[Spread]], *, is_centered: bool
