@@ -365,7 +365,7 @@ class Surveyed(Mechanism[Calibration]):
         return find_lengths(ask, geometry, cost, problem, entropy, stakes, energy)
 
     def _fit(self, deviations: Array, lengths: Shortening, entry_std: float) -> bool:
-        """Whether correlations err far less in the geometry of the bounds; not of weighted rows."""
+        """Whether correlations err far less in the bounds; only of rows with a whole intercept."""
         if not (self.keeps_intercept and isfinite(lengths.error)):
             return False
         error = error_in_bounds(self.declared, deviations, lengths.rows, entry_std)

@@ -245,7 +245,7 @@ def spectrum_of(
     # All covariances are divided by one number of rows.
     noise = drawn[:, 1:, 1:] - drawn[:, :1, :1] * covariance
     if normalized:
-        # What scaling rows down did to each, beside what it did on average: errors go together.
+        # What scaling rows down did to each, beside what it did to all on average.
         apart = rng.standard_normal(noise.shape) / sqrt(2)
         noise += _by_losses(law, chosen, covariance) * (apart + apart.transpose(0, 2, 1))
     normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
