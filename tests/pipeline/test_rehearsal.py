@@ -280,6 +280,18 @@ def test_plans_are_reproducible_and_more_rows_are_better():
     assert all(a > b for a, b in itertools.pairwise(found[:3]))
 
 
+def test_a_plan_of_zeros_and_ones_says_that_their_bounds_fit():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(5_000, 1)) + rng.normal(size=(5_000, 6)) > 0
+    table = pa.table({f"x{place}": column * 1.0 for place, column in enumerate(rows.T)})
+    kinds = {name: dpcov.Numeric(lower=0, upper=1) for name in table.column_names}
+    schema = dpcov.Schema(columns=kinds, missing="never")
+    plan = Rehearsal(schema=schema, n_rows=5_000, public=table, n_public=5_000)
+    planned = plan.at(dpcov.Budget(epsilon=4, delta="1e-6"))
+    assert not planned.scales_are_found
+    assert "those of the bounds: they fit better" in " ".join(plan.assumptions(planned))
+
+
 @pytest.mark.parametrize("wrong", [{"n_rows": 0}, {"spread": 0.0}, {"spread": 2.0}])
 def test_impossible_assumptions_are_refused(wrong):
     with pytest.raises(UsageError):

@@ -254,8 +254,8 @@ class Rehearsal:
         scales = (
             "Scales are found for a part of the budget, so any spread shows ('any')."
             if planned.scales_are_found
-            else "Scales are those of the bounds: rows are too few to find others, all columns "
-            "have levels, the schema has a norm_bound, or you said so."
+            else "Scales are those of the bounds: they fit better, rows are too few to find "
+            "others, all columns have levels, the schema has a norm_bound, or you said so."
         )
         groups = "What is said is of one group, the one of middle size, as it is released."
         return [
