@@ -222,6 +222,26 @@ def test_bounds_stay_where_correlations_err_far_less_in_them(budget, factor):
     assert error({}) < (2 if fit else 1) * error({"geometry": "schema"})
 
 
+def test_a_release_that_keeps_its_bounds_has_the_geometry_of_the_schema():
+    rows = RNG.normal(size=(5_000, 1)) + RNG.normal(size=(5_000, 6)) > 0
+    frame = pd.DataFrame(rows * 1.0).add_prefix("x")
+    kinds = {name: dpcov.Numeric(lower=0, upper=1) for name in frame}
+    kinds["region"] = dpcov.Categorical(categories=("n", "s"))
+    declared = dpcov.Schema(columns=kinds, missing="never")
+    frame["region"] = np.where(RNG.random(5_000) < 0.5, "n", "s")
+
+    def made(**more):
+        entropy, budget = SeededEntropy(1), Budget(epsilon=2, delta="1e-6")
+        given = {"schema": declared, "budget": budget, "entropy": entropy, "by": "region"}
+        return dpcov.release(frame, **given, **more)
+
+    kept, plain = made(), made(geometry="schema")
+    assert any("bounds fit better" in note for note in kept.statistics.notes)
+    assert kept.manifest.norm_bound == plain.manifest.norm_bound
+    # They can be nested, as --geometry FIRST is refused with the advice to say schema.
+    assert kept.nest(plain, {})[0].keys() == set(kept.group_names)
+
+
 def test_the_error_in_bounds_is_that_of_noise_over_two_deviations():
     columns = schema().encoded_columns
     values = [column for column in columns if column.kind != "intercept"]

@@ -67,7 +67,7 @@ SECOND_LOOK, _MUCH_LOST, _FAR_BETTER = Fraction(1, 8), 0.1, 1 / 20
 _FIRST_LENGTH, _SEEN = 2.0, 0.5
 
 # The bounds are kept where the squared error that is expected in them is at most this part.
-_FAR_LESS = 1 / 2
+_FAR_LESS, _BOUNDS = 1 / 2, Geometry(columns={})
 
 # Given where no row is scaled down.
 ANY_BOUND = 2.0
@@ -195,6 +195,9 @@ class Surveyed(Mechanism[Calibration]):
             return self.unsurveyed(ask, calibration, problem, entropy)
         drawing = Drawing(ask, problem, entropy)
         geometry, lengths, rest, notes = self.find(drawing, calibration)
+        if geometry == _BOUNDS:
+            made = self.unsurveyed(ask, rest, problem, entropy)
+            return msgspec.structs.replace(made, notes=(*made.notes, *notes))
         columns, losses = geometry.apply(self.declared), None
         cost = self.losses_cost(calibration, geometry)
         if cost is not None:
@@ -266,7 +269,7 @@ class Surveyed(Mechanism[Calibration]):
             notes.append("rows are far shorter under the first of these maps, which is kept")
         if deviations is not None and self._fit(deviations, lengths, entry_std(rest, problem)):
             notes.append("the bounds fit better, and are kept")
-            return Geometry(columns={}), lengths, rest, notes
+            return _BOUNDS, lengths, rest, notes
         # In squared units of what is encoded, whatever the map does to it.
         factor = 1 / self._unit**2
         if full.linear is not None:
