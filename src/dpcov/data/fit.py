@@ -343,7 +343,7 @@ _CODE_OF: dict[type, str] = {
 }
 _TWO_VALUES = (
     "all values are the two bounds. Declare the column boolean, or categorical if they are not 0 "
-    "and 1: the release then spends less on finding its spread, and is closer."
+    "and 1: the release then spends less on finding its spread, and is mostly closer."
 )
 _FILL_LITTLE = (
     "all values lie in a hundredth of the bounds, at one end. Is it another unit, such as 0.55 for "

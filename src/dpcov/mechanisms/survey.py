@@ -65,6 +65,9 @@ _INDICATOR = 0.7
 """The unit of an indicator of missing values: a smaller one would make rows longer, and a larger
 one would leave more noise on how many values are missing (measured in docs/missing.md)."""
 
+_SEEN = 1 / 2
+"""Part of the columns that the survey saw, from which it says how long rows are."""
+
 _FINER = Fraction(1, 2)
 """Part of that for finer windows where one is needed; the rest is for the rings of all together."""
 
@@ -300,6 +303,26 @@ def about_bounds(column: SurveyColumn, spreads: list[Spread]) -> list[Spread]:
     if column.boolean:
         return [Spread(0.5, 0.5, 1.0)] * len(spreads)
     return spreads if column.categories else [each.around(0.0) for each in spreads]
+
+
+def summed_energy(
+    columns: Sequence[SurveyColumn], spreads: Sequence[Sequence[Spread]], *, is_centered: bool
+) -> float | None:
+    """Mean squared length of rows in these spreads; None where too few columns were seen.
+
+    ``is_centered``: levels are around their shares.
+    """
+    energies: list[float] = []
+    for column, of_levels in zip(columns, spreads, strict=True):
+        # Yes or no is one feature around its mean, and so are levels.
+        around = column.categories > 0 and is_centered
+        energies += (
+            [1.0]
+            if column.boolean
+            else [each.energy * (1 - around * each.center) for each in of_levels]
+        )
+    seen = sum(energy > 0 for energy in energies)
+    return sum(energies) if seen >= _SEEN * len(energies) else None
 
 
 def scales_of(

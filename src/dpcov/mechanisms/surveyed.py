@@ -43,6 +43,7 @@ from dpcov.mechanisms.survey import (
     pays,
     question,
     scales_of,
+    summed_energy,
     survey,
 )
 from dpcov.mechanisms.survey_counts import Spread
@@ -62,9 +63,8 @@ FIRST_LOOK = Fraction(1, 5)
 # much; that map is kept where the squared error that is expected is so much smaller (survey.md).
 SECOND_LOOK, _MUCH_LOST, _FAR_BETTER = Fraction(1, 8), 0.1, 1 / 20
 
-# Mean squared length of rows in the first matrix at most, over what the survey saw on average,
-# where it saw at least that part of the columns; otherwise a look says how long they are.
-_FIRST_LENGTH, _SEEN = 2.0, 0.5
+# Mean squared length of rows in the first matrix at most, over what the survey saw on average.
+_FIRST_LENGTH = 2.0
 
 # The bounds are kept where the squared error that is expected in them is at most this part.
 _FAR_LESS, _BOUNDS = 1 / 2, Geometry(columns={})
@@ -257,8 +257,11 @@ class Surveyed(Mechanism[Calibration]):
         full = self._centered(Geometry(columns=scales_of(self.declared, by_name)), by_name)
         rest, maps, deviations = calibration.inner, [full], None
         if calibration.first is not None:
-            usual = self._usual_lengths(spreads, is_centered=full.linear is not None)
-            if usual is None:
+            energy = summed_energy(self.columns, spreads, is_centered=full.linear is not None)
+            if energy is not None:
+                # Of longer rows the map need not know all.
+                usual = Shortening(_FIRST_LENGTH * energy / self._n_features, 0.0)
+            else:
                 look, of_lengths = (part_of(of_lengths, x) for x in (FIRST_LOOK, 1 - FIRST_LOOK))
                 usual = self._lengths(drawing, full, look, calibration.first, None)
             maps, rest, how, deviations = self._mapped(drawing, calibration, full, usual)
@@ -267,7 +270,9 @@ class Surveyed(Mechanism[Calibration]):
         full, lengths = self._shortest(drawing, maps, of_lengths, rest, losses)
         if full is not maps[-1]:
             notes.append("rows are far shorter under the first of these maps, which is kept")
-        if deviations is not None and self._fit(deviations, lengths, entry_std(rest, problem)):
+        if deviations is not None and self._keeps_bounds(
+            deviations, lengths, entry_std(rest, problem)
+        ):
             notes.append("the bounds fit better, and are kept")
             return _BOUNDS, lengths, rest, notes
         # In squared units of what is encoded, whatever the map does to it.
@@ -277,24 +282,6 @@ class Surveyed(Mechanism[Calibration]):
         lengths = replace(lengths, limit=lengths.limit * factor)
         made = self._shortened(full, lengths).in_units(self._unit)
         return self._stated(made), lengths, rest, notes
-
-    def _usual_lengths(
-        self, spreads: Sequence[Sequence[Spread]], *, is_centered: bool
-    ) -> Shortening | None:
-        """How long most rows are, by what the survey saw; None where it saw too few columns."""
-        energies: list[float] = []
-        for column, of_levels in zip(self.columns, spreads, strict=True):
-            # Yes or no is one feature around its mean, and so are levels.
-            around = column.categories > 0 and is_centered
-            energies += (
-                [1.0]
-                if column.boolean
-                else [each.energy * (1 - around * each.center) for each in of_levels]
-            )
-        if sum(energy > 0 for energy in energies) < _SEEN * len(energies):
-            return None
-        # Of longer rows the map need not know all.
-        return Shortening(_FIRST_LENGTH * sum(energies) / self._n_features, 0.0)
 
     def _mapped(
         self,
@@ -367,7 +354,7 @@ class Surveyed(Mechanism[Calibration]):
         )
         return find_lengths(ask, geometry, cost, problem, entropy, stakes, energy)
 
-    def _fit(self, deviations: Array, lengths: Shortening, entry_std: float) -> bool:
+    def _keeps_bounds(self, deviations: Array, lengths: Shortening, entry_std: float) -> bool:
         """Whether correlations err far less in the bounds; only of rows with a whole intercept."""
         if not (self.keeps_intercept and isfinite(lengths.error)):
             return False

@@ -303,16 +303,16 @@ class MomentLaw:
 
     def largest(self, direction: Array) -> float:
         """Largest |direction'z| that the public bounds allow a row z, intercept included."""
-        middle, half = self._box
-        box = float(abs(direction @ middle) + np.abs(direction) @ half)
+        ends = direction[:, None] * self._box
+        box = max(float(ends.max(axis=1).sum()), -float(ends.min(axis=1).sum()))
         return min(box, self.ball * float(np.linalg.norm(direction)))
 
     @cached_property
-    def _box(self) -> tuple[Array, Array]:
-        # Middles and half widths of what the public bounds allow, (d,).
-        lowest, largest = np.array([(x.lowest, x.largest) for x in self.columns]).T
-        lowest[: self.has_intercept] = 1.0
-        return (lowest + largest) / 2, (largest - lowest) / 2
+    def _box(self) -> Array:
+        # What the public bounds allow, (d, 2).
+        found = np.array([(column.lowest, column.largest) for column in self.columns])
+        found[: self.has_intercept] = 1.0
+        return found
 
     def _ends(self, place: int, mean: float) -> tuple[float, float]:
         column = self.columns[place]

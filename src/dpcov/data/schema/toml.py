@@ -29,7 +29,7 @@ _DRAFT = """\
 # and NEVER from the data: no minimum, no maximum, no list of the values that occur.
 # Give identifiers, free text and everything that is not needed the type "ignored".
 # A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
-# One that is 0 or 1 alone gets the type "boolean": its correlations err less than as a number.
+# One that is 0 or 1 alone gets the type "boolean": its correlations mostly err less then.
 # Numbers with marks between thousands, or with codes for what is missing, are drafted as texts:
 # give them the type "numeric", and thousands = "," or missing_codes = ["..", "na"].
 # Where one person can have several rows, such as visits or years, rows_per_person is the largest
