@@ -17,7 +17,7 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.linear import LinearMap
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import BudgetError, DpcovError, LedgerError, NumericError, UsageError
-from dpcov.mechanisms import budget_split, surveyed
+from dpcov.mechanisms import budget_split, survey, surveyed
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.budget_split import LENGTHS
 from dpcov.mechanisms.gaussian import Gaussian
@@ -235,7 +235,7 @@ def test_all_that_is_drawn_adds_up_to_the_promise(
     again = again if kind is not PureDP else 0
     if not seen:
         # As if the survey had shown less than half of the columns.
-        monkeypatch.setattr(surveyed, "_SEEN", 2.0)
+        monkeypatch.setattr(survey, "_SEEN", 2.0)
     promise = release(neighbors, kind).guarantee.promise
     # Columns, lengths where little was seen, matrices for the map, lengths, the last one, losses.
     assert len(spent) == (5 if seen else 6) + again + (twice and again > 0)
@@ -251,6 +251,28 @@ def test_all_that_is_drawn_adds_up_to_the_promise(
         assert drawn == promise.rho
     else:
         assert kind is ApproxDP
+        multiplier = Fraction(1 / math.sqrt(2 * drawn))
+        assert 0.99 * promise.delta < gaussian_delta(multiplier, promise.epsilon)
+        assert gaussian_delta(multiplier, promise.epsilon) < promise.delta * (1 + 1e-9)
+
+
+@every_case
+def test_all_that_is_drawn_where_bounds_are_kept_is_what_is_charged_but_for_losses(
+    neighbors, kind, spent, monkeypatch
+):
+    monkeypatch.setattr(surveyed.Surveyed, "_keeps_bounds", lambda *_: True)
+    monkeypatch.setattr(Whitening, "goes_on", False)
+    made = release(neighbors, kind)
+    promise = made.guarantee.promise
+    assert made.statistics.losses is None and made.statistics.lost == 0
+    assert len(spent) == 4
+    if kind is PureDP:
+        assert sum(cost.epsilon for cost in spent) == promise.epsilon * (1 - budget_split.LOSSES)
+        return
+    drawn = sum(cost.rho for cost in spent) / (1 - budget_split.LOSSES)
+    if kind is ZCDP:
+        assert drawn == promise.rho
+    else:
         multiplier = Fraction(1 / math.sqrt(2 * drawn))
         assert 0.99 * promise.delta < gaussian_delta(multiplier, promise.epsilon)
         assert gaussian_delta(multiplier, promise.epsilon) < promise.delta * (1 + 1e-9)
