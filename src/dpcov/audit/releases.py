@@ -146,7 +146,7 @@ class Reader:
         often = [label for label, count in counts.items() if count >= OFTEN]
         often.sort(key=lambda label: (-counts[label], repr(label)))
         self._labels = {label: number for number, label in enumerate(often)}
-        self._n_rows, self._geometry = n_rows, _geometry(known[0])
+        self._n_rows, self._geometry = n_rows, max(map(_geometry, known), key=len)
 
     def __call__(self, releases: Sequence[NoisyStatistics]) -> Outcomes:
         """Read releases of one table; all labels that were rare share a number."""
@@ -156,7 +156,9 @@ class Reader:
             found = (each.arrays.get(name, blank) for each in releases)
             same = [array if array.shape == blank.shape else blank for array in found]
             arrays.append(np.array([array.ravel()[self._places[name]] for array in same]))
-        geometries = np.array([_geometry(each) for each in releases])
+        # Some releases may keep the bounds.
+        kept = np.zeros_like(self._geometry)
+        geometries = np.array([own if len(own) else kept for own in map(_geometry, releases)])
         arrays.append(geometries)
         low_bits = [np.empty((len(releases), 0)), *map(_low_bits, arrays)]
         every = [*arrays, matrices[:, *np.triu_indices(matrices.shape[1])]]
