@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument
@@ -73,8 +73,15 @@ def audit(
     together = min(thread_count(processes), len(cases))
     with options.steps_progress("Auditing", quiet=quiet) as tell:
         tell(0, len(cases))
-        run: Any = {"processes": together, "tell": lambda done: tell(done, len(cases))}
-        findings = list(suite.audit(cases, effort, seed=seed, **run))
+        findings = list(
+            suite.audit(
+                cases,
+                effort,
+                seed=seed,
+                processes=together,
+                tell=lambda done: tell(done, len(cases)),
+            )
+        )
     # In a file or pipe no column is cut.
     Console(width=None if Console().is_terminal else 160).print(report.to_table(findings))
     if out is not None:

@@ -98,8 +98,13 @@ app = typer.Typer(
     epilog=EXIT_CODES,
 )
 _COMMANDS = (
-    *(demo.demo, desk.desk, plan.plan, release.survey, release.release),
-    *(plan.mechanisms, audit.audit),
+    demo.demo,
+    desk.desk,
+    plan.plan,
+    release.survey,
+    release.release,
+    plan.mechanisms,
+    audit.audit,
 )
 for _command in _COMMANDS:
     app.command(epilog=example(_command.__name__))(_command)

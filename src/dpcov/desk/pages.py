@@ -39,7 +39,14 @@ _NAMED = 8
 
 _TEMPLATES = environment(PackageLoader("dpcov.desk"))
 _HELPERS = (
-    *(certainty_in_words, fill, is_unfilled, json_block, plural, slider_of, table_of, verdicts),
+    certainty_in_words,
+    fill,
+    is_unfilled,
+    json_block,
+    plural,
+    slider_of,
+    table_of,
+    verdicts,
     written,
 )
 _TEMPLATES.globals |= {each.__name__: each for each in _HELPERS}

@@ -7,7 +7,7 @@ order in which releases are combined changes nothing.  Derived in docs/several.m
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from dpcov.privacy.guarantee import Guarantee, Numerics
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.together import largest, spend_of, together
 from dpcov.published.combined_unit import (
+    Member,
     Members,
     combined_unit,
     noisy_counts,
@@ -26,9 +27,6 @@ from dpcov.published.combined_unit import (
 from dpcov.published.file import Arrays, member_records
 from dpcov.published.manifest import Manifest, MechanismRecord, guarantee_record, read_guarantee
 from dpcov.published.statistics import StatisticsRecord
-
-if TYPE_CHECKING:
-    from dpcov.published.record import ReleaseRecord
 
 MOST = 32
 
@@ -48,7 +46,7 @@ _ONE_SCHEMA = "Release every table with the same schema file."
 
 
 def combined_facts(
-    releases: Iterable["ReleaseRecord"], *, disjoint: bool = False
+    releases: Iterable[Member], *, disjoint: bool = False
 ) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of the combination; UsageError where they do not belong together.
 
@@ -291,7 +289,7 @@ def joint_guarantee(members: Members, disjoint: bool = False) -> Guarantee:
     return replace(members[0].guarantee, promise=promise, numerics=numerics)
 
 
-def _spend(member: "ReleaseRecord") -> Spend:
+def _spend(member: Member) -> Spend:
     noise, name = member.statistics.noise, member.manifest.mechanism.name
     normal = noise is not None and "gaussian" in noise.family
     return spend_of(member.guarantee.promise, name, is_gaussian=normal)

@@ -8,21 +8,21 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, log, sqrt
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
 from dpcov.errors import UsageError
-from dpcov.published.columns import centers_of, half_ranges_of
+from dpcov.privacy.guarantee import Guarantee
+from dpcov.published.columns import EncodedColumn, centers_of, half_ranges_of
 from dpcov.published.estimate.entry_noise import seems_inhabited
 from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.scaled_down import correlation_error
 from dpcov.published.estimate.unit import EntryNoise, Part, Source, UnitEstimate, unit_estimate
-from dpcov.published.frame import mapped_squares
+from dpcov.published.frame import Frame, mapped_squares
 from dpcov.published.linalg.symmetric import Array, symmetrize
-
-if TYPE_CHECKING:
-    from dpcov.published.record import ReleaseRecord
+from dpcov.published.manifest import Manifest
+from dpcov.published.statistics import NoisyStatistics
 
 _GEOMETRY = (
     "Make the later release in the geometry of the first one (geometry=, --geometry FIRST.dpcov)."
@@ -31,8 +31,40 @@ _GEOMETRY = (
 _SHELL = 16.0
 
 
-# Releases that are combined; a release is made of this module.
-Members = Sequence["ReleaseRecord"]
+class Member(Protocol):
+    """What is asked of a release that is combined with others; a release is made of this module."""
+
+    manifest: Manifest
+    guarantee: Guarantee
+    statistics: NoisyStatistics
+    members: tuple[Any, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the manifest."""
+
+    @property
+    def unit(self) -> UnitEstimate:
+        """Its second moment."""
+
+    @property
+    def frame(self) -> Frame:
+        """Where its noise was added."""
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether means are known."""
+
+    @property
+    def public_intercept(self) -> float | None:
+        """The intercept's moment, where it has no noise."""
+
+    @property
+    def encoded_features(self) -> tuple[EncodedColumn, ...]:
+        """Its columns without the intercept."""
+
+
+Members = Sequence[Member]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -197,7 +229,7 @@ def weights_of(members: Members, disjoint: bool) -> list[float]:
     return [count / sum(counts) for count in counts]
 
 
-def reference_of(members: Members) -> "ReleaseRecord":
+def reference_of(members: Members) -> Member:
     """Whose geometry the combination has: a found one, of the largest budget, the oldest first."""
     return min(
         members,
@@ -221,7 +253,7 @@ def _placed(members: Members, rows: float | None) -> list[Weighted]:
     return placed
 
 
-def _mapped(found: Weighted, member: "ReleaseRecord", reference: "ReleaseRecord") -> Weighted:
+def _mapped(found: Weighted, member: Member, reference: Member) -> Weighted:
     """The same in the coordinates of the reference."""
     back = encoded_map(member, reference) @ member.frame.back
     forth = np.linalg.inv(reference.frame.back) @ back
@@ -229,7 +261,7 @@ def _mapped(found: Weighted, member: "ReleaseRecord", reference: "ReleaseRecord"
     return replace(found, unit=unit, forth=forth, back=back)
 
 
-def encoded_map(member: "ReleaseRecord", reference: "ReleaseRecord") -> Array:
+def encoded_map(member: Member, reference: Member) -> Array:
     """From rows as one release encodes them to rows as another does, (d, d).
 
     A missing value is zero in both, so that centers shift only the values that are present.
@@ -246,7 +278,7 @@ def encoded_map(member: "ReleaseRecord", reference: "ReleaseRecord") -> Array:
     return found
 
 
-def _with_public_intercept(member: "ReleaseRecord", unit: UnitEstimate) -> UnitEstimate:
+def _with_public_intercept(member: Member, unit: UnitEstimate) -> UnitEstimate:
     known = member.public_intercept
     if known is None:
         return unit
@@ -272,7 +304,7 @@ def _variances(members: Members, placed: Sequence[Weighted]) -> list[float]:
     ]
 
 
-def _lost(member: "ReleaseRecord", members: Members) -> float:
+def _lost(member: Member, members: Members) -> float:
     """The part that scaling rows down took of one: the average of all that were scaled alike."""
     alike = [
         other.statistics.lost
@@ -304,7 +336,7 @@ def noisy_counts(members: Members) -> tuple[Array, Array]:
     return np.array(counts), np.array(variances)
 
 
-def _base(member: "ReleaseRecord") -> float:
+def _base(member: Member) -> float:
     """Variance of an entry off the diagonal that the budget alone decides, up to a factor."""
     unit, noise = member.unit, member.statistics.noise
     assert noise is not None
@@ -314,7 +346,7 @@ def _base(member: "ReleaseRecord") -> float:
     return _first_shell(member, unit) * ratio / member.statistics.radius**4
 
 
-def _first_shell(member: "ReleaseRecord", unit: UnitEstimate) -> float:
+def _first_shell(member: Member, unit: UnitEstimate) -> float:
     # Variance of a diagonal entry of the outermost norm shell.
     statistics, noise = member.statistics, member.statistics.noise
     assert noise is not None
@@ -322,7 +354,7 @@ def _first_shell(member: "ReleaseRecord", unit: UnitEstimate) -> float:
     return float(noise.diagonal_variance) * step**2
 
 
-def same_coordinates(one: "ReleaseRecord", other: "ReleaseRecord") -> bool:
+def same_coordinates(one: Member, other: Member) -> bool:
     """Whether noise was added in the same coordinates, up to the norm bound, a common factor."""
     same = one.manifest.columns == other.manifest.columns
     return same and np.array_equal(one.frame.back, other.frame.back)
