@@ -18,8 +18,8 @@ from dpcov.mechanisms.blocks.clip_search import outlier_counts, shell_counts, sp
 from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.blocks.finished import sscp_of
 from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.geometry.surveyed import Surveyed
 from dpcov.mechanisms.stratified import Stratified
-from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget

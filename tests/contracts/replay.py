@@ -15,16 +15,10 @@ import pytest
 
 from dpcov.data.exact import ExactSum
 from dpcov.data.questions import Ask
-from dpcov.mechanisms import (
-    gaussian,
-    laplace,
-    nuclear,
-    stratified,
-    stratified_nuclear,
-    survey_at_once,
-)
+from dpcov.mechanisms import gaussian, laplace, nuclear, stratified, stratified_nuclear
 from dpcov.mechanisms.blocks import clip_search, counts
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, MatrixNoise
+from dpcov.mechanisms.geometry import survey_at_once
 from dpcov.noise import choice, lattice
 from dpcov.noise.nuclear import nuclear_noise, symmetric_nuclear_noise
 from dpcov.privacy.guarantee import ZCDP

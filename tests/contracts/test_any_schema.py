@@ -19,7 +19,7 @@ from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import split_schema
 from dpcov.data.linear import LinearMap
 from dpcov.data.schema.declared import Weights
-from dpcov.mechanisms.budget_split import one_gaussian
+from dpcov.mechanisms.geometry.budget_split import one_gaussian
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import NEIGHBORS, PureDP
 from tests.contracts.replay import recorded

@@ -9,9 +9,9 @@ import pytest
 
 import dpcov
 from dpcov.data.geometry import Geometry, Scale
-from dpcov.mechanisms import lengths, surveyed
 from dpcov.mechanisms.blocks import counts
-from dpcov.mechanisms.budget_split import one_gaussian
+from dpcov.mechanisms.geometry import lengths, surveyed
+from dpcov.mechanisms.geometry.budget_split import one_gaussian
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import NEIGHBORS
 from tests.contracts.replay import recorded

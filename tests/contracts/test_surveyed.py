@@ -17,15 +17,15 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.linear import LinearMap
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import BudgetError, DpcovError, LedgerError, NumericError, UsageError
-from dpcov.mechanisms import budget_split, survey, surveyed
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.budget_split import LENGTHS
 from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.geometry import budget_split, survey, surveyed
+from dpcov.mechanisms.geometry.budget_split import LENGTHS
+from dpcov.mechanisms.geometry.surveyed import FIRST_LOOK, SECOND_LOOK
+from dpcov.mechanisms.geometry.whitening import Whitening
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
-from dpcov.mechanisms.surveyed import FIRST_LOOK, SECOND_LOOK
-from dpcov.mechanisms.whitening import Whitening
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.privacy.calibrate import gaussian_delta
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP

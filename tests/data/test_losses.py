@@ -21,7 +21,7 @@ from dpcov.data.losses import Losses, LossQuestion
 from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import DataError, NumericError
-from dpcov.mechanisms.losses import spread_out
+from dpcov.mechanisms.geometry.losses import spread_out
 from dpcov.published.statistics import LOSS_UNITS
 
 LIMIT = 4.0

@@ -8,7 +8,7 @@ import dpcov
 from dpcov.analysis import PrivateRidge
 from dpcov.data.geometry import Geometry
 from dpcov.data.linear import LinearMap
-from dpcov.mechanisms import surveyed
+from dpcov.mechanisms.geometry import surveyed
 from dpcov.noise.entropy import SeededEntropy
 
 RNG = np.random.default_rng(11)

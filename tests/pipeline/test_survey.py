@@ -23,11 +23,11 @@ from dpcov.errors import (
 )
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.budget_split import LENGTHS
+from dpcov.mechanisms.geometry.budget_split import LENGTHS
+from dpcov.mechanisms.geometry.survey import SurveyColumn
+from dpcov.mechanisms.geometry.survey_alone import SurveyAlone
+from dpcov.mechanisms.geometry.surveyed import Surveyed
 from dpcov.mechanisms.stratified import Stratified
-from dpcov.mechanisms.survey import SurveyColumn
-from dpcov.mechanisms.survey_alone import SurveyAlone
-from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta

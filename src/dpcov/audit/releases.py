@@ -21,7 +21,7 @@ from dpcov.data.gather import Gathering
 from dpcov.data.schema.declared import Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.mechanisms.base import Mechanism, Problem
-from dpcov.mechanisms.surveyed import Surveyed
+from dpcov.mechanisms.geometry.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import zcdp_epsilon

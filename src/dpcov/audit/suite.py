@@ -33,7 +33,7 @@ from dpcov.audit.releases import (
 )
 from dpcov.errors import BudgetError, DpcovError, UsageError, place_of
 from dpcov.mechanisms.base import Mechanism
-from dpcov.mechanisms.surveyed import Surveyed
+from dpcov.mechanisms.geometry.surveyed import Surveyed
 from dpcov.noise.entropy import BlockEntropy, Entropy, SeededEntropy, SystemEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Neighbors, Promise, PureDP, costs_nothing

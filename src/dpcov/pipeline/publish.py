@@ -20,9 +20,9 @@ from dpcov.errors import DataError, LedgerError, ReleaseWarning, UsageError, war
 from dpcov.files import ReservedFile
 from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.survey_alone import SurveyAlone
-from dpcov.mechanisms.surveyed import Surveyed
-from dpcov.mechanisms.whitening import with_map
+from dpcov.mechanisms.geometry.survey_alone import SurveyAlone
+from dpcov.mechanisms.geometry.surveyed import Surveyed
+from dpcov.mechanisms.geometry.whitening import with_map
 from dpcov.noise.entropy import Entropy, SystemEntropy
 from dpcov.pipeline.terms import ReleaseTerms
 from dpcov.privacy.guarantee import Guarantee, costs_nothing

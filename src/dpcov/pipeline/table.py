@@ -18,8 +18,8 @@ from dpcov.errors import UsageError
 from dpcov.files import ReservedFile, check_output
 from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.base import Mechanism
-from dpcov.mechanisms.survey_alone import SurveyAlone
-from dpcov.mechanisms.surveyed import Surveyed
+from dpcov.mechanisms.geometry.survey_alone import SurveyAlone
+from dpcov.mechanisms.geometry.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
 from dpcov.pipeline.publish import Account, GeometryMaker, ReleaseMaker, publish, unspent
 from dpcov.pipeline.terms import plan_table

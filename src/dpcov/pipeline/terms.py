@@ -19,8 +19,8 @@ from dpcov.data.schema.schema import Schema
 from dpcov.errors import ReleaseWarning, UsageError, warn_caller
 from dpcov.mechanisms.auto import Choice, resolve
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
-from dpcov.mechanisms.in_geometry import InGeometry
-from dpcov.mechanisms.surveyed import Surveyed
+from dpcov.mechanisms.geometry.in_geometry import InGeometry
+from dpcov.mechanisms.geometry.surveyed import Surveyed
 from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.meaning import check_delta

@@ -20,12 +20,12 @@ from dpcov.data.moments import Moments, MomentsSpec, part_energies
 from dpcov.errors import BudgetError, PrivacyWarning, UsageError, require_kind
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Mechanism, Problem
-from dpcov.mechanisms.budget_split import SurveyedCalibration
 from dpcov.mechanisms.gaussian import Gaussian
-from dpcov.mechanisms.lengths import USUAL
+from dpcov.mechanisms.geometry.budget_split import SurveyedCalibration
+from dpcov.mechanisms.geometry.lengths import USUAL
+from dpcov.mechanisms.geometry.survey import SurveyColumn
+from dpcov.mechanisms.geometry.surveyed import Surveyed
 from dpcov.mechanisms.registry import make_mechanism, names
-from dpcov.mechanisms.survey import SurveyColumn
-from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.arrays import second_moment
 from dpcov.privacy.budget import Budget, budget_of, check_budget

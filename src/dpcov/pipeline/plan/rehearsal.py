@@ -23,7 +23,7 @@ from dpcov.data.schema.declared import Boolean, Categorical, Date
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import PrivacyWarning, UsageError
-from dpcov.mechanisms.budget_split import one_gaussian
+from dpcov.mechanisms.geometry.budget_split import one_gaussian
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import release
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget, budget_of

@@ -14,9 +14,9 @@ from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import rho_inside
 from dpcov.mechanisms.gaussian import Gaussian
-from dpcov.mechanisms.lengths import USUAL, entry_std
+from dpcov.mechanisms.geometry.lengths import USUAL, entry_std
+from dpcov.mechanisms.geometry.survey import SurveyColumn, doubt, weight
 from dpcov.mechanisms.nuclear import Nuclear
-from dpcov.mechanisms.survey import SurveyColumn, doubt, weight
 from dpcov.privacy.budget import Budget, budget_of
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down

@@ -13,7 +13,7 @@ from dpcov.data.histograms import FINE_CELLS, Counts, Window
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.survey_counts import (
+from dpcov.mechanisms.geometry.survey_counts import (
     FALSE_SCALES,
     FALSE_SHELLS,
     LACKING,

@@ -12,7 +12,7 @@ from dpcov.analysis import mean_intervals
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.linear import LinearMap
 from dpcov.errors import ReleaseError, SchemaError
-from dpcov.mechanisms.whitening import _mixing, whitening_map
+from dpcov.mechanisms.geometry.whitening import _mixing, whitening_map
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.unit import EntryNoise

@@ -15,7 +15,7 @@ from dpcov.data.histograms import UNIT, Counts
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.survey_counts import (
+from dpcov.mechanisms.geometry.survey_counts import (
     FALSE_SCALES,
     FALSE_SHELLS,
     RUNS,

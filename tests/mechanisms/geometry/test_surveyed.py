@@ -21,10 +21,11 @@ from dpcov.data.geometry import Geometry, Scale, longest_row
 from dpcov.data.linear import ROW_BITS, LinearMap
 from dpcov.data.vault import Key
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
-from dpcov.mechanisms import budget_split, surveyed
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.base import Problem
-from dpcov.mechanisms.budget_split import (
+from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.geometry import budget_split, surveyed
+from dpcov.mechanisms.geometry.budget_split import (
     LENGTHS,
     LOSSES,
     SHARE,
@@ -32,15 +33,14 @@ from dpcov.mechanisms.budget_split import (
     SurveyedCalibration,
     one_gaussian,
 )
-from dpcov.mechanisms.gaussian import Gaussian
-from dpcov.mechanisms.in_geometry import InGeometry
-from dpcov.mechanisms.lengths import error_in_bounds
-from dpcov.mechanisms.losses import loss_question
+from dpcov.mechanisms.geometry.in_geometry import InGeometry
+from dpcov.mechanisms.geometry.lengths import error_in_bounds
+from dpcov.mechanisms.geometry.losses import loss_question
+from dpcov.mechanisms.geometry.survey import SurveyColumn
+from dpcov.mechanisms.geometry.surveyed import Surveyed
 from dpcov.mechanisms.separate import Separate
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
-from dpcov.mechanisms.survey import SurveyColumn
-from dpcov.mechanisms.surveyed import Surveyed
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier

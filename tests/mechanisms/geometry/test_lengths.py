@@ -12,7 +12,7 @@ from dpcov.data.histograms import MISSING
 from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.gaussian import Gaussian
-from dpcov.mechanisms.lengths import (
+from dpcov.mechanisms.geometry.lengths import (
     _STARTS,
     CELLS,
     Stakes,

@@ -30,10 +30,10 @@ from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.survey_at_once import PARTS_OF, look_at_once, rows_off
-from dpcov.mechanisms.survey_counts import FALSE_SHELLS, Alone, Cells, Seen, Spread
-from dpcov.mechanisms.survey_rings import look_around
-from dpcov.mechanisms.survey_shells import SHARES, look_in_shells
+from dpcov.mechanisms.geometry.survey_at_once import PARTS_OF, look_at_once, rows_off
+from dpcov.mechanisms.geometry.survey_counts import FALSE_SHELLS, Alone, Cells, Seen, Spread
+from dpcov.mechanisms.geometry.survey_rings import look_around
+from dpcov.mechanisms.geometry.survey_shells import SHARES, look_in_shells
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.published.columns import EncodedColumn

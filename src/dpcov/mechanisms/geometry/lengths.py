@@ -18,7 +18,7 @@ from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.cost import Cost
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.survey_counts import RUNS, last_ring
+from dpcov.mechanisms.geometry.survey_counts import RUNS, last_ring
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from dpcov.published.columns import EncodedColumn

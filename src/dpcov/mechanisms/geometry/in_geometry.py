@@ -18,14 +18,14 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.histograms import HistogramQuestion
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
-from dpcov.mechanisms import lengths
 from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.budget_split import LENGTHS, SurveyedCalibration
-from dpcov.mechanisms.lengths import Shortening
-from dpcov.mechanisms.losses import loss_noise, spread_out
-from dpcov.mechanisms.surveyed import ANY_BOUND, Drawing, Surveyed
-from dpcov.mechanisms.whitening import with_map
+from dpcov.mechanisms.geometry import lengths
+from dpcov.mechanisms.geometry.budget_split import LENGTHS, SurveyedCalibration
+from dpcov.mechanisms.geometry.lengths import Shortening
+from dpcov.mechanisms.geometry.losses import loss_noise, spread_out
+from dpcov.mechanisms.geometry.surveyed import ANY_BOUND, Drawing, Surveyed
+from dpcov.mechanisms.geometry.whitening import with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, costs_nothing

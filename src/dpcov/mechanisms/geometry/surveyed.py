@@ -26,8 +26,13 @@ from dpcov.data.schema.schema import Schema
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.budget_split import LENGTHS, BudgetSplit, SurveyedCalibration, first_mechanism
-from dpcov.mechanisms.lengths import (
+from dpcov.mechanisms.geometry.budget_split import (
+    LENGTHS,
+    BudgetSplit,
+    SurveyedCalibration,
+    first_mechanism,
+)
+from dpcov.mechanisms.geometry.lengths import (
     IN_BOUNDS,
     Shortening,
     Stakes,
@@ -35,8 +40,8 @@ from dpcov.mechanisms.lengths import (
     error_in_bounds,
     find_lengths,
 )
-from dpcov.mechanisms.losses import loss_noise, loss_question, spread_out, with_losses
-from dpcov.mechanisms.survey import (
+from dpcov.mechanisms.geometry.losses import loss_noise, loss_question, spread_out, with_losses
+from dpcov.mechanisms.geometry.survey import (
     SurveyColumn,
     about_bounds,
     check_cost,
@@ -46,8 +51,8 @@ from dpcov.mechanisms.survey import (
     summed_energy,
     survey,
 )
-from dpcov.mechanisms.survey_counts import Spread
-from dpcov.mechanisms.whitening import Whitening, centering_map, whitening_map, with_map
+from dpcov.mechanisms.geometry.survey_counts import Spread
+from dpcov.mechanisms.geometry.whitening import Whitening, centering_map, whitening_map, with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, costs_nothing

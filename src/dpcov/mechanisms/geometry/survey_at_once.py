@@ -16,7 +16,7 @@ from dpcov.data.histograms import Counts
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.survey_counts import Alone, Cells, Seen, Spread
+from dpcov.mechanisms.geometry.survey_counts import Alone, Cells, Seen, Spread
 from dpcov.noise.choice import exponential_choice
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import PureDP

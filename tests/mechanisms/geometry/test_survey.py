@@ -9,14 +9,14 @@ import pytest
 
 from dpcov.data.histograms import ABOVE, BELOW, FINE_CELLS, MISSING, UNIT, Histograms
 from dpcov.data.questions import Ask
-from dpcov.mechanisms import survey as module
-from dpcov.mechanisms import survey_at_once, survey_counts, survey_shells
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
-from dpcov.mechanisms.survey import SurveyColumn, pays, survey
-from dpcov.mechanisms.survey_at_once import PARTS_OF, exponential_choice, look_at_once
-from dpcov.mechanisms.survey_rings import _LIKELY, _LIKELY_RUNS, _likely_end, look_around
+from dpcov.mechanisms.geometry import survey as module
+from dpcov.mechanisms.geometry import survey_at_once, survey_counts, survey_shells
+from dpcov.mechanisms.geometry.survey import SurveyColumn, pays, survey
+from dpcov.mechanisms.geometry.survey_at_once import PARTS_OF, exponential_choice, look_at_once
+from dpcov.mechanisms.geometry.survey_rings import _LIKELY, _LIKELY_RUNS, _likely_end, look_around
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from tests.contracts.replay import recorded

@@ -11,11 +11,11 @@ from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import part_of
-from dpcov.mechanisms.budget_split import LENGTHS, SurveyedCalibration, one_gaussian
-from dpcov.mechanisms.lengths import IN_BOUNDS
-from dpcov.mechanisms.survey import all_levels, check_cost, pays
-from dpcov.mechanisms.survey_counts import Spread
-from dpcov.mechanisms.surveyed import Drawing, Surveyed
+from dpcov.mechanisms.geometry.budget_split import LENGTHS, SurveyedCalibration, one_gaussian
+from dpcov.mechanisms.geometry.lengths import IN_BOUNDS
+from dpcov.mechanisms.geometry.survey import all_levels, check_cost, pays
+from dpcov.mechanisms.geometry.survey_counts import Spread
+from dpcov.mechanisms.geometry.surveyed import Drawing, Surveyed
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.convert import sqrt_down
