@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpcov
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.mechanisms.auto import Choice, resolve
 from dpcov.mechanisms.base import Problem
 from dpcov.noise.entropy import SeededEntropy

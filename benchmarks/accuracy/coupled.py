@@ -21,7 +21,7 @@ import dpcov
 from benchmarks.accuracy.report import geometric_mean, ratio_error
 from benchmarks.accuracy.rows import SHAPES, shaped_rows
 from benchmarks.options import asked
-from dpcov.data.moments import Moments
+from dpcov.data.exact.moments import Moments
 from dpcov.data.questions import Ask
 from dpcov.mechanisms import gaussian, stratified
 from dpcov.mechanisms.auto import resolve

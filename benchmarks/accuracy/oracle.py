@@ -3,7 +3,7 @@ along them."""
 
 import numpy as np
 
-from dpcov.data.moments import Moments
+from dpcov.data.exact.moments import Moments
 from dpcov.published.release import Release
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import dpcov
 from benchmarks.accuracy.populations import Blocks, Population
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.mechanisms.base import Problem
 
 Matrix = np.ndarray

@@ -22,7 +22,7 @@ from benchmarks.measured import table
 from benchmarks.options import asked
 from dpcov import Numeric
 from dpcov.analysis.intervals import shapes
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.file.columns import EncodedColumn
 
 SHARES = (0.0, 0.02, shapes.OUTLIERS, 0.1, 1.0)
 FILES = ("nhanes1.csv.gz", "credit_default.csv.gz", "communities_crime.csv.gz", "airfoil.csv")

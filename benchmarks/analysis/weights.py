@@ -22,7 +22,7 @@ from benchmarks.data import data_directory, file_of
 from benchmarks.measured import store
 from benchmarks.options import asked
 from dpcov.analysis import coefficient_intervals, correlation_intervals, mean_intervals
-from dpcov.published.design import design_of
+from dpcov.published.words.design import design_of
 
 UPPER = 8.0
 # A bound of Adult's weights.

@@ -17,7 +17,7 @@ from benchmarks.analyst.tables import Table, made
 from benchmarks.data import data_directory
 from benchmarks.measured import heading, row
 from benchmarks.options import asked
-from dpcov.published.numbers import group_numbers
+from dpcov.published.words.numbers import group_numbers
 
 GEOMETRIES = {"private": "found by the release", "schema": "that of the bounds"}
 EPSILONS, REPETITIONS, MORE = (1.0, 4.0, -4.0), 2, (4, 5)

@@ -16,7 +16,7 @@ from benchmarks import data
 from benchmarks.papers.figure import Table
 from benchmarks.papers.seeds import seed_of
 from benchmarks.papers.synthetic import synthetic_rows
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.exact.moments import Moments, MomentsSpec
 
 Rows = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ from benchmarks.options import asked
 from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.engines.device import torch_library
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.published.linalg.device import on_device
 
 CHUNK_VALUES = 2**27

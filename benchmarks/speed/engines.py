@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 import dpcov
 from benchmarks.measured import table
 from benchmarks.speed.files import schema_of, table_moments, write_table
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.exact.moments import Moments, MomentsSpec
 
 TARGETS = {"dask": 1.5, "spark": 4.0}
 SMALL = 200_000

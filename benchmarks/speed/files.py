@@ -36,9 +36,9 @@ from benchmarks.measured import table as markdown
 from benchmarks.options import asked
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.data.engines.base import TableEncoding
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.gather import Gathering
 from dpcov.data.layout import FileLayout
-from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.data.sources.streams import open_bytes
 
@@ -51,7 +51,7 @@ import re, sys
 from pathlib import Path
 import dpcov
 from dpcov.data.layout import FileLayout
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.sources.streams import open_bytes
 from dpcov.data.engines.base import TableEncoding
 from dpcov.data.gather import Gathering

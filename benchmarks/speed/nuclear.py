@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 
 import dpcov
-from dpcov.data.moments import Moments
+from dpcov.data.exact.moments import Moments
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
 from dpcov.noise import log_gas

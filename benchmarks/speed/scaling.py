@@ -19,7 +19,7 @@ from benchmarks.options import asked
 from benchmarks.speed.timing import interleaved_cpu
 from dpcov.data.engines import local
 from dpcov.data.engines.base import BallEncoding, MomentsTask
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.data.sources import Block
 
 ROWS = tuple(round(10 ** (5 + step / 2)) for step in range(5))

@@ -14,7 +14,7 @@ from benchmarks.accuracy.populations import Population, pure, robustness, sparse
 from benchmarks.accuracy.rows import SHAPES, Blocks, shaped_rows, zipf_rows
 from benchmarks.accuracy.tables import Table
 from benchmarks.data import digits
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 
 TOLERANCE = 3.0
 """How many standard errors of the few repetitions the ratio may exceed 1 by."""

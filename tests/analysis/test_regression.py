@@ -14,10 +14,10 @@ from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.fit_rows import columns_of, table_of
 from dpcov.analysis.problems import InputError
 from dpcov.errors import DpcovError
-from dpcov.published.columns import half_ranges_of
-from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.unit import STEP
+from dpcov.published.file.columns import half_ranges_of
 from dpcov.published.linalg.project import project_psd
+from dpcov.published.reading.encoded import noise_of
 from tests.analysis.conftest import SCHEMA, released
 from tests.releases import released as released_within
 from tests.releases import released_of

@@ -21,9 +21,9 @@ from dpcov.analysis import (
     variance_intervals,
 )
 from dpcov.analysis.intervals.of_release import moment_law
-from dpcov.published.design import design_of
 from dpcov.published.estimate.scaled_down import MOST_LOST, SAFE, USUAL, correlation_error, error_at
-from dpcov.published.words import rows_in_words
+from dpcov.published.words.design import design_of
+from dpcov.published.words.words import rows_in_words
 from tests.releases import released, released_of
 
 SPECTRA = {"few": (4.0, 1.0), "strong": (8.0, 2.0, 1.0, 1.0, 0.5), "even": (1.0,) * 12}

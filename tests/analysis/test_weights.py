@@ -37,8 +37,8 @@ from dpcov.analysis import (
 )
 from dpcov.analysis.problems import InputError
 from dpcov.errors import ReleaseError
-from dpcov.published.design import design_of, weighting_of
-from dpcov.published.summary import told_by_doctor
+from dpcov.published.words.design import design_of, weighting_of
+from dpcov.published.words.summary import told_by_doctor
 from dpcov.report import render_release
 from tests.releases import released_of
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcov.data.moments import DEFAULT_BITS, Moments
+from dpcov.data.exact.moments import DEFAULT_BITS, Moments
 from dpcov.data.questions import Ask
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian import Gaussian

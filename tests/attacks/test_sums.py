@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpcov.audit import Neighboring
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.mechanisms.laplace import Laplace
 from dpcov.privacy.budget import Budget
 from tests.attacks import naive

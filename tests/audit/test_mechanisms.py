@@ -13,7 +13,7 @@ from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.registry import MECHANISMS, make_mechanism
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP, costs_nothing
-from dpcov.published.statistics import NoisyStatistics
+from dpcov.published.file.statistics import NoisyStatistics
 
 CASES = cases_of(mechanism() for mechanism in MECHANISMS)
 IN_PRIVATE_GEOMETRY = cases_of(

@@ -18,8 +18,8 @@ from dpcov.audit.releases import LOW_BITS, OFTEN, Reader, _places
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP
-from dpcov.published.columns import EncodedColumn
-from dpcov.published.statistics import NoiseLaw, NoisyStatistics
+from dpcov.published.file.columns import EncodedColumn
+from dpcov.published.file.statistics import NoiseLaw, NoisyStatistics
 from tests.audit.bounds import clopper_pearson, lower_bound_epsilon, lower_bound_rho
 
 RUNS = 20_000

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from dpcov.audit.releases import surveyed
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.mechanisms.base import Calibration, Mechanism
 from dpcov.mechanisms.blocks.additive_noise import laplaces
 from dpcov.mechanisms.blocks.clip_search import outlier_counts, shell_counts, sparse_vector
@@ -24,7 +24,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.noise.lattice import rounded_gaussian
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
-from dpcov.published.statistics import NoisyStatistics
+from dpcov.published.file.statistics import NoisyStatistics
 
 EXACT = 10**6
 """Times the budget, counts have no noise."""

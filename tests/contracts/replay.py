@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from dpcov.data.exact import ExactSum
+from dpcov.data.exact.sums import ExactSum
 from dpcov.data.questions import Ask
 from dpcov.mechanisms import gaussian, laplace, nuclear, stratified, stratified_nuclear
 from dpcov.mechanisms.blocks import clip_search, counts

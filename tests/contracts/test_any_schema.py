@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 import dpcov
+from dpcov.data.exact.linear import LinearMap
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import split_schema
-from dpcov.data.linear import LinearMap
 from dpcov.data.schema.declared import Weights
 from dpcov.mechanisms.geometry.budget_split import one_gaussian
 from dpcov.noise.entropy import SeededEntropy

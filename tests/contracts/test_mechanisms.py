@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.data.moments import Moments
+from dpcov.data.exact.moments import Moments
 from dpcov.data.questions import Ask
 from dpcov.data.sources import Source
 from dpcov.errors import BudgetError, DataError, DpcovError, LedgerError, NumericError, UsageError
@@ -19,7 +19,7 @@ from dpcov.mechanisms.thresholding import Thresholding
 from dpcov.noise.entropy import SeededEntropy, SystemEntropy
 from dpcov.privacy.convert import pure_to_zcdp, zcdp_delta, zcdp_epsilon
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP, costs_nothing
-from dpcov.published.statistics import Post
+from dpcov.published.file.statistics import Post
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 BUDGETS = {

@@ -13,8 +13,8 @@ from dpcov.analysis import (
     PrivatePCA,
     correlation_intervals,
 )
-from dpcov.published.numbers import group_numbers
 from dpcov.published.synthetic import Copula
+from dpcov.published.words.numbers import group_numbers
 
 GAUSSIAN, PURE = dpcov.Budget(rho=5), dpcov.Budget(epsilon=5)
 TERMS = {

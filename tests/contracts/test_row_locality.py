@@ -22,13 +22,13 @@ import dpcov
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines.base import BallEncoding, TableEncoding
 from dpcov.data.engines.local import GroupedRows
+from dpcov.data.exact.linear import LinearMap
+from dpcov.data.exact.losses import LossQuestion
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.histograms import FineWindow, HistogramQuestion, Histograms, Rings, Shared, Window
-from dpcov.data.linear import LinearMap
-from dpcov.data.losses import LossQuestion
-from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.data.sources import databases, delimited, frames, jsonlines
 from dpcov.data.vault import Key

@@ -12,9 +12,9 @@ import dpcov
 from dpcov.audit.neighboring import far_out
 from dpcov.audit.releases import drawers
 from dpcov.data.engines.base import TableEncoding
+from dpcov.data.exact.linear import LinearMap
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
-from dpcov.data.linear import LinearMap
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import BudgetError, DpcovError, LedgerError, NumericError, UsageError
 from dpcov.mechanisms.base import Problem

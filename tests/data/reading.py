@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import dpcov
 from dpcov.data.encode import Encoder, as_matrix, encode_array, whole
 from dpcov.data.engines.base import TableEncoding
+from dpcov.data.exact.moments import Moments
 from dpcov.data.gather import Gathering
-from dpcov.data.moments import Moments
 from dpcov.data.questions import MomentsQuestion
 from dpcov.data.readers import reader_of
 from dpcov.data.sources import open_source

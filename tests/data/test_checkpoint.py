@@ -10,9 +10,9 @@ from dpcov import Boolean, Budget, Categorical, Numeric, Schema
 from dpcov.data import checkpoint as checkpoint_module
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines.base import BallEncoding, TableEncoding
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import split_schema
-from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.data.vault import Key, lock_file
 from dpcov.errors import DataError, UsageError

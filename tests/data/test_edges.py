@@ -10,7 +10,7 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import explain
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError, SchemaError
-from dpcov.published.columns import OTHER
+from dpcov.published.file.columns import OTHER
 
 SCHEMA = Schema(columns={"x": Numeric(lower=0, upper=1), "flag": Boolean()})
 

@@ -11,7 +11,7 @@ from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, W
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError, SchemaError, UsageError
-from dpcov.published.columns import LARGEST_SCALE, SMALLEST_SCALE
+from dpcov.published.file.columns import LARGEST_SCALE, SMALLEST_SCALE
 from tests.data.reading import encode_whole, read_encoded
 
 SLACK = 1e-12

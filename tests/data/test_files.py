@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import dpcov
 from dpcov.cli.main import app
 from dpcov.data.encode import Encoder
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.schema.codebooks import read_codebook
 from dpcov.data.schema.draft import describe
 from dpcov.data.seal import sealed

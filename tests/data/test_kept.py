@@ -5,16 +5,16 @@ import pyarrow.csv
 import pytest
 
 from dpcov.data.engines.base import TableEncoding
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import split_schema
+from dpcov.data.kept import KeptSource
 from dpcov.data.layout import PLAIN
-from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.data.schema.declared import Categorical, Numeric
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.data.sources.delimited import from_stream
-from dpcov.data.sources.kept import KeptSource
 from dpcov.errors import DataError, UsageError
 
 ROWS = 1000
@@ -115,7 +115,7 @@ def test_a_copy_of_long_texts_that_all_differ_keeps_within_64_bytes_a_cell(kind,
 
 
 def test_no_machine_is_so_large_that_a_copy_grows_with_the_table(path, monkeypatch):
-    monkeypatch.setattr("dpcov.data.sources.kept.MOST_BYTES", 2**10)
+    monkeypatch.setattr("dpcov.data.kept.MOST_BYTES", 2**10)
     source = kept(path, 2**60)
     assert rows_of(source) == rows_of(source) == TABLE.to_pylist()
     assert source._held is None

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.engines.base import BallEncoding, MomentsTask
-from dpcov.data.library import NUMPY
-from dpcov.data.linear import ROW_BITS, LinearMap, by_columns
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.exact.library import NUMPY
+from dpcov.data.exact.linear import ROW_BITS, LinearMap, by_columns
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion, digest_of
 from dpcov.errors import DataError, NumericError, UsageError
 

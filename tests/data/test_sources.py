@@ -23,8 +23,8 @@ import pyarrow.parquet
 import pytest
 
 from dpcov.data.engines.parquet import open_files
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.layout import FileLayout
-from dpcov.data.moments import MomentsSpec
 from dpcov.data.notation import Notation
 from dpcov.data.readers import reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights

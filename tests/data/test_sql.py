@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.notation import Notation
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Numeric
 from dpcov.data.schema.draft import describe

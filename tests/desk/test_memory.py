@@ -8,7 +8,7 @@ from benchmarks.speed.desk import peak_of
 
 pytest.importorskip("dpcov.desk.serve")
 # The copy of rows that a release keeps has a limit of its own (docs/geometry.md): far below here.
-WITHOUT_A_COPY = "import dpcov.data.sources.kept as kept; kept.MOST_BYTES = 1"
+WITHOUT_A_COPY = "import dpcov.data.kept as kept; kept.MOST_BYTES = 1"
 
 
 @pytest.mark.thorough

@@ -9,7 +9,7 @@ import pytest
 
 from dpcov import Budget
 from dpcov.privacy.meaning import certainty, detection
-from dpcov.published.words import FALSE_ALARMS
+from dpcov.published.words.words import FALSE_ALARMS
 
 ROOT = Path(__file__).parents[2]
 CLOSER = re.compile(r"(5|five) times\s+closer", re.IGNORECASE)

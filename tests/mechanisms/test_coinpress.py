@@ -8,8 +8,8 @@ import pytest
 
 import dpcov
 from dpcov.data.engines.base import BallEncoding
+from dpcov.data.exact.linear import LinearMap
 from dpcov.data.gather import Gathering
-from dpcov.data.linear import LinearMap
 from dpcov.errors import DataError, NumericError, UsageError
 from dpcov.mechanisms.blocks.additive_noise import MatrixNoise
 from dpcov.mechanisms.coinpress import CoinPress, _inverse_root, round_shares

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration, even_variance, symmetric_noise
@@ -18,7 +18,7 @@ from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
-from dpcov.published.statistics import PostOptions
+from dpcov.published.file.statistics import PostOptions
 from tests.data.reading import gather
 from tests.mechanisms.chosen import choose, problem
 

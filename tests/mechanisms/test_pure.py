@@ -4,7 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, scalar
 from dpcov.mechanisms.eigenvectors import Eigenvectors

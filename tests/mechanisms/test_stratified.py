@@ -12,7 +12,7 @@ from scipy import stats
 
 import dpcov
 from dpcov.analysis import mean_intervals
-from dpcov.data.moments import Moments, part_energies
+from dpcov.data.exact.moments import Moments, part_energies
 from dpcov.data.questions import Ask
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT

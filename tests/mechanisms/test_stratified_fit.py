@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpcov.data.moments import part_energies
+from dpcov.data.exact.moments import part_energies
 from dpcov.mechanisms.stratified_fit import Cells, count_weight, fineness, shell_to_fit
 
 

@@ -6,8 +6,8 @@ import pytest
 
 import dpcov
 from dpcov.analysis import PrivateRidge
+from dpcov.data.exact.linear import LinearMap
 from dpcov.data.geometry import Geometry
-from dpcov.data.linear import LinearMap
 from dpcov.mechanisms.geometry import surveyed
 from dpcov.noise.entropy import SeededEntropy
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 import dpcov
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.errors import DpcovError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian import ROW_COUNT_WEIGHT
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_rules import trace_weight
-from dpcov.published.columns import OTHER
+from dpcov.published.file.columns import OTHER
 
 SITES = ("north", "south")
 

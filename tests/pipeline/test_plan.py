@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpcov
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.errors import UsageError
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.noise.entropy import SeededEntropy

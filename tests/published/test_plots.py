@@ -8,7 +8,7 @@ import pytest
 
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.published.numbers import group_numbers
+from dpcov.published.words.numbers import group_numbers
 from tests.releases import released
 from tests.report.examples import demo, grouped, make, plain, unhelpful, wide
 

@@ -13,10 +13,10 @@ import pytest
 
 import dpcov
 from dpcov.errors import ReleaseError
-from dpcov.published.file import MANIFEST_NAME, encode_manifest
-from dpcov.published.manifest import Manifest
+from dpcov.published.file.file import MANIFEST_NAME, encode_manifest
+from dpcov.published.file.manifest import Manifest
 from dpcov.published.release import Release
-from dpcov.published.summary import told_by_doctor
+from dpcov.published.words.summary import told_by_doctor
 from tests.fuzz.mutate import unzipped, zipped
 
 SCHEMA = dpcov.Schema(

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dpcov.published.numbers import group_numbers
+from dpcov.published.words.numbers import group_numbers
 from dpcov.report import charts, results
 from dpcov.report.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH
 from tests.report.examples import demo

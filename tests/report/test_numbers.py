@@ -5,7 +5,7 @@ import pytest
 import dpcov
 from dpcov.published.estimate.entry_noise import left_open
 from dpcov.published.estimate.unit import Part, UnitEstimate
-from dpcov.published.numbers import group_numbers
+from dpcov.published.words.numbers import group_numbers
 from tests.releases import released_of
 from tests.report.examples import demo, make, plain
 
@@ -75,7 +75,7 @@ def test_what_strata_that_do_not_show_may_hold_counts_for_spreads(monkeypatch):
     # As far as two of these, what is left out may hold 0.8 of what is kept: 0.4 and two deviations.
     assert left_open(unit, kept) == pytest.approx(0.4)
     before = numbers(demo()).estimates
-    monkeypatch.setattr("dpcov.published.numbers.left_open", lambda unit, kept: 0.4)
+    monkeypatch.setattr("dpcov.published.words.numbers.left_open", lambda unit, kept: 0.4)
     after = numbers(demo()).estimates
     is_number = np.array([column.kind == "numeric" for column in demo().features])
     expected = np.hypot(before.deviation_noise, 0.2 * before.deviations)

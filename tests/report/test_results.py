@@ -13,8 +13,8 @@ import pytest
 import dpcov
 from dpcov.published.estimate.entry_noise import FALSE_PAIRS
 from dpcov.published.export import export
-from dpcov.published.numbers import Spectrum, group_numbers
-from dpcov.published.summary import told_numbers
+from dpcov.published.words.numbers import Spectrum, group_numbers
+from dpcov.published.words.summary import told_numbers
 from dpcov.report import render_release, results
 from dpcov.report.charts import BOTTOM, HEIGHT, TOP, number
 from tests.published.mistakes import MISTAKES, released

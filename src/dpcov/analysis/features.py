@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_array, validate_data
 
 from dpcov.analysis.problems import InputError, require_matrix
 from dpcov.errors import ReleaseError, few_of, warn_caller
-from dpcov.published.columns import EncodedColumn, centers_of, given_names, half_ranges_of
 from dpcov.published.estimate.present import MissingAs, Presence
+from dpcov.published.file.columns import EncodedColumn, centers_of, given_names, half_ranges_of
 from dpcov.published.linalg.symmetric import Array, Places
-from dpcov.published.numbers import complete_columns
 from dpcov.published.release import Release
-from dpcov.published.verdicts import ColumnVerdict
+from dpcov.published.words.numbers import complete_columns
+from dpcov.published.words.verdicts import ColumnVerdict
 
 Columns = Sequence[EncodedColumn]
 

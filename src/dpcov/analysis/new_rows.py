@@ -21,7 +21,7 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.sources.base import column_of_cells
 from dpcov.data.sources.frames import FrameSource
 from dpcov.errors import DataError, SchemaError
-from dpcov.published.columns import OTHER, EncodedColumn, given_names
+from dpcov.published.file.columns import OTHER, EncodedColumn, given_names
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.release import Release
 

@@ -11,17 +11,17 @@ import numpy as np
 from dpcov.analysis.features import WITHOUT_UNITS, count_empty_directions, require_intercept
 from dpcov.analysis.problems import warn_noise
 from dpcov.errors import ReleaseError
-from dpcov.published.columns import centers_of, half_ranges_of, of_kind
 from dpcov.published.digits import plural
-from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.levels import with_psd_correlations
 from dpcov.published.estimate.noise_edge import bulk_edge, noise_levels
 from dpcov.published.estimate.present import MissingAs
+from dpcov.published.file.columns import centers_of, half_ranges_of, of_kind
+from dpcov.published.file.statistics import Post
 from dpcov.published.linalg.symmetric import Array, Places, compose, eigh
+from dpcov.published.reading.encoded import noise_of
 from dpcov.published.release import Release
-from dpcov.published.statistics import Post
 
 
 class Reading:

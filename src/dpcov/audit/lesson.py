@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from dpcov.audit import limits
 from dpcov.audit.releases import Outcomes, Reader, Releases
 from dpcov.privacy.guarantee import Promise, PureDP
+from dpcov.published.file.statistics import NoisyStatistics
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.statistics import NoisyStatistics
 
 NORMAL = "normal law, as stated"
 

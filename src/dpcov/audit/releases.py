@@ -27,8 +27,8 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import zcdp_epsilon
 from dpcov.privacy.guarantee import PureDP
 from dpcov.published.estimate.unit import unit_estimate
+from dpcov.published.file.statistics import NoisyStatistics, PublishedArray
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.statistics import NoisyStatistics, PublishedArray
 
 # A number's place between two multiples of 2**-k shows what noise on such a grid did not cover.
 LOW_BITS = (4, 16, 28)

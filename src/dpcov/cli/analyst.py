@@ -23,7 +23,7 @@ def show(
     details: Annotated[bool, option("show details")] = False,
 ) -> None:
     """Print what was released about whom, under which guarantee, and what can be read from it."""
-    from dpcov.published.file import encode_manifest
+    from dpcov.published.file.file import encode_manifest
 
     loaded = options.load(release, group)
     told = encode_manifest(loaded.manifest).decode() if json else loaded.summary(details=details)
@@ -33,7 +33,7 @@ def show(
 @app.command(epilog=example("doctor"))
 def doctor(release: options.ReleaseFile, group: options.Group = None) -> None:
     """Say of every column what can be read from it, why not more, and what would help."""
-    from dpcov.published.summary import told_by_doctor
+    from dpcov.published.words.summary import told_by_doctor
 
     loaded = options.load(release, group)
     typer.echo(told_by_doctor(loaded.diagnose()), nl=False)

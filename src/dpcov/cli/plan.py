@@ -184,7 +184,7 @@ def tell(rehearsal: "Rehearsal", budget: Budget) -> None:
 
 def _columns(planned: "Planned") -> list[str]:
     """What could be read from every column."""
-    from dpcov.published.summary import short_name
+    from dpcov.published.words.summary import short_name
 
     lines = [["", "column", "correlations ±", "mean ±", "smallest spread", ""]]
     for column, (verdict, *numbers) in zip(planned.diagnosis.columns, planned.cells, strict=True):

@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 
 from dpcov.data.engines.base import Encoding, TableEncoding
-from dpcov.data.exact import ExactSum
+from dpcov.data.exact.moments import Moments, MomentsSpec
+from dpcov.data.exact.sums import ExactSum
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import split_schema
-from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion, Question
 from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file

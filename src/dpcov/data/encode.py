@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.data import values
+from dpcov.data.exact.library import NUMPY, Array, Library, column_norms, ordered_norms
+from dpcov.data.exact.linear import ROW_BITS, FloatMatrix, Places, by_columns
+from dpcov.data.exact.losses import Losses
 from dpcov.data.geometry import Geometry, longest_row, reach
-from dpcov.data.library import NUMPY, Array, Library, column_norms, ordered_norms
-from dpcov.data.linear import ROW_BITS, FloatMatrix, Places, by_columns
-from dpcov.data.losses import Losses
 from dpcov.data.questions import digest_of
 from dpcov.data.readers import Reader, reader_of
 from dpcov.data.schema.declared import Categorical
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block, ReadAs
 from dpcov.errors import DataError, UsageError
-from dpcov.published.columns import count_values
+from dpcov.published.file.columns import count_values
 
 Flags: TypeAlias = NDArray[np.bool_]
 

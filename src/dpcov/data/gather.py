@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines import LOCAL, load_engine, local, name_engine
 from dpcov.data.engines.base import Encoding, HistogramTask, MomentsTask, TableEncoding, TellRows
+from dpcov.data.kept import KeptSource
 from dpcov.data.memory import allowed_bytes
 from dpcov.data.questions import Ask, MomentsQuestion, Question
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Source, open_source
-from dpcov.data.sources.kept import KeptSource
 from dpcov.errors import UsageError
 from dpcov.privacy.options import Between, Count, make_plain
 

@@ -14,15 +14,15 @@ from typing import Annotated, Any
 import msgspec
 from msgspec.structs import force_setattr
 
-from dpcov.data.linear import LinearMap
+from dpcov.data.exact.linear import LinearMap
 from dpcov.data.schema.mistakes import TOO_LONG_OR_DEEP
 from dpcov.data.schema.toml import toml_value
 from dpcov.errors import SchemaError, UsageError, few_of
 from dpcov.files import as_path, reason_of, write_file
 from dpcov.markup import CELL, Child, card, facts, listing, name_of
 from dpcov.privacy.options import Between, plain
-from dpcov.published.columns import LARGEST_BOUND, LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
 from dpcov.published.digits import plural
+from dpcov.published.file.columns import LARGEST_BOUND, LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
 
 # Rows before a linear map may be so many bits longer than the root of the number of columns.
 _REACH_BITS = 6

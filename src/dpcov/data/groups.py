@@ -18,7 +18,7 @@ from dpcov.data.schema.declared import Boolean, Categorical, Codes, Ignored
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block
 from dpcov.errors import SchemaError, few_of
-from dpcov.published.columns import OTHER
+from dpcov.published.file.columns import OTHER
 
 
 class Grouping:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.data.exact.room import Lock
 from dpcov.data.geometry import Geometry
-from dpcov.data.room import Lock
 from dpcov.errors import DataError
 from dpcov.published.digits import plural
 

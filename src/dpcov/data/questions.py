@@ -11,11 +11,11 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
+from dpcov.data.exact.linear import FloatMatrix, LinearMap
+from dpcov.data.exact.losses import LossQuestion
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.data.geometry import Geometry
 from dpcov.data.histograms import HistogramQuestion, Histograms
-from dpcov.data.linear import FloatMatrix, LinearMap
-from dpcov.data.losses import LossQuestion
-from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.errors import DataError, UsageError
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.mechanisms.base import Ask, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import clip_search, counts, finished
 from dpcov.mechanisms.blocks.additive_noise import (

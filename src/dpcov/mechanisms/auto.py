@@ -13,7 +13,7 @@ from dpcov.mechanisms.base import Mechanism, Problem
 from dpcov.mechanisms.registry import MECHANISMS, make_mechanism
 from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.guarantee import PureDP
-from dpcov.published.statistics import Post
+from dpcov.published.file.statistics import Post
 
 AUTO: Final = "auto"
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Generic, TypeVar
 
+from dpcov.data.exact.moments import DEFAULT_BITS, MomentsSpec
 from dpcov.data.histograms import HistogramQuestion
-from dpcov.data.moments import DEFAULT_BITS, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.errors import BudgetError, UsageError
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, Neighbors, Numerics, Promise, PureDP
 from dpcov.privacy.options import Count, make_plain
-from dpcov.published.statistics import NoisyStatistics, Post
+from dpcov.published.file.statistics import NoisyStatistics, Post
 
 
 @dataclass(frozen=True, kw_only=True)

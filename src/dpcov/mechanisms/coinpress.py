@@ -17,7 +17,7 @@ from typing import Annotated
 
 import numpy as np
 
-from dpcov.data.linear import LinearMap
+from dpcov.data.exact.linear import LinearMap
 from dpcov.errors import NumericError
 from dpcov.mechanisms.base import Ask, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import counts, finished

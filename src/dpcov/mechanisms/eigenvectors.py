@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from dpcov.data.moments import Clip
+from dpcov.data.exact.moments import Clip
 from dpcov.mechanisms.base import Ask, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import AdditiveNoise, additive_noise, eigenvalues

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
+from dpcov.data.exact.moments import DEFAULT_BITS, Bits, Clip
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks.finished import noise_law
@@ -28,7 +28,7 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise
-from dpcov.published.statistics import Post
+from dpcov.published.file.statistics import Post
 
 # Precision of the row count relative to a matrix entry: 3 % more noise on the matrix.
 ROW_COUNT_WEIGHT = Fraction(1, 16)

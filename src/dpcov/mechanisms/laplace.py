@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
+from dpcov.data.exact.moments import DEFAULT_BITS, Bits, Clip
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks.additive_noise import upper_triangle

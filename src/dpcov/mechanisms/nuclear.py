@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import msgspec
 
-from dpcov.data.moments import DEFAULT_BITS, Clip, Moments
+from dpcov.data.exact.moments import DEFAULT_BITS, Clip, Moments
 from dpcov.errors import UsageError
 from dpcov.mechanisms.base import Ask, Entropy, Mechanism, Problem
 from dpcov.mechanisms.blocks import counts, finished
@@ -23,8 +23,8 @@ from dpcov.noise.nuclear import LARGEST_GAUGE_DIMENSION, nuclear_noise, symmetri
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import PureDP
 from dpcov.published.estimate.nuclear_law import SymmetrizedShape, entry_variances
+from dpcov.published.file.statistics import NoiseLaw, NoisyStatistics
 from dpcov.published.linalg.symmetric import Array, symmetrize
-from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from dpcov.data.moments import DEFAULT_BITS, Bits, Clip
+from dpcov.data.exact.moments import DEFAULT_BITS, Bits, Clip
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.laplace import Laplace
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
-from dpcov.published.statistics import NoisyStatistics, PostOptions, TraceBound
+from dpcov.published.file.statistics import NoisyStatistics, PostOptions, TraceBound
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from dpcov.data.moments import Clip
+from dpcov.data.exact.moments import Clip
 from dpcov.mechanisms.base import Ask, Entropy, Mechanism, Problem
 from dpcov.mechanisms.blocks import counts, finished
 from dpcov.mechanisms.blocks.additive_noise import (
@@ -31,9 +31,9 @@ from dpcov.mechanisms.blocks.additive_noise import (
 from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.published.file.statistics import NoisyStatistics, Post
 from dpcov.published.linalg.project import capped_simplex_projection
 from dpcov.published.linalg.symmetric import Array, compose, eigh
-from dpcov.published.statistics import NoisyStatistics, Post
 
 Rule = Literal["monotone", "clip", "raw"]
 

@@ -23,8 +23,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.exact import ExactSum
-from dpcov.data.moments import (
+from dpcov.data.exact.moments import (
     DEFAULT_BITS,
     Bits,
     Moments,
@@ -32,6 +31,7 @@ from dpcov.data.moments import (
     StratumMoments,
     part_energies,
 )
+from dpcov.data.exact.sums import ExactSum
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
 from dpcov.mechanisms.blocks.clip_search import noisy_traces, shell_counts
 from dpcov.mechanisms.blocks.finished import noise_law

@@ -11,7 +11,7 @@ from math import exp, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.moments import part_energies
+from dpcov.data.exact.moments import part_energies
 from dpcov.mechanisms.stratified_rules import clear_shells
 from dpcov.published.estimate.strata import FEW_FEATURES
 

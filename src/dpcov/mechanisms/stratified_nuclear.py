@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.moments import DEFAULT_BITS, Moments, MomentsSpec
+from dpcov.data.exact.moments import DEFAULT_BITS, Moments, MomentsSpec
 from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, Problem
 from dpcov.mechanisms.blocks.clip_search import noisy_traces
@@ -34,7 +34,7 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Promise, PureDP
 from dpcov.privacy.options import Between
 from dpcov.published.estimate import nuclear_law as ullman
-from dpcov.published.statistics import NoiseLaw, NoisyStatistics, Post, PublishedArray
+from dpcov.published.file.statistics import NoiseLaw, NoisyStatistics, Post, PublishedArray
 
 # Squared norm of a lattice row at its shell's radius.
 UNIT = 4**DEFAULT_BITS

@@ -19,7 +19,7 @@ import msgspec
 from dpcov.mechanisms.base import Ask, Entropy, Problem
 from dpcov.mechanisms.gaussian import Gaussian, GaussianCalibration
 from dpcov.privacy.options import Between
-from dpcov.published.statistics import NoisyStatistics, PostOptions, ThresholdRule
+from dpcov.published.file.statistics import NoisyStatistics, PostOptions, ThresholdRule
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from dpcov.data.cells import cells_of, text_column
 from dpcov.data.engines.base import BallEncoding, TellRows
 from dpcov.data.engines.local import GroupedRows
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import Grouping
-from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import number_names
@@ -32,7 +32,7 @@ from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.privacy.options import Between, plain
-from dpcov.published.columns import LARGEST_BOUND, SMALLEST_BOUND, EncodedColumn
+from dpcov.published.file.columns import LARGEST_BOUND, SMALLEST_BOUND, EncodedColumn
 from dpcov.published.release import Release
 
 
@@ -150,8 +150,8 @@ def moments(
     engine, threads, memory_limit, progress
         As in :func:`release`.
     **spec
-        Fields of :class:`~dpcov.data.moments.MomentsSpec`, where a mechanism wants others than its
-        defaults; :func:`second_moment` says which.
+        Fields of :class:`~dpcov.data.exact.moments.MomentsSpec`, where a mechanism wants others
+        than its defaults; :func:`second_moment` says which.
     """
     known = [field.name for field in fields(MomentsSpec)]
     if unknown := sorted(set(spec) - set(known)):

@@ -31,9 +31,9 @@ from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.meaning import warn_of_large_epsilon
 from dpcov.privacy.options import plain
 from dpcov.published.assembly import Facts, assemble, rehearse
-from dpcov.published.file import packed_size
+from dpcov.published.file.file import packed_size
+from dpcov.published.file.manifest import MechanismRecord, SpentRecord
 from dpcov.published.linalg.one_thread import one_thread
-from dpcov.published.manifest import MechanismRecord, SpentRecord
 from dpcov.published.release import Release
 
 _MANIFEST_ROOM = 2**20

@@ -10,10 +10,10 @@ from typing import Any
 
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.engines.base import Encoding, TableEncoding
+from dpcov.data.exact.linear import LinearMap
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import split_schema
-from dpcov.data.linear import LinearMap
 from dpcov.data.questions import Ask
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import ReleaseWarning, UsageError, warn_caller
@@ -25,9 +25,9 @@ from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.guarantee import Neighbors, check_neighbors
 from dpcov.privacy.meaning import check_delta
 from dpcov.privacy.options import plain
-from dpcov.published.columns import EncodedColumn, of_kind
-from dpcov.published.combined_unit import reference_of
-from dpcov.published.manifest import GEOMETRY_WAS_GIVEN
+from dpcov.published.file.columns import EncodedColumn, of_kind
+from dpcov.published.file.manifest import GEOMETRY_WAS_GIVEN
+from dpcov.published.reading.combined_unit import reference_of
 from dpcov.published.release import Release
 
 _INSIST = ", or insist with accept_large_delta=True (--accept-large-delta)"

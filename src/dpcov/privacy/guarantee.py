@@ -87,6 +87,10 @@ def promise_of(**numbers: Fraction | None) -> Promise:
     )
 
 
+# What is said of a release that costs nothing.
+NOTHING = "Nothing in this release depends on the table."
+
+
 def costs_nothing(promise: Promise) -> bool:
     """Whether a release with this promise uses no budget: its output ignores the table."""
     return isinstance(promise, PureDP) and promise.epsilon == 0

@@ -12,11 +12,11 @@ import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import Guarantee
-from dpcov.published.columns import EncodedColumn
-from dpcov.published.file import encode_manifest, member_records
-from dpcov.published.manifest import Manifest, MechanismRecord, SpentRecord, guarantee_record
+from dpcov.published.file.columns import EncodedColumn
+from dpcov.published.file.file import encode_manifest, member_records
+from dpcov.published.file.manifest import Manifest, MechanismRecord, SpentRecord, guarantee_record
+from dpcov.published.file.statistics import NoisyStatistics, Post
 from dpcov.published.release import Release
-from dpcov.published.statistics import NoisyStatistics, Post
 
 SEEDED_WARNING = "not private: the randomness was seeded for research"
 # Read once, while the installation can be read.

@@ -20,17 +20,17 @@ import numpy as np
 from dpcov.errors import UsageError
 from dpcov.files import ReservedFile, write_file
 from dpcov.privacy.options import plain
-from dpcov.published.base import BaseRelease
-from dpcov.published.columns import EncodedColumn
 from dpcov.published.digits import plural
-from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import DEVIATIONS, covariance_noise, mean_noise
 from dpcov.published.estimate.present import MissingAs
+from dpcov.published.file.columns import EncodedColumn
+from dpcov.published.file.statistics import Post
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.rows import on_one_thread
+from dpcov.published.reading.base import BaseRelease
+from dpcov.published.reading.encoded import noise_of
+from dpcov.published.reading.rows import on_one_thread
 from dpcov.published.scripts import quoted_for_r
-from dpcov.published.statistics import Post
 
 Quantity = Literal["covariance", "correlation", "second-moment", "mean"]
 _TEXT, _NUMBER = {"type": "string"}, {"type": "number"}

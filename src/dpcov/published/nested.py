@@ -12,13 +12,13 @@ import msgspec
 import numpy as np
 
 from dpcov.errors import UsageError
-from dpcov.published.base import BaseRelease
-from dpcov.published.combined import check_unit, joint_guarantee
-from dpcov.published.combined_unit import same_coordinates
-from dpcov.published.file import Arrays, member_records
+from dpcov.published.file.file import Arrays, member_records
+from dpcov.published.file.manifest import GEOMETRY_WAS_GIVEN, Manifest, guarantee_record
+from dpcov.published.file.statistics import NoiseLaw
 from dpcov.published.linalg.symmetric import Array, symmetrize
-from dpcov.published.manifest import GEOMETRY_WAS_GIVEN, Manifest, guarantee_record
-from dpcov.published.statistics import NoiseLaw
+from dpcov.published.reading.base import BaseRelease
+from dpcov.published.reading.combined import check_unit, joint_guarantee
+from dpcov.published.reading.combined_unit import same_coordinates
 
 # Fine enough that rounding to the lattice is nothing beside the noise.
 _LATTICE_BITS = 30

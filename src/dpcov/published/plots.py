@@ -10,9 +10,9 @@ import numpy as np
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.extras import load_extra
 from dpcov.markup import shorten
-from dpcov.published.base import BaseRelease
-from dpcov.published.numbers import group_numbers
 from dpcov.published.pooled import PooledGroups, most_distinct
+from dpcov.published.reading.base import BaseRelease
+from dpcov.published.words.numbers import group_numbers
 
 NAME_LENGTH = 24
 # Groups that are drawn beside all rows.

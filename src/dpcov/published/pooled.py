@@ -11,9 +11,6 @@ import msgspec
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
-from dpcov.published.base import BaseRelease
-from dpcov.published.columns import centers_of, half_ranges_of, of_kind
-from dpcov.published.design import design_of, known_design, weighting_of
 from dpcov.published.estimate.correlation_noise import UNKNOWN_CORRELATION
 from dpcov.published.estimate.entry_noise import inhabited
 from dpcov.published.estimate.levels import with_psd_correlations
@@ -22,11 +19,14 @@ from dpcov.published.estimate.present import moment_of
 from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
 from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.estimate.unit import Part, UnitEstimate
-from dpcov.published.file import Arrays, member_records
+from dpcov.published.file.columns import centers_of, half_ranges_of, of_kind
+from dpcov.published.file.file import Arrays, member_records
+from dpcov.published.file.manifest import GEOMETRY_WAS_GIVEN, POOLED, Manifest
+from dpcov.published.file.statistics import NoisyStatistics
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of, symmetrize
-from dpcov.published.manifest import GEOMETRY_WAS_GIVEN, POOLED, Manifest
-from dpcov.published.numbers import reach_of, unknown
-from dpcov.published.statistics import NoisyStatistics
+from dpcov.published.reading.base import BaseRelease
+from dpcov.published.words.design import design_of, known_design, weighting_of
+from dpcov.published.words.numbers import reach_of, unknown
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.
 _CLEAR_COUNT = 2.0

@@ -11,21 +11,21 @@ from dpcov.errors import DpcovError, UsageError
 from dpcov.files import write_file
 from dpcov.markup import CELL, Child, card, details, el, facts, listing, name_of, names_of
 from dpcov.privacy.options import plain
-from dpcov.published.base import BaseRelease
-from dpcov.published.combined import combined_facts
-from dpcov.published.diagnosis import diagnose
 from dpcov.published.estimate.present import MissingAs
-from dpcov.published.file import pack, unpack
-from dpcov.published.labelled import labelled
+from dpcov.published.file.file import pack, unpack
+from dpcov.published.file.statistics import Post
 from dpcov.published.nested import nested_facts
-from dpcov.published.numbers import WITHIN, GroupNumbers, group_numbers
 from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts
-from dpcov.published.rows import on_one_thread
-from dpcov.published.statistics import Post
-from dpcov.published.summary import LIGHTS, summarize, told_missing, told_numbers
+from dpcov.published.reading.base import BaseRelease
+from dpcov.published.reading.combined import combined_facts
+from dpcov.published.reading.labelled import labelled
+from dpcov.published.reading.rows import on_one_thread
 from dpcov.published.synthetic import sample
-from dpcov.published.verdicts import Diagnosis
-from dpcov.published.words import promise_in_words, rows_in_words, rows_within
+from dpcov.published.words.diagnosis import diagnose
+from dpcov.published.words.numbers import WITHIN, GroupNumbers, group_numbers
+from dpcov.published.words.summary import LIGHTS, summarize, told_missing, told_numbers
+from dpcov.published.words.verdicts import Diagnosis
+from dpcov.published.words.words import promise_in_words, rows_in_words, rows_within
 
 
 class Release(BaseRelease):

@@ -17,13 +17,13 @@ from typing import Literal
 from dpcov.errors import UsageError, few_of
 from dpcov.files import write_file
 from dpcov.privacy.options import plain
-from dpcov.published.base import BaseRelease
-from dpcov.published.design import weights_column
-from dpcov.published.diagnosis import diagnose
 from dpcov.published.estimate.present import MissingAs
+from dpcov.published.file.statistics import Post
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.numbers import complete_columns
-from dpcov.published.statistics import Post
+from dpcov.published.reading.base import BaseRelease
+from dpcov.published.words.design import weights_column
+from dpcov.published.words.diagnosis import diagnose
+from dpcov.published.words.numbers import complete_columns
 
 Program = Literal["r", "julia", "stata"]
 # Stata's limit is 32 letters; a number may have to be added.

@@ -14,11 +14,17 @@ import pyarrow as pa
 from scipy import optimize, special, stats
 
 from dpcov.privacy.options import Count, Seed, plain
-from dpcov.published.base import BaseRelease
-from dpcov.published.columns import EncodedColumn, centers_of, given_names, half_ranges_of, of_kind
+from dpcov.published.file.columns import (
+    EncodedColumn,
+    centers_of,
+    given_names,
+    half_ranges_of,
+    of_kind,
+)
 from dpcov.published.linalg.project import capped_simplex_projection, clip_eigenvalues
 from dpcov.published.linalg.symmetric import Array, Places, compose, correlation_of, eigh
-from dpcov.published.rows import on_one_thread
+from dpcov.published.reading.base import BaseRelease
+from dpcov.published.reading.rows import on_one_thread
 
 # Latent numbers on which correlations are adjusted: as many rows as this makes, within limits.
 _TRIAL_VALUES, _TRIAL_ROWS = 4_000_000, (2_000, 20_000)

@@ -10,7 +10,7 @@ from math import isfinite
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, format_number
 from dpcov.privacy.ledger.ledger import Balance
 from dpcov.privacy.meaning import USUAL_DELTA, implied_epsilon, rounded_up
-from dpcov.published.manifest import MechanismRecord
+from dpcov.published.file.manifest import MechanismRecord
 from dpcov.published.release import Release
 from dpcov.report.html import filled
 

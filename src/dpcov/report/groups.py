@@ -8,13 +8,13 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.markup import Child, Html, el, join, name_of, note, table
-from dpcov.published.design import design_of
 from dpcov.published.digits import plural, with_error
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.numbers import WITHIN, GroupNumbers
 from dpcov.published.pooled import PooledGroups, most_distinct
 from dpcov.published.release import Release
-from dpcov.published.words import rows_within
+from dpcov.published.words.design import design_of
+from dpcov.published.words.numbers import WITHIN, GroupNumbers
+from dpcov.published.words.words import rows_within
 from dpcov.report.charts import number
 from dpcov.report.html import fill
 from dpcov.report.results import signed

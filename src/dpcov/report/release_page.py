@@ -12,13 +12,13 @@ from math import isfinite
 from dpcov.markup import Child, Html, el, join, name_of, names_of, shorten, table
 from dpcov.privacy.guarantee import costs_nothing
 from dpcov.privacy.ledger.ledger import Balance
-from dpcov.published.design import told_of
 from dpcov.published.digits import plus_minus
 from dpcov.published.estimate.post import POSTS
-from dpcov.published.numbers import GroupNumbers
+from dpcov.published.reading.rows import on_one_thread
 from dpcov.published.release import Release
-from dpcov.published.rows import on_one_thread
-from dpcov.published.words import (
+from dpcov.published.words.design import told_of
+from dpcov.published.words.numbers import GroupNumbers
+from dpcov.published.words.words import (
     NUMERICS_WORDS,
     change_in_words,
     conversions,

@@ -9,11 +9,11 @@ from math import floor, log10
 import numpy as np
 
 from dpcov.markup import Child, Html, details, el, join, name_of, table
-from dpcov.published.diagnosis import diagnose
 from dpcov.published.digits import plural
-from dpcov.published.numbers import Estimates, GroupNumbers, Spectrum
-from dpcov.published.summary import LIGHTS, SIZES, told_missing, told_numbers
-from dpcov.published.verdicts import Diagnosis
+from dpcov.published.words.diagnosis import diagnose
+from dpcov.published.words.numbers import Estimates, GroupNumbers, Spectrum
+from dpcov.published.words.summary import LIGHTS, SIZES, told_missing, told_numbers
+from dpcov.published.words.verdicts import Diagnosis
 from dpcov.report import charts
 from dpcov.report.charts import number
 from dpcov.report.heatmap import strongest

@@ -12,7 +12,7 @@ import ctypes, gc, json, re
 from pathlib import Path
 import numpy as np, pyarrow as pa
 import dpcov
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from tests.data.reading import table_moments
 
 def resident(field):

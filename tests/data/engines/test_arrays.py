@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import dpcov
-from dpcov.data import moments as here
 from dpcov.data.engines import arrays
 from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
 from dpcov.data.engines.base import BallEncoding, MomentsTask, TableEncoding
+from dpcov.data.exact import moments as here
+from dpcov.data.exact.library import NUMPY, ordered_norms
+from dpcov.data.exact.moments import Moments, MomentsSpec, exact_shell_of, shorten
 from dpcov.data.groups import Grouping
-from dpcov.data.library import NUMPY, ordered_norms
-from dpcov.data.moments import Moments, MomentsSpec, exact_shell_of, shorten
 from dpcov.errors import DataError, NumericError, UsageError
 
 

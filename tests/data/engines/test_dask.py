@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcov
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.errors import BudgetError, DataError, DpcovError, UsageError
 from tests.data.reading import gathered, local, rows, table_moments
 

@@ -10,8 +10,8 @@ import dpcov
 from dpcov.data.encode import encode_array
 from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.engines.base import BallEncoding, MomentsTask
-from dpcov.data.library import NUMPY
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.library import NUMPY
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.errors import BudgetError, DataError, UsageError
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.published.linalg.symmetric import compose, eigh

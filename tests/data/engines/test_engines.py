@@ -29,10 +29,10 @@ from dpcov.data.engines.base import (
     require_memory,
     working_bytes,
 )
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import split_schema
 from dpcov.data.memory import machine_memory
-from dpcov.data.moments import Moments, MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import DataError, UsageError
 

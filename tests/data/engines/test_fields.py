@@ -14,9 +14,9 @@ import pytest
 
 import dpcov
 from dpcov.data.engines.base import TableEncoding
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import split_schema
-from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import DataError
 from dpcov.pipeline.plan.rehearsal import Rehearsal

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcov.data.engines.base import TableEncoding
+from dpcov.data.exact.linear import LinearMap
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.histograms import (
@@ -27,8 +29,6 @@ from dpcov.data.histograms import (
     Window,
     fine_edges,
 )
-from dpcov.data.linear import LinearMap
-from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import MomentsQuestion
 from dpcov.data.schema.declared import Boolean, Categorical, Numeric
 from dpcov.data.schema.schema import Schema

@@ -14,7 +14,7 @@ from dpcov.data.engines import base as engines_base
 from dpcov.data.engines import local
 from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.engines.local import prefetch, share
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.errors import DataError, UsageError
 from tests.data.reading import rows
 

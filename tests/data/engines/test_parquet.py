@@ -16,7 +16,7 @@ from dpcov.data.engines.base import (
     TableEncoding,
     require_columns,
 )
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError
 from tests.data.reading import NAMES, local, rows, write

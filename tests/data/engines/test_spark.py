@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcov
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.errors import BudgetError, DataError, UsageError
 from tests.data.reading import NAMES, gathered, local, rows, table_moments, write
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpcov.data.moments import Moments, MomentsSpec
+from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.adaptive import Adaptive, _trace_bound
 from dpcov.mechanisms.blocks import tail_bounds

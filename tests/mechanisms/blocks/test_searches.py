@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import minimize
 
-from dpcov.data.moments import MomentsSpec
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.mechanisms.blocks import clip_search
 from dpcov.mechanisms.blocks.clip_search import (
     Candidates,

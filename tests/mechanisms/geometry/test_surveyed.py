@@ -17,8 +17,8 @@ import dpcov
 from dpcov.analysis import mean_intervals
 from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.encode import Encoder
+from dpcov.data.exact.linear import ROW_BITS, LinearMap
 from dpcov.data.geometry import Geometry, Scale, longest_row
-from dpcov.data.linear import ROW_BITS, LinearMap
 from dpcov.data.vault import Key
 from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
 from dpcov.mechanisms.adaptive import Adaptive
@@ -45,7 +45,7 @@ from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, PureDP
-from dpcov.published.statistics import LOSS_UNITS
+from dpcov.published.file.statistics import LOSS_UNITS
 from tests.releases import released as released_within
 
 RNG = np.random.default_rng(7)

@@ -9,8 +9,8 @@ from msgspec.structs import replace as with_changes
 
 import dpcov
 from dpcov.analysis import mean_intervals
+from dpcov.data.exact.linear import LinearMap
 from dpcov.data.geometry import Geometry, Scale
-from dpcov.data.linear import LinearMap
 from dpcov.errors import ReleaseError, SchemaError
 from dpcov.mechanisms.geometry.whitening import _mixing, whitening_map
 from dpcov.noise.entropy import SeededEntropy

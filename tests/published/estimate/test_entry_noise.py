@@ -5,7 +5,6 @@ import pyarrow as pa
 import pytest
 
 import dpcov
-from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
@@ -22,7 +21,8 @@ from dpcov.published.estimate.noise_edge import bulk_edge, largest_noise_eigenva
 from dpcov.published.estimate.scaled_down import error_at
 from dpcov.published.estimate.unit import EntryNoise, unit_estimate
 from dpcov.published.linalg.symmetric import correlation_of
-from dpcov.published.numbers import group_numbers
+from dpcov.published.reading.encoded import noise_of
+from dpcov.published.words.numbers import group_numbers
 from tests.published.estimate.noises import noise
 from tests.report.examples import make
 from tests.statistical.goodness import GoodnessError, assert_mean_square, mean_square_samples

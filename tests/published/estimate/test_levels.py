@@ -10,8 +10,6 @@ import dpcov
 from dpcov import Budget, Categorical, Numeric, Schema
 from dpcov.analysis import mean_intervals
 from dpcov.noise.entropy import SeededEntropy
-from dpcov.published import rows as moments_of_rows
-from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate import levels
 from dpcov.published.estimate.entry_noise import MomentNoise, covariance_noise, variance_noise
 from dpcov.published.estimate.levels import (
@@ -25,6 +23,8 @@ from dpcov.published.estimate.levels import (
 )
 from dpcov.published.estimate.row_factors import row_factors
 from dpcov.published.estimate.unit import EntryNoise
+from dpcov.published.file.columns import EncodedColumn
+from dpcov.published.reading import rows as moments_of_rows
 
 RNG = np.random.default_rng(0)
 

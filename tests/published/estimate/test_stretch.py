@@ -22,8 +22,8 @@ from dpcov.published.estimate.stretch import (
     stiffness_of,
     stretch,
 )
-from dpcov.published.numbers import group_numbers
 from dpcov.published.release import Release
+from dpcov.published.words.numbers import group_numbers
 
 N = 30_000
 COLUMNS = ("normal", "tail", "sibling", "count")

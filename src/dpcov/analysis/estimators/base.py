@@ -29,17 +29,17 @@ from dpcov.analysis.reading import Reading
 from dpcov.errors import DpcovError, few_of
 from dpcov.markup import Child, card, details, el, facts, join, name_of
 from dpcov.privacy.options import plain
-from dpcov.published.design import weights_column
 from dpcov.published.digits import plural
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import MissingAs
+from dpcov.published.file.statistics import Post
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, Places
-from dpcov.published.numbers import told_of_rare_pairs
+from dpcov.published.reading.rows import on_one_thread
 from dpcov.published.release import Release
-from dpcov.published.rows import on_one_thread
-from dpcov.published.statistics import Post
-from dpcov.published.words import rows_in_words
+from dpcov.published.words.design import weights_column
+from dpcov.published.words.numbers import told_of_rare_pairs
+from dpcov.published.words.words import rows_in_words
 
 Method = TypeVar("Method")
 

@@ -25,10 +25,10 @@ from dpcov.analysis.problems import (
     warn_noise,
 )
 from dpcov.analysis.reading import Reading
-from dpcov.published.design import design_of
 from dpcov.published.estimate.entry_noise import clear_of_pairs, hidden_variance
 from dpcov.published.linalg.symmetric import Array, correlation_of
 from dpcov.published.release import Release
+from dpcov.published.words.design import design_of
 
 
 @dataclass(eq=False, repr=False)

@@ -21,10 +21,10 @@ from dpcov.analysis.estimators.fit_rows import Roles, array_of, labels_of, table
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import ReleaseError
-from dpcov.published.columns import OTHER
-from dpcov.published.design import design_of, weighting_of
+from dpcov.published.file.columns import OTHER
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release
+from dpcov.published.words.design import design_of, weighting_of
 
 # Rows of classes, weighted as they were, with means and covariance.
 Parts = list[tuple[float, Reading]]

@@ -20,8 +20,8 @@ from dpcov.analysis.problems import InputError, SpentError, require_matrix
 from dpcov.errors import DataError, DpcovError
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
+from dpcov.published.file.statistics import Post
 from dpcov.published.release import Release
-from dpcov.published.statistics import Post
 
 if TYPE_CHECKING:
     from dpcov.data.schema.schema import Schema

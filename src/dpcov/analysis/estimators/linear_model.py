@@ -25,13 +25,13 @@ from dpcov.analysis.intervals.table import IntervalTable
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
-from dpcov.published.columns import INTERCEPT
-from dpcov.published.design import weights_column
 from dpcov.published.digits import plural
+from dpcov.published.file.columns import INTERCEPT
 from dpcov.published.linalg.symmetric import Array, Places
+from dpcov.published.reading.rows import on_one_thread
 from dpcov.published.release import Release
-from dpcov.published.rows import on_one_thread
-from dpcov.published.words import rows_in_words
+from dpcov.published.words.design import weights_column
+from dpcov.published.words.words import rows_in_words
 
 FAR = 2.0
 """Values more than so many times as far away as any in a release can be are moved there: one cost

@@ -14,11 +14,11 @@ from dpcov.analysis.estimators.linear_model import LinearModel
 from dpcov.analysis.estimators.ridge_path import Probe, RidgeProblem
 from dpcov.analysis.features import Columns
 from dpcov.analysis.problems import UNKNOWN_PENALTY, UnknownNoiseError, require_number, warn_noise
-from dpcov.published.columns import half_ranges_of
-from dpcov.published.encoded import noise_of
 from dpcov.published.estimate.unit import STEP
+from dpcov.published.file.columns import half_ranges_of
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.rows import on_one_thread
+from dpcov.published.reading.encoded import noise_of
+from dpcov.published.reading.rows import on_one_thread
 
 
 @dataclass(eq=False, repr=False)

@@ -17,7 +17,7 @@ from scipy.linalg import solve_triangular
 from dpcov.analysis.features import Coding
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
-from dpcov.published.columns import INTERCEPT, centers_of, half_ranges_of
+from dpcov.published.file.columns import INTERCEPT, centers_of, half_ranges_of
 from dpcov.published.linalg.symmetric import Array, Places
 
 

@@ -24,10 +24,10 @@ from dpcov.analysis.intervals.inference import (
 from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, is_number, require_one_of
 from dpcov.errors import few_of
-from dpcov.published.columns import EncodedColumn
-from dpcov.published.design import weights_column
+from dpcov.published.file.columns import EncodedColumn
+from dpcov.published.file.stated import stated
 from dpcov.published.release import Release
-from dpcov.published.stated import stated
+from dpcov.published.words.design import weights_column
 
 Quantity = Literal["means", "variances", "correlations"]
 

@@ -15,8 +15,8 @@ from scipy.linalg import eigh
 
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
-from dpcov.published.columns import half_ranges_of
 from dpcov.published.estimate.scaled_down import error_at
+from dpcov.published.file.columns import half_ranges_of
 from dpcov.published.linalg.symmetric import Array, Places
 
 Scaling = Literal["original", "encoded", "correlation"]

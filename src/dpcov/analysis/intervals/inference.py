@@ -30,12 +30,12 @@ from dpcov.analysis.problems import InputError, require_count, require_number, r
 from dpcov.analysis.reading import half_range_map
 from dpcov.errors import ReleaseError, few_of
 from dpcov.privacy.options import plain
-from dpcov.published.design import weights_column
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Places
-from dpcov.published.numbers import HIDDEN_PRESENCE, UNTOLD, told_of_rare_pairs
+from dpcov.published.reading.rows import on_one_thread
 from dpcov.published.release import Release
-from dpcov.published.rows import on_one_thread
+from dpcov.published.words.design import weights_column
+from dpcov.published.words.numbers import HIDDEN_PRESENCE, UNTOLD, told_of_rare_pairs
 
 Names = Sequence[str] | None
 

@@ -18,8 +18,8 @@ from scipy.sparse import csr_array
 from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.intervals.shapes import ColumnShape, column_shape
 from dpcov.errors import ReleaseError
-from dpcov.published.columns import TWO_VALUED, EncodedColumn
 from dpcov.published.estimate.entry_noise import noise_quantile
+from dpcov.published.file.columns import TWO_VALUED, EncodedColumn
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, Places, eigh
 

@@ -23,9 +23,9 @@ from dpcov.analysis.intervals.table import (
     ratio_interval,
     triple,
 )
-from dpcov.published.columns import TWO_VALUED
 from dpcov.published.estimate.scaled_down import MOST_LOST, error_at, mean_error
 from dpcov.published.estimate.stretch import SKEW
+from dpcov.published.file.columns import TWO_VALUED
 from dpcov.published.linalg.symmetric import Array, Places
 
 # Times the average that one of forty columns loses: measured.

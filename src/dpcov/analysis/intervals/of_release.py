@@ -18,12 +18,12 @@ from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.intervals.shapes import of_pair
 from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
 from dpcov.privacy.options import plain
-from dpcov.published.columns import EncodedColumn
-from dpcov.published.design import design_of, told_of_scaling
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.present import UNPREDICTED, MissingAs, PresentMoments
+from dpcov.published.file.columns import EncodedColumn
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.release import Release
+from dpcov.published.words.design import design_of, told_of_scaling
 
 # Simulated releases: variances are known to a tenth.
 _DRAWS = 200

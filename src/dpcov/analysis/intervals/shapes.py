@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.published.columns import TWO_VALUED, EncodedColumn
+from dpcov.published.file.columns import TWO_VALUED, EncodedColumn
 from dpcov.published.linalg.symmetric import Array
 
 # Share w of a column's variance that may come from values at its farther bound (measured).

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpcov.markup import CELL, card, el, listing, name_of, shorten, visible
-from dpcov.published.columns import INTERCEPT
+from dpcov.published.file.columns import INTERCEPT
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.plots import NAME_LENGTH, axes_or_new
 

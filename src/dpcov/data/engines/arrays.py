@@ -1,6 +1,6 @@
 """Quantize and multiply rows where they lie, in any array library with NumPy's functions.
 
-Contract: the same integers as `dpcov.data.moments` makes, to the bit.
+Contract: the same integers as `dpcov.data.exact.moments` makes, to the bit.
 """
 
 from dataclasses import replace
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from dpcov.data.encode import encode_array, whole
 from dpcov.data.engines.base import BallEncoding, MomentsTask
-from dpcov.data.library import Array, Library
-from dpcov.data.moments import Moments, MomentsSpec, normalize, quantize_in_shells, shorten
-from dpcov.data.moments import quantize as quantize_here
+from dpcov.data.exact.library import Array, Library
+from dpcov.data.exact.moments import Moments, MomentsSpec, normalize, quantize_in_shells, shorten
+from dpcov.data.exact.moments import quantize as quantize_here
 from dpcov.errors import DataError, UsageError
 
 _LIMIT = 2**62
 
 
 def quantize(on: Library, rows: Array, spec: MomentsSpec) -> tuple[Array, Array | None]:
-    """What `dpcov.data.moments.quantize` does: integers, and each row's shell if there are any."""
+    """What `data.exact.moments.quantize` does: integers, and each row's shell if there are any."""
     if spec.clip != 1.0:
         return _quantize_here(on, rows, spec)
     if spec.shells == spec.parts == 1:

@@ -18,15 +18,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpcov.data.encode import Cells, Encoder, as_matrix, encode_array
-from dpcov.data.exact import packed_entries, panel_entries
+from dpcov.data.exact.linear import Places
+from dpcov.data.exact.losses import Losses
+from dpcov.data.exact.moments import Moments
+from dpcov.data.exact.sums import packed_entries, panel_entries
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import Grouping
 from dpcov.data.histograms import HistogramQuestion, Histograms
 from dpcov.data.layout import FileLayout
-from dpcov.data.linear import Places
-from dpcov.data.losses import Losses
 from dpcov.data.memory import allowed_bytes, gib
-from dpcov.data.moments import Moments
 from dpcov.data.questions import MomentsQuestion
 from dpcov.data.readers import Reader
 from dpcov.data.schema.schema import Schema

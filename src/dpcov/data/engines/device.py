@@ -12,7 +12,7 @@ import torch
 
 from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
 from dpcov.data.engines.base import MomentsTask, Task, TellRows, require_memory, require_rows, tell
-from dpcov.data.library import Library
+from dpcov.data.exact.library import Library
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources import Source, open_source
 from dpcov.data.sources.base import number_names

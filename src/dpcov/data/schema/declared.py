@@ -18,7 +18,7 @@ from msgspec.structs import force_setattr
 from dpcov.data.cells import plain_cell, transformed
 from dpcov.data.layout import FileLayout
 from dpcov.errors import SchemaError
-from dpcov.published.columns import INTERCEPT, EncodedColumn, EncodedKind
+from dpcov.published.file.columns import INTERCEPT, EncodedColumn, EncodedKind
 
 # ``center``: a missing number is encoded as 0, the middle of its bounds; a missing category as no
 # category.  ``indicator``: the same, and a further 0/1 column says that the value is missing.

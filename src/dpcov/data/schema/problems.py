@@ -25,7 +25,7 @@ from dpcov.data.schema.declared import (
     encoded_columns_of,
 )
 from dpcov.errors import DataError, SchemaError
-from dpcov.published.columns import LARGEST_SCALE, SMALLEST_BOUND, SMALLEST_SCALE
+from dpcov.published.file.columns import LARGEST_SCALE, SMALLEST_BOUND, SMALLEST_SCALE
 
 _MISSING = (None, *get_args(Missing))
 # What fields of the table may be.

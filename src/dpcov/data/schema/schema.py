@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import fields
 
-from dpcov.data.moments import DEFAULT_BITS
+from dpcov.data.exact.moments import DEFAULT_BITS
 from dpcov.data.schema.declared import Declarations, Declared, encoded_columns_of
 from dpcov.data.schema.problems import listed, problems_of
 from dpcov.data.schema.toml import format_schema, parse_schema, read_text
@@ -20,7 +20,7 @@ from dpcov.errors import SchemaError
 from dpcov.files import as_path, write_file
 from dpcov.markup import CELL, Child, card, el, facts, listing, name_of
 from dpcov.privacy.options import plain
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.file.columns import EncodedColumn
 
 
 class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True):

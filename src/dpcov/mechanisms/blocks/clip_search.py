@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from dpcov.data.exact.moments import Moments, StratumMoments
 from dpcov.data.histograms import Counts
-from dpcov.data.moments import Moments, StratumMoments
 from dpcov.mechanisms.blocks.additive_noise import laplaces
 from dpcov.noise.entropy import Entropy
 from dpcov.published.linalg.symmetric import Array

@@ -10,8 +10,8 @@ from typing import TypedDict
 
 import numpy as np
 
+from dpcov.data.exact.moments import Moments
 from dpcov.data.histograms import Counts
-from dpcov.data.moments import Moments
 from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.cost import Cost, part_of, squared_noise_scale
 from dpcov.noise.entropy import Entropy

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from dpcov.data.moments import Moments
+from dpcov.data.exact.moments import Moments
 from dpcov.errors import NumericError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.counts import public_rows
+from dpcov.published.file.statistics import NoiseLaw, NoisyStatistics, Post, PublishedArray
 from dpcov.published.linalg.symmetric import Array, symmetrize
-from dpcov.published.statistics import NoiseLaw, NoisyStatistics, Post, PublishedArray
 
 
 def sscp_of(moments: Moments) -> Array:

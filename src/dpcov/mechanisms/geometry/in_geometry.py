@@ -29,7 +29,7 @@ from dpcov.mechanisms.geometry.whitening import with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, costs_nothing
-from dpcov.published.statistics import NoisyStatistics
+from dpcov.published.file.statistics import NoisyStatistics
 
 
 class InGeometry(Surveyed):

@@ -21,10 +21,10 @@ from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.geometry.survey_counts import RUNS, last_ring
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
-from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.nuclear_law import off_diagonal_variance
 from dpcov.published.estimate.scaled_down import USUAL as USUAL_ERROR
 from dpcov.published.estimate.scaled_down import correlation_error
+from dpcov.published.file.columns import EncodedColumn
 from dpcov.published.linalg.symmetric import Array
 
 CELLS = 2**12

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from dpcov.data.exact.linear import FloatMatrix
+from dpcov.data.exact.losses import LARGEST_LIMIT, SMALLEST_LIMIT, Losses, LossQuestion
 from dpcov.data.geometry import Geometry
-from dpcov.data.linear import FloatMatrix
-from dpcov.data.losses import LARGEST_LIMIT, SMALLEST_LIMIT, Losses, LossQuestion
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import Cost
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP
-from dpcov.published.columns import EncodedColumn, numbers
-from dpcov.published.statistics import LOSS_UNITS, LossLaw, NoisyStatistics
+from dpcov.published.file.columns import EncodedColumn, numbers
+from dpcov.published.file.statistics import LOSS_UNITS, LossLaw, NoisyStatistics
 
 
 def loss_noise(cost: Cost, problem: Problem) -> CountNoise:

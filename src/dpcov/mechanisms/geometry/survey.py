@@ -36,8 +36,8 @@ from dpcov.mechanisms.geometry.survey_rings import look_around
 from dpcov.mechanisms.geometry.survey_shells import SHARES, look_in_shells
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.guarantee import ZCDP, PureDP
-from dpcov.published.columns import EncodedColumn
 from dpcov.published.estimate.entry_noise import DEVIATIONS
+from dpcov.published.file.columns import EncodedColumn
 
 _PAYS, _CLEAR = 1 / 10, 1 / 24
 """Part of the public number of rows that noise may hide where a survey is made, and where more of

@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 
 from dpcov.data.encode import Encoder
+from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.geometry import Geometry, longest_row
 from dpcov.data.histograms import HistogramQuestion
-from dpcov.data.moments import MomentsSpec
 from dpcov.data.questions import Ask
 from dpcov.data.schema.declared import Boolean, Categorical
 from dpcov.data.schema.schema import Schema
@@ -56,9 +56,15 @@ from dpcov.mechanisms.geometry.whitening import Whitening, centering_map, whiten
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, costs_nothing
-from dpcov.published.columns import EncodedColumn, count_values, half_ranges_of, numbers, of_kind
+from dpcov.published.file.columns import (
+    EncodedColumn,
+    count_values,
+    half_ranges_of,
+    numbers,
+    of_kind,
+)
+from dpcov.published.file.statistics import NoisyStatistics
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.statistics import NoisyStatistics
 
 # Part of that for the lengths of rows in the first matrix, which need not be known as well as those
 # in the last: with half of it intervals of a release with little noise covered too seldom.

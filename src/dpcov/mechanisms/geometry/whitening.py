@@ -11,15 +11,15 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from dpcov.data.linear import LinearMap
+from dpcov.data.exact.linear import LinearMap
 from dpcov.errors import ReleaseError
-from dpcov.published.columns import EncodedColumn, half_ranges_of
 from dpcov.published.estimate.centering import Centering
 from dpcov.published.estimate.entry_noise import NUCLEAR_EDGE, MomentNoise, inhabited
 from dpcov.published.estimate.noise_edge import largest_noise_eigenvalue
 from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
+from dpcov.published.file.columns import EncodedColumn, half_ranges_of
+from dpcov.published.file.statistics import NoisyStatistics
 from dpcov.published.linalg.symmetric import Array, Places, compose, eigh
-from dpcov.published.statistics import NoisyStatistics
 
 # Variances and eigenvalues, relative to the largest, that are never stretched further.
 _LEAST = 1e-6

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.moments import Moments, MomentsSpec, part_energies
+from dpcov.data.exact.moments import Moments, MomentsSpec, part_energies
 from dpcov.errors import BudgetError, PrivacyWarning, UsageError, require_kind
 from dpcov.mechanisms.auto import AUTO, resolve
 from dpcov.mechanisms.base import Mechanism, Problem
@@ -31,7 +31,7 @@ from dpcov.pipeline.arrays import second_moment
 from dpcov.privacy.budget import Budget, budget_of, check_budget
 from dpcov.privacy.guarantee import Neighbors, PureDP, check_neighbors, costs_nothing
 from dpcov.privacy.options import plain
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.file.columns import EncodedColumn
 
 # How a number was found: in closed form, as the mean error on the assumed table, or as the error of
 # the noise alone, which post-processing only lowers.

@@ -30,12 +30,12 @@ from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget, budget_of
 from dpcov.privacy.calibrate import gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, Neighbors, PureDP
 from dpcov.privacy.together import gaussian_epsilon
-from dpcov.published.columns import EncodedColumn
 from dpcov.published.digits import percent, plus_minus
-from dpcov.published.numbers import WITHIN
+from dpcov.published.file.columns import EncodedColumn
 from dpcov.published.release import Release
-from dpcov.published.summary import LIGHTS, short_name
-from dpcov.published.verdicts import Diagnosis
+from dpcov.published.words.numbers import WITHIN
+from dpcov.published.words.summary import LIGHTS, short_name
+from dpcov.published.words.verdicts import Diagnosis
 
 # Is told the number of rehearsals done, and that of all.
 Tell: TypeAlias = Callable[[int, int], None]

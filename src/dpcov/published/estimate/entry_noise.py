@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.columns import count_values
+from dpcov.published.estimate.frame import Frame
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import Presence, PresentMoments
 from dpcov.published.estimate.scaled_down import correlation_error
 from dpcov.published.estimate.unit import EntryNoise, Part, Source, UnitEstimate
-from dpcov.published.frame import Frame
+from dpcov.published.file.columns import count_values
+from dpcov.published.file.manifest import Manifest
+from dpcov.published.file.statistics import Post
 from dpcov.published.linalg.symmetric import Array, Places
-from dpcov.published.manifest import Manifest
-from dpcov.published.statistics import Post
 
 # Standard deviations of the noise from which a variance or an eigenvalue counts as signal.
 DEVIATIONS = 2.0

@@ -10,7 +10,6 @@ from itertools import groupby, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.columns import EncodedColumn, half_ranges_of, of_kind
 from dpcov.published.estimate.correlation_noise import first_order
 from dpcov.published.estimate.entry_noise import (
     DEVIATIONS,
@@ -18,6 +17,7 @@ from dpcov.published.estimate.entry_noise import (
     covariance_noise,
     total_noise,
 )
+from dpcov.published.file.columns import EncodedColumn, half_ranges_of, of_kind
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, Places
 

@@ -18,9 +18,9 @@ from dpcov.published.estimate.nuclear_strata import shrink_nuclear_strata
 from dpcov.published.estimate.strata import FEW_FEATURES, Stratum, shrink_strata
 from dpcov.published.estimate.threshold import RULES, choose_threshold, threshold_matrix
 from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
+from dpcov.published.file.statistics import Post, PostOptions
 from dpcov.published.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
 from dpcov.published.linalg.symmetric import Array, Places
-from dpcov.published.statistics import Post, PostOptions
 
 _DEFAULT = PostOptions()
 # Elsewhere, as in pandas, features would come first.

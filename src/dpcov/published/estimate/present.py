@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.columns import EncodedColumn, half_ranges_of
+from dpcov.published.file.columns import EncodedColumn, half_ranges_of
 from dpcov.published.linalg.symmetric import Array, Places
 
 LEAST_SHARE = 0.005

@@ -9,9 +9,9 @@ from math import sqrt
 
 import numpy as np
 
-from dpcov.published.columns import EncodedColumn, half_ranges_of
 from dpcov.published.estimate.entry_noise import DEVIATIONS, MomentNoise, mean_noise, variance_noise
 from dpcov.published.estimate.levels import exhaustive
+from dpcov.published.file.columns import EncodedColumn, half_ranges_of
 from dpcov.published.linalg.symmetric import Array, Places
 
 # A smaller part is not believed to be left of rows that were scaled down.

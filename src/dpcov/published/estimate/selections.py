@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.columns import EncodedColumn
+from dpcov.published.file.columns import EncodedColumn
 from dpcov.published.linalg.symmetric import Array, Places
 
 LEAST_VALUE = 1e-3

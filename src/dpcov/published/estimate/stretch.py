@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammainc
 
-from dpcov.published.columns import EncodedColumn, half_ranges_of, numbers
+from dpcov.published.file.columns import EncodedColumn, half_ranges_of, numbers
+from dpcov.published.file.statistics import LossLaw
 from dpcov.published.linalg.symmetric import Array, Places, compose, eigh
-from dpcov.published.statistics import LossLaw
 
 # Gamma laws that relative losses of columns may follow, by mean and shape; their likelihoods weigh.
 # Of shape 0.05 one column loses nearly all that is lost; of shape 4 all columns lose about as much.

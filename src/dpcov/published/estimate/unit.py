@@ -12,8 +12,8 @@ import numpy as np
 
 from dpcov.errors import ReleaseError
 from dpcov.published.estimate.nuclear_law import laplace_part
+from dpcov.published.file.statistics import NoiseLaw, NoisyStatistics
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.statistics import NoiseLaw, NoisyStatistics
 
 # In deviations, 2.12: Laplace noise exceeds it in one of 40 releases, normal noise less often.
 ONE_IN_FORTY = log(20) / sqrt(2)
