@@ -334,7 +334,7 @@ def test_sums_over_different_rows_vary_as_a_sum_over_all_pairs_of_products_says(
         / (share(i, j) * share(k, m))
         for i, j, k, m in itertools.product(range(1, 5), repeat=4)
     )
-    assert law.thinned_forms(u[None])(a)[0, 0] == pytest.approx(expected)
+    assert law.thinning.forms(u[None])(a)[0, 0] == pytest.approx(expected)
 
 
 def test_partial_correlations_of_columns_that_nearly_agree_are_over_different_rows():

@@ -103,7 +103,7 @@ class Regression:
 
     @cached_property
     def _thinned(self) -> Callable[[Array], Array]:
-        return self.law.thinned_forms(self._residual.T)
+        return self.law.thinning.forms(self._residual.T)
 
     def _privacy(self, c: Array) -> Array:
         """Variance of c'T(b) by noise, a form of (b, 1)."""

@@ -13,10 +13,10 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.intervals.shapes import ColumnShape, column_shape
+from dpcov.analysis.intervals.thinning import Thinning
 from dpcov.errors import ReleaseError
 from dpcov.published.estimate.entry_noise import noise_quantile
 from dpcov.published.file.columns import TWO_VALUED, EncodedColumn
@@ -248,44 +248,9 @@ class MomentLaw:
         return replace(self, noises=tuple(noises))
 
     @cached_property
-    def _thinning(self) -> tuple[Array, Array, Array]:
-        """Covariance of rows, what different rows add to it, (d, d), and 1/N - 1 of columns."""
-        present, means = self._present, self.plausible[0]
-        own = np.diagonal(present)
-        spread = self.plausible - np.outer(means, means) / self.plausible[0, 0]
-        return spread, spread * (present / np.outer(own, own) - 1.0), 1 / own - 1.0
-
-    def thinned_forms(self, rows: Array) -> Callable[[Array], Array]:
-        """The map from a, (d,), to K, (q, q): u'Ku is n times the variance of a'MF'u by sampling.
-
-        ``rows`` are F, (q, d), and a'MF'u is about zero.  Normal rows whose pairs of columns are
-        present in different ones (docs/missing.md).
-        """
-        (spread, more, rarer), L = self._thinning, rows.T
-        both = self.plausible + more
-        whole = rows @ both @ L
-        # Columns that every row has add nothing else, and few of the others are in a combination.
-        thin = np.flatnonzero(rarer)
-        rarer, of_thin = rarer[thin], spread[thin]
-        L, variances = L[thin], np.diagonal(spread)[thin]
-        seen, apart, few = of_thin @ rows.T, of_thin[:, thin] ** 2, csr_array(L)
-        np.fill_diagonal(apart, 0.0)
-        own_more = rarer * variances
-
-        def form(a: Array) -> Array:
-            along, own = rows @ (more @ a), a[thin]
-            # Pairs of which one column is in both are over more of the same rows.
-            shared = own[:, None] * seen + (of_thin @ a - 2 * own * variances)[:, None] * L
-            # A square is over the rows of its column, and no product of two columns.
-            crossed = apart * np.outer(rarer * own, rarer * own)
-            alone = rarer * (apart @ (rarer * own**2))
-            alone -= 2 * own_more * own**2 * (variances + own_more)
-            np.fill_diagonal(crossed, alone)
-            found = float(a @ both @ a) * whole + np.outer(along, along)
-            found += shared.T @ (rarer[:, None] * shared)
-            return np.asarray(found + few.T @ (few.T @ crossed).T)
-
-        return form
+    def thinning(self) -> Thinning:
+        """What sampling does where columns are present in different rows."""
+        return Thinning(self.plausible, self._present)
 
     def shape(self, place: int) -> ColumnShape:
         """Shape of a column, with a variance that its bounds allow."""

@@ -269,7 +269,7 @@ def _thinned(law: MomentLaw, places: Places, rows: Array, covariance: Array) -> 
     both, apart = combined[0] + combined[1], combined[0] - combined[1]
     x, y = (sqrt(1 - r) * both + sign * sqrt(1 + r) * apart for sign in (-1, 1))
     complete = float(x @ law.plausible @ x) * float(y @ law.plausible @ y)
-    thinned = float(law.thinned_forms(y[None])(x)[0, 0])
+    thinned = float(law.thinning.forms(y[None])(x)[0, 0])
     return max(1.0, thinned / complete) if complete > 0 else 1.0
 
 
