@@ -98,7 +98,9 @@ def test_delta_is_not_called_small_for_a_group_whose_table_may_be_large():
 def test_the_checklist_names_a_proof_that_is_there():
     said = checklist(made(Budget(epsilon=1), mechanism="stratified-nuclear"))
     [proof] = re.findall(r"proof: (\S+\.md)", said)
-    assert Path(dpcov.__file__).parents[2].joinpath(proof).is_file()
+    found = Path(dpcov.__file__).parents[2].joinpath(proof)
+    [beside] = re.findall(r"geometry/\w+\.md", said)
+    assert found.is_file() and found.parent.joinpath(beside).is_file()
 
 
 def test_the_checklist_of_a_combination_names_the_proofs_of_its_releases():

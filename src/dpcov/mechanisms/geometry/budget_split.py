@@ -1,7 +1,7 @@
 """Divide the budget of a release between a survey, first matrices, losses and the last matrix.
 
 Contract: from public numbers only.  Parts of one (epsilon, delta) make one Gaussian mechanism
-together.  Proof : survey.md, Theorem 2.
+together.  Proof : surveyed.md, Theorem 2.
 """
 
 from dataclasses import dataclass, replace
@@ -38,11 +38,11 @@ LOSSES = Fraction(1, 32)
 # Part of the budget for a first matrix, from which the linear map of the geometry follows.
 FIRST = Fraction(1, 10)
 
-# And for each of those under the map, at most so many, where noise hides directions (survey.md).
+# And for each of those under the map, at most so many, where noise hides directions (whitening.md).
 AGAIN, MOST_AGAIN = Fraction(1, 20), 3
 
 # Largest eigenvalue of its noise, on correlations, with which it is worth that: this one, or this
-# part of the sum of all, since few directions hold much of what many columns do (survey.md).
+# part of the sum of all, since few directions hold much of what many columns do (surveyed.md).
 _RESOLVED, _RESOLVED_PART = 1.0, 1 / 8
 
 
@@ -121,7 +121,7 @@ class BudgetSplit:
             plain, whole_table = first_mechanism(budget.promise), replace(problem, n_groups=1)
             drawn_first = _calibrated(plain, whole_table, part_of(whole, first))
             # Noise of a part of a pure epsilon grows so much that more of them cost more than they
-            # show (survey.md).
+            # show (surveyed.md).
             for _ in range(MOST_AGAIN if isinstance(whole, ZCDP) else 0):
                 rest -= AGAIN
                 again = _calibrated(plain, whole_table, part_of(whole, AGAIN))

@@ -4,7 +4,7 @@ A table may differ from the one that the geometry was found in: other rows are l
 them down takes more.  How much is asked of the rows themselves.
 
 Guarantee : the budget, split between one histogram, the losses and the mechanism.  Numerics : as in
-    a survey.  Proof : survey.md, Theorem 7.  Private input : a histogram of the lengths of rows,
+    a survey.  Proof : surveyed.md, Theorem 7.  Private input : a histogram of the lengths of rows,
     the mechanism's moments in the geometry, and what scaling rows down takes of every column.
 Sensitivity : Those of the lengths, of the losses and of the mechanism, one after the other.
 """
@@ -52,7 +52,7 @@ class InGeometry(Surveyed):
         return lengths.question(self._unbounded)
 
     def calibrate(self, problem: Problem, budget: Budget) -> Calibration:
-        """Split the budget (survey.md, Theorem 7)."""
+        """Split the budget (surveyed.md, Theorem 7)."""
         whole: Calibration = self.inner.calibrate(problem, budget)
         asks = self.columns and (self.known.norm_bound is None or self._scales_down(self.known))
         if asks and not costs_nothing(whole.promise):

@@ -1,7 +1,7 @@
 """Find privately to which length rows of a geometry are scaled down, and what that takes away.
 
-Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Numerics : exact.  Proof : survey.md, Theorem
-    3.  Private input : one histogram of the lengths of encoded rows.
+Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Numerics : exact.
+    Proof : lengths.md, Theorem 3.  Private input : one histogram of the lengths of encoded rows.
 Sensitivity : That of a histogram of disjoint cells, as in the survey.
 """
 

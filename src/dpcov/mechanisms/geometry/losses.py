@@ -1,8 +1,8 @@
 """Publish what scaling long rows down takes of every column of numbers.
 
-Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Numerics : exact.  Proof : survey.md, Theorem
+Guarantee : rho-zCDP or epsilon-DP, as the cost says.  Numerics : exact.  Proof : losses.md, Theorem
     6.  Private input : sums over the rows that a public geometry scales down.
-Sensitivity : That of one vector a row, of norm one in units of the limit: survey.md, Lemma 5.
+Sensitivity : That of one vector a row, of norm one in units of the limit: losses.md, Lemma 5.
 """
 
 from collections.abc import Sequence

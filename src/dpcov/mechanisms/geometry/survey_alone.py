@@ -1,7 +1,7 @@
 """Find a geometry alone, for a budget of its own; later releases share it.
 
 Guarantee : the budget.  Private input, numerics, sensitivity : as in the survey of a release.
-    Proof : survey.md, Theorem 5.
+    Proof : surveyed.md, Theorem 5.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ class SurveyAlone(Surveyed):
         return (IN_BOUNDS,)
 
     def calibrate(self, problem: Problem, budget: Budget) -> SurveyedCalibration:
-        """The whole budget is the survey's (survey.md, Theorem 5)."""
+        """The whole budget is the survey's (surveyed.md, Theorem 5)."""
         check_budget(budget)
         survey = one_gaussian(budget.promise)
         of_columns = part_of(survey, 1 - LENGTHS)

@@ -30,7 +30,8 @@ from dpcov.noise.entropy import Entropy
 from dpcov.published.linalg.symmetric import Array
 
 _LIKELY_RUNS, _LIKELY = (1, 2, 4, 8), 0.9
-"""Rings next to each other in which others may lie, and how likely they must end in some."""
+"""Rings next to each other in which others may lie, and how likely they must end in some.  Rows of
+one ring are rarely alone there: 5,500 rows beside zeros seemed as far away as bounds x100."""
 
 
 def look_around(

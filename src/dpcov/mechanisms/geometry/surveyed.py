@@ -1,6 +1,6 @@
 """Survey centers and scales first, then draw any mechanism in the geometry that they give.
 
-Guarantee : the budget, split between the survey and the mechanism.  Proof : survey.md.
+Guarantee : the budget, split between the survey and the mechanism.  Proof : surveyed.md.
     Private input : histograms of all columns, a first matrix and perhaps three more, a histogram of
     lengths, then the mechanism's moments in the geometry, and what scaling rows down takes of
     every column.  Numerics : the mechanism's; the survey is exact.
@@ -71,7 +71,7 @@ from dpcov.published.linalg.symmetric import Array
 FIRST_LOOK = Fraction(1, 5)
 
 # And for a look at those under the map of the first matrix, where others followed and rows lose so
-# much; that map is kept where the squared error that is expected is so much smaller (survey.md).
+# much; that map is kept where the squared error that is expected is so much smaller (lengths.md).
 SECOND_LOOK, _MUCH_LOST, _FAR_BETTER = Fraction(1, 8), 0.1, 1 / 20
 
 # Mean squared length of rows in the first matrix at most, over what the survey saw on average.
@@ -84,11 +84,11 @@ _FAR_LESS, _BOUNDS = 1 / 2, Geometry(columns={})
 ANY_BOUND = 2.0
 
 # What every level adds to the squared intercept, in units of features: what is read of levels, and
-# all means, follow from its products (measured in survey.md).
+# all means, follow from its products (surveyed.md).
 _PER_LEVEL = 1 / 16
 
 # And every feature of rows with weights, which are mostly far below their upper bound: all that is
-# read is divided by what the intercept says of their sum (measured in survey.md).
+# read is divided by what the intercept says of their sum (surveyed.md).
 _PER_WEIGHTED = 1 / 8
 
 
@@ -156,7 +156,7 @@ class Surveyed(Mechanism[Calibration]):
         return (*super().largest_questions(problem), IN_BOUNDS)
 
     def calibrate(self, problem: Problem, budget: Budget) -> Calibration:
-        """Split the budget (survey.md, Theorem 2)."""
+        """Split the budget (surveyed.md, Theorem 2)."""
         whole: Calibration = self.inner.calibrate(problem, budget)
         if self.columns and not costs_nothing(whole.promise):
             parts = self._parts

@@ -2,6 +2,7 @@
 
 Contract: deterministic post-processing of what a mechanism drew.  The map makes correlations small
 and leaves every column its spread: rows stay about as long as they were (docs/geometry.md).
+Proof: whitening.md, Theorem 4.
 """
 
 from collections.abc import Sequence
@@ -167,7 +168,7 @@ def _mixing(covariance: Array, noise: MomentNoise, given: Array | None) -> tuple
     values, vectors = eigh(covariance / np.outer(spreads, spreads))
     # Columns that nothing relates keep their spreads, however much the noise hides.
     root = compose(((np.maximum(values, 0.0) + edge) / (1 + edge)) ** -0.5, vectors)
-    # Those between half of the edge and the edge gain nothing by another matrix (survey.md).
+    # Those between half of the edge and the edge gain nothing by another matrix (whitening.md).
     clear = _CLEAR if given is None else _CLEAR_LATER
     hidden = int(np.count_nonzero(values < edge / 2)) if edge <= clear else 0
     return spreads[:, None] * root / spreads, spreads, hidden
