@@ -26,21 +26,19 @@ def blocks(lines: pd.DataFrame) -> dict[str, str]:
 
 def cells(by: pd.DataFrame) -> str:
     """A line for each table and budget."""
-    head = ["table", "epsilon", "bounds", "**private**", *(f"×{w:g}" for w in WIDTHS), "floor"]
-    head += ["R², bounds", "R²", "whitened", "finite", "width", "hold", "least", "most"]
+    head = ["table", "epsilon", "bounds", "**private**", f"×{WIDTHS[-1]:g}", "floor"]
+    head += ["R², bounds", "R²", "whitened", "finite", "width", "hold"]
     rows = [head]
     for name, epsilon in dict.fromkeys((key[0], key[1]) for key in by.index):
         cell = by.loc[(name, epsilon)]
         typed, bounds = cell.loc[(1.0, "private")], cell.loc[(1.0, "schema")]
-        wide = [_at(cell, width, "rms") for width in WIDTHS]
-        holds = cell.xs("private", level="geometry")["covered"]
         rows.append(
             [
                 name,
                 in_words(epsilon),
                 f"{bounds.rms:.3f}",
                 f"**{typed.rms:.3f}**",
-                *(_text(value, ".3f") for value in wide),
+                _text(cell.rms.get((WIDTHS[-1], "private"), np.nan), ".3f"),
                 f"{cell.loc[(1.0, 'floor')].rms:.3f}",
                 _r2(bounds.r2),
                 _r2(typed.r2),
@@ -48,8 +46,6 @@ def cells(by: pd.DataFrame) -> str:
                 _text(typed.finite, ".0%"),
                 f"{typed.width:.2f}",
                 f"{typed.covered:.0%}",
-                f"{holds.min():.0%}",
-                f"{holds.max():.0%}",
             ]
         )
     return table(rows)
@@ -80,10 +76,6 @@ def hold(lines: pd.DataFrame) -> str:
         ends = [f"{100 * each:.1f}%" for each in (held.min(), held.max())]
         rows.append([str(name), *map(str, sizes), *ends])
     return table(rows)
-
-
-def _at(cell: pd.DataFrame, width: float, field: str) -> float:
-    return cell[field].get((width, "private"), np.nan)
 
 
 def _text(value: float, form: str) -> str:

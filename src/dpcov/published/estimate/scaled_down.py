@@ -1,7 +1,8 @@
 """What scaling long rows down to a bound does to what people read.
 
 Errors are in standard deviations of columns, by the part of all squared lengths that was lost.
-``benchmarks.analyst.scaled_down`` measures them on tables of all kinds (docs/measured/geometry.md).
+``benchmarks.analyst.scaled_down`` measures them on tables of all kinds
+(docs/measured/scaled-down.md).
 """
 
 import numpy as np
