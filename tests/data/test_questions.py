@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dpcov.data.encode import _shorten
 from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.exact.library import NUMPY
-from dpcov.data.exact.linear import ROW_BITS, LinearMap, by_columns
+from dpcov.data.exact.linear import ROW_BITS, LinearMap, _bits, by_columns
 from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.data.questions import Ask, MomentsQuestion, digest_of
 from dpcov.errors import DataError, NumericError, UsageError
@@ -58,6 +59,18 @@ def test_columns_that_rows_have_are_mapped_as_whole_rows_are(d, alone, empty):
     linear.apply_scaled(rows[:, places] * 2.0**ROW_BITS, places, 0.5, found)
     assert found.tolist() == (mapped[:, outputs] / 2).tolist()
     assert not np.delete(mapped, outputs, axis=1).any()
+
+
+@pytest.mark.parametrize("d", [4, 15, 16, 17, 256])
+@given(st.floats(1, 1e9))
+@example(1.0)
+def test_sums_of_rows_that_are_scaled_down_are_exact_in_any_order(d, entry):
+    """Of equal entries, which sum up to most, and which rounding may leave a little too long."""
+    rows = np.asfortranarray(np.full((1, d), entry * 2.0**ROW_BITS))
+    _shorten(rows, 4.0**ROW_BITS)
+    largest = 2 ** _bits(d) * sum(int(each) for each in rows[0])
+    assert largest <= 2**53
+    assert largest == 2**53 or d in (15, 17) or entry != 1
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32))

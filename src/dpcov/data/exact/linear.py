@@ -85,7 +85,7 @@ class LinearMap:
 
     def apply(self, rows: Array, places: Places | None = None, on: Library = NUMPY) -> Array:
         """Map (n, d) rows of norm at most 1, or these columns of theirs, to (n, p)."""
-        # Integers below 2**53 in any order of summation, times a power of two, which is exact.
+        # Integers of 2**53 at most in any order of summation, times a power of two, which is exact.
         numbers = np.ldexp(self.integers, self.exponent - ROW_BITS)
         numbers = numbers if places is None else numbers[:, places]
         return (on.from_host(numbers) @ on.module.trunc(rows * 2.0**ROW_BITS).T).T
@@ -103,7 +103,7 @@ class LinearMap:
         ``places``, (c,), are the columns that rows have, ascending; others are zero.  ``out``,
         (n, q), is for the outputs of :meth:`inhabited`.
         """
-        # Integers below 2**53 in any order of summation.
+        # Integers of 2**53 at most in any order of summation.
         outputs = self.inhabited(places)
         numbers = self.integers[np.ix_(outputs, places)]
         # Outputs of few columns, as indicators of missing values have, need no product of matrices.
@@ -119,5 +119,6 @@ class LinearMap:
 
 
 def _bits(n_columns: int) -> int:
-    # By Cauchy-Schwarz every partial sum of a product is at most sqrt(d) 2**(bits + ROW_BITS).
+    # By Cauchy-Schwarz every partial sum of a product is at most sqrt(d) 2**(bits + ROW_BITS), also
+    # of rows that rounding leaves a little too long (mechanisms/geometry/whitening.md, Lemma 6).
     return 53 - ROW_BITS - ceil(log2(n_columns) / 2)
