@@ -28,10 +28,12 @@ from dpcov.published.file.columns import EncodedColumn
 from dpcov.published.linalg.symmetric import Array
 
 CELLS = 2**12
+"""Cells of the histogram, from which bins are joined."""
 
 USUAL = 2.25
 """Squared length per column where no lengths show."""
 
+# Chance that noise makes some bin show that holds nothing.
 _FALSE_BINS = 0.002
 
 # Squared lengths in a bin that does not show, relative to those in the one before it: the heaviest
@@ -44,6 +46,7 @@ _CLUMP, _SIZES, _SURE = 0.1, 8, 100.0
 _ROUNDING = 12**-0.5
 # A normal number that is positive although its mean is so many deviations below zero is small.
 _FAR = -30.0
+# What is lost is stated as a part below one.
 _MOST_LOST = 0.95
 # The norm of what a row loses in its columns, over what it loses of its squared length: 1 where it
 # is long in one column alone.
