@@ -18,6 +18,7 @@ from dpcov.mechanisms.blocks.clip_search import outlier_counts, shell_counts, sp
 from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.blocks.finished import sscp_of
 from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.geometry import search
 from dpcov.mechanisms.geometry.surveyed import Surveyed
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.noise.entropy import SeededEntropy
@@ -201,7 +202,7 @@ class PrivateGeometry(Surveyed):
 
     def __init__(self):
         sound = surveyed(Gaussian(), 2)
-        super().__init__(sound.inner, sound.columns, sound.declared, sound.keeps_intercept)
+        super().__init__(sound.inner, sound.table)
 
 
 class UnchargedSurvey(PrivateGeometry):
@@ -224,14 +225,24 @@ class ForgottenMatrix(PrivateGeometry):
         return replace(right, promise=ZCDP(rho=right.survey.rho / 2))
 
 
+class ExactMapSearch(search.Search):
+    def whitened(self, calibration, *rest):
+        exact = Gaussian().calibrate(self.problem, Budget(rho=1000))
+        return super().whitened(exact, *rest)
+
+
 class ExactMap(PrivateGeometry):
     """The linear map follows from the moments: the first matrix has next to no noise."""
 
     name = "planted-exact-map"
 
-    def _whitened(self, drawing, calibration, *rest):
-        exact = self.inner.calibrate(drawing.problem, Budget(rho=1000))
-        return super()._whitened(drawing, exact, *rest)
+    search = ExactMapSearch
+
+
+class ExactSecondSearch(search.Search):
+    def whitened(self, *given):
+        found = super().whitened(*given)
+        return found and found._replace(goes_on=True)
 
 
 class ExactSecond(PrivateGeometry):
@@ -243,9 +254,12 @@ class ExactSecond(PrivateGeometry):
         right = super().calibrate(problem, budget)
         return replace(right, again=self.inner.calibrate(problem, Budget(rho=1000)))
 
-    def _whitened(self, *given):
-        found = super()._whitened(*given)
-        return found and found._replace(goes_on=True)
+    search = ExactSecondSearch
+
+
+class ExactScalesSearch(search.Search):
+    def lengths(self, geometry, cost, *others):
+        return super().lengths(geometry, part_of(cost, Fraction(1, EXACT)), *others)
 
 
 class ExactScales(PrivateGeometry):
@@ -257,8 +271,12 @@ class ExactScales(PrivateGeometry):
         exact = replace(calibration, survey=ZCDP(rho=EXACT * calibration.survey.rho))
         return super().draw(ask, exact, problem, entropy)
 
-    def _lengths(self, drawing, geometry, cost, *others):
-        return super()._lengths(drawing, geometry, part_of(cost, Fraction(1, EXACT)), *others)
+    search = ExactScalesSearch
+
+
+class ExactLengthsSearch(search.Search):
+    def lengths(self, geometry, cost, *others):
+        return super().lengths(geometry, part_of(cost, Fraction(EXACT)), *others)
 
 
 class ExactLengths(PrivateGeometry):
@@ -266,8 +284,7 @@ class ExactLengths(PrivateGeometry):
 
     name = "planted-exact-lengths"
 
-    def _lengths(self, drawing, geometry, cost, *others):
-        return super()._lengths(drawing, geometry, part_of(cost, Fraction(EXACT)), *others)
+    search = ExactLengthsSearch
 
 
 class ExactLosses(PrivateGeometry):

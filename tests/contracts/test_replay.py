@@ -10,7 +10,7 @@ import pytest
 import dpcov
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.mechanisms.blocks import counts
-from dpcov.mechanisms.geometry import lengths, surveyed
+from dpcov.mechanisms.geometry import lengths, search
 from dpcov.mechanisms.geometry.budget_split import one_gaussian
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.guarantee import NEIGHBORS
@@ -125,14 +125,14 @@ def test_noise_hides_a_row_at_the_price_that_is_charged(neighbors, kind, options
 
 
 def test_a_look_at_exact_counts_is_noticed(monkeypatch):
-    plain = surveyed.find_lengths
+    plain = search.find_lengths
 
     def peeking(ask, geometry, *given):
         longest = np.flatnonzero(ask(lengths.question(geometry)).counts[0])[-1]
         found = plain(ask, geometry, *given)
         return replace(found, energy=found.energy * (1 + longest / lengths.CELLS))
 
-    monkeypatch.setattr(surveyed, "find_lengths", peeking)
+    monkeypatch.setattr(search, "find_lengths", peeking)
     with pytest.raises(AssertionError):
         check_same("replace-one", "rho", {})
 

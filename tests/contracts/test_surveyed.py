@@ -19,9 +19,10 @@ from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import BudgetError, DpcovError, LedgerError, NumericError, UsageError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian import Gaussian
-from dpcov.mechanisms.geometry import budget_split, survey, surveyed
+from dpcov.mechanisms.geometry import budget_split, search, survey, surveyed
 from dpcov.mechanisms.geometry.budget_split import LENGTHS
-from dpcov.mechanisms.geometry.surveyed import FIRST_LOOK, SECOND_LOOK
+from dpcov.mechanisms.geometry.search import FIRST_LOOK, SECOND_LOOK
+from dpcov.mechanisms.geometry.surveyed import Surveyed
 from dpcov.mechanisms.geometry.whitening import Whitening
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.stratified import Stratified
@@ -212,8 +213,8 @@ def spent(monkeypatch):
 
         monkeypatch.setattr(place, name, draw)
 
-    recorded(surveyed, "survey", lambda given: given[2])
-    recorded(surveyed, "find_lengths", lambda given: given[2])
+    recorded(search, "survey", lambda given: given[2])
+    recorded(search, "find_lengths", lambda given: given[2])
     recorded(surveyed, "with_losses", lambda given: given[2].cost)
     for mechanism in (Gaussian, Nuclear, Stratified, StratifiedNuclear):
         recorded(mechanism, "draw", lambda given: given[2].promise)
@@ -231,7 +232,7 @@ def test_all_that_is_drawn_adds_up_to_the_promise(
     turns = iter([True] * again + [False])
     monkeypatch.setattr(Whitening, "goes_on", property(lambda self: next(turns)))
     # Lengths are looked at under the first map, too, where rows lose much under the last.
-    monkeypatch.setattr(surveyed, "_MUCH_LOST", -1.0 if twice else 1.0)
+    monkeypatch.setattr(search, "_MUCH_LOST", -1.0 if twice else 1.0)
     again = again if kind is not PureDP else 0
     if not seen:
         # As if the survey had shown less than half of the columns.
@@ -260,7 +261,7 @@ def test_all_that_is_drawn_adds_up_to_the_promise(
 def test_all_that_is_drawn_where_bounds_are_kept_is_what_is_charged_but_for_losses(
     neighbors, kind, spent, monkeypatch
 ):
-    monkeypatch.setattr(surveyed.Surveyed, "_keeps_bounds", lambda *_: True)
+    monkeypatch.setattr(search.Search, "_fits_in_bounds", lambda *_: True)
     monkeypatch.setattr(Whitening, "goes_on", False)
     made = release(neighbors, kind)
     promise = made.guarantee.promise
@@ -299,7 +300,7 @@ def test_the_noise_given_the_geometry_has_the_stated_law(neighbors):
     rows = np.random.default_rng(0).normal(size=(1000, 14))
     columns = {f"x{place}": dpcov.Numeric(lower=-50, upper=50) for place in range(14)}
     encoding = TableEncoding(schema=dpcov.Schema(missing="never", columns=columns))
-    mechanism = surveyed.Surveyed.of(Gaussian(), encoding.schema, encoding.encoder)
+    mechanism = Surveyed.of(Gaussian(), encoding.schema, encoding.encoder)
     n_rows = len(rows) if neighbors == "replace-one" else None
     problem = Problem(n_features=15, neighbors=neighbors, n_rows=n_rows)
     calibration = mechanism.calibrate(problem, dpcov.Budget(rho=5))

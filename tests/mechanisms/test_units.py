@@ -8,7 +8,8 @@ import dpcov
 from dpcov.analysis import PrivateRidge
 from dpcov.data.exact.linear import LinearMap
 from dpcov.data.geometry import Geometry
-from dpcov.mechanisms.geometry import surveyed
+from dpcov.mechanisms.geometry import table_facts
+from dpcov.mechanisms.geometry.budget_split import BudgetSplit
 from dpcov.noise.entropy import SeededEntropy
 
 RNG = np.random.default_rng(11)
@@ -51,7 +52,7 @@ def errors(seeds):
 
 def test_shares_are_known_better_and_correlations_as_well(monkeypatch):
     shares, others = errors(range(12))
-    monkeypatch.setattr(surveyed, "_PER_LEVEL", 0.0)
+    monkeypatch.setattr(table_facts, "_PER_LEVEL", 0.0)
     plain_shares, plain_others = errors(range(12))
     # With a squared intercept of 1 + 20/16: about 2/3, of 240 errors each.
     assert shares < 0.8 * plain_shares
@@ -101,10 +102,10 @@ def test_a_map_that_rounding_would_make_singular_keeps_its_unit(geometry, monkey
 @pytest.mark.parametrize("follows_correlations", [True, False])
 def test_losses_are_counted_as_far_in_other_units(follows_correlations, monkeypatch):
     if not follows_correlations:
-        monkeypatch.setattr(surveyed.BudgetSplit, "with_first", lambda *given: None)
+        monkeypatch.setattr(BudgetSplit, "with_first", lambda *given: None)
     budget = dpcov.Budget(epsilon=4, delta="1e-6")
     made = release(3, budget=budget)
-    monkeypatch.setattr(surveyed, "_PER_LEVEL", 0.0)
+    monkeypatch.setattr(table_facts, "_PER_LEVEL", 0.0)
     plain = release(3, budget=budget)
     has_first = any("takes correlations out" in note for note in made.statistics.notes)
     assert has_first == follows_correlations
@@ -136,6 +137,6 @@ def test_sums_of_weights_are_rarely_hidden(monkeypatch):
         return sum(each.knows_means for each in made)
 
     now = readable()
-    monkeypatch.setattr(surveyed, "_PER_WEIGHTED", 0.0)
+    monkeypatch.setattr(table_facts, "_PER_WEIGHTED", 0.0)
     assert readable() + 3 <= now
     assert now >= 11

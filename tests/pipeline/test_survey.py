@@ -27,6 +27,7 @@ from dpcov.mechanisms.geometry.budget_split import LENGTHS
 from dpcov.mechanisms.geometry.survey import SurveyColumn
 from dpcov.mechanisms.geometry.survey_alone import SurveyAlone
 from dpcov.mechanisms.geometry.surveyed import Surveyed
+from dpcov.mechanisms.geometry.table_facts import TableFacts
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
@@ -204,7 +205,7 @@ def test_a_geometry_may_hold_any_text(text, tmp_path):
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_the_whole_budget_is_the_surveys(budget):
-    mechanism = SurveyAlone(Surveyed(Stratified(), (SurveyColumn("x"),), ()), COMING)
+    mechanism = SurveyAlone(Surveyed(Stratified(), TableFacts((SurveyColumn("x"),), ())), COMING)
     asked = Problem(n_features=2, neighbors="replace-one", n_rows=N)
     made = mechanism.calibrate(asked, budget)
     assert made.promise == budget.promise

@@ -24,7 +24,7 @@ from dpcov.errors import BudgetError, DataError, SchemaError, UsageError
 from dpcov.mechanisms.adaptive import Adaptive
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian import Gaussian
-from dpcov.mechanisms.geometry import budget_split, surveyed
+from dpcov.mechanisms.geometry import budget_split, search, surveyed
 from dpcov.mechanisms.geometry.budget_split import (
     LENGTHS,
     LOSSES,
@@ -38,6 +38,7 @@ from dpcov.mechanisms.geometry.lengths import error_in_bounds
 from dpcov.mechanisms.geometry.losses import loss_question
 from dpcov.mechanisms.geometry.survey import SurveyColumn
 from dpcov.mechanisms.geometry.surveyed import Surveyed
+from dpcov.mechanisms.geometry.table_facts import TableFacts
 from dpcov.mechanisms.separate import Separate
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
@@ -87,7 +88,7 @@ def release(data=TABLE, wide=1.0, seed=1, **more):
 
 def calibrated(mechanism, budget):
     asked = Problem(n_features=9, neighbors="replace-one", n_rows=N)
-    return Surveyed(mechanism, (SurveyColumn("x"),), ()).calibrate(asked, budget)
+    return Surveyed(mechanism, TableFacts((SurveyColumn("x"),), ())).calibrate(asked, budget)
 
 
 def test_the_parts_of_a_budget_make_the_whole():
@@ -526,18 +527,19 @@ def asked_of(monkeypatch):
     """What was given to functions of a survey by name, and what they returned."""
     asked = {}
 
-    def recorded(name):
-        plain = getattr(surveyed, name)
+    def recorded(module, name):
+        plain = getattr(module, name)
 
         def called(*given, **named):
             made = plain(*given, **named)
             asked.setdefault(name, []).append((given, made))
             return made
 
-        monkeypatch.setattr(surveyed, name, called)
+        monkeypatch.setattr(module, name, called)
 
-    for name in ("find_lengths", "spread_out", "loss_question"):
-        recorded(name)
+    recorded(search, "find_lengths")
+    recorded(search, "spread_out")
+    recorded(surveyed, "loss_question")
     return asked
 
 
@@ -602,13 +604,13 @@ def test_losses_of_every_group_have_all_of_the_noise(asked_of):
 
 def test_a_center_beyond_the_bounds_is_moved_to_them(monkeypatch):
     """A geometry with such a one would be refused, and the budget is charged by then."""
-    survey = surveyed.survey
+    survey = search.survey
 
     def far(*given):
         height, *others = survey(*given)
         return [[replace(height[0], center=1.5)], *others]
 
-    monkeypatch.setattr(surveyed, "survey", far)
+    monkeypatch.setattr(search, "survey", far)
     assert release().manifest.columns[1].center == 250
 
 
@@ -657,7 +659,7 @@ def test_a_map_that_makes_few_rows_far_too_long_is_not_kept(monkeypatch):
         return "the first of these maps, which is kept" in release.statistics.notes[-2]
 
     found = made()
-    monkeypatch.setattr(surveyed, "_FAR_BETTER", 0.0)
+    monkeypatch.setattr(search, "_FAR_BETTER", 0.0)
     before = made()
     assert sum(map(kept, found)) >= 2
     assert not any(map(kept, before))

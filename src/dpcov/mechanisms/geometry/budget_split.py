@@ -15,7 +15,8 @@ from dpcov.mechanisms.blocks.cost import Cost, part_of
 from dpcov.mechanisms.blocks.counts import rho_inside
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.geometry.lengths import USUAL, entry_std
-from dpcov.mechanisms.geometry.survey import SurveyColumn, doubt, weight
+from dpcov.mechanisms.geometry.survey import doubt, weight
+from dpcov.mechanisms.geometry.table_facts import TableFacts
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.privacy.budget import Budget, budget_of
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
@@ -64,28 +65,22 @@ class SurveyedCalibration(Calibration):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetSplit:
-    """How the budget of a mechanism is divided for a table with these columns.
-
-    ``n_levels`` of its features are levels; ``asks_losses``: columns tell what they lost.
-    """
+    """How the budget of a mechanism is divided for a table."""
 
     inner: Mechanism[Any]
-    columns: tuple[SurveyColumn, ...]
-    n_features: int
-    n_levels: int
-    asks_losses: bool
+    table: TableFacts
 
     def share(self, problem: Problem, budget: Budget) -> Fraction:
         """The least part of the budget with which a survey shows enough of so many rows."""
         is_pure = isinstance(budget.promise, PureDP)
         # Levels alone take less than a column of numbers would.
-        whole = min(Fraction(1), weight(self.columns))
+        whole = min(Fraction(1), weight(self.table.columns))
         if problem.n_rows is None:
             return SHARE_PRIVATE * whole
         least = (SHARE_PURE if is_pure else SHARE) * whole
         survey = self.split(problem, budget, least).survey
         # Noise falls in proportion to epsilon, and to the root of rho.
-        noise = doubt(part_of(survey, 1 - LENGTHS), self.columns, problem)
+        noise = doubt(part_of(survey, 1 - LENGTHS), self.table.columns, problem)
         wanted = float(least) * (noise if is_pure else noise**2)
         return max(least, min(MOST_SHARE, Fraction(wanted).limit_denominator(100)))
 
@@ -94,20 +89,20 @@ class BudgetSplit:
     ) -> SurveyedCalibration | None:
         """Parts with a first matrix; None where there is none, or where it would show nothing."""
         # A single column has no correlations, and a survey centers levels as well.
-        if not self.inner.is_isotropic or self.n_features - self.n_levels < 2:
+        if not self.inner.is_isotropic or self.table.n_features - self.table.n_levels < 2:
             return None
         try:
             made = self.split(problem, budget, share, FIRST)
         # The noise of so small a part cannot be drawn.
         except BudgetError:
             return None
-        return made if _resolves(made.first, problem, self.n_features) else None
+        return made if _resolves(made.first, problem, self.table.n_features) else None
 
     def split(
         self, problem: Problem, budget: Budget, share: Fraction, first: Fraction = Fraction(0)
     ) -> SurveyedCalibration:
         """Parts for a survey, and for a ``first`` matrix if it has one; the rest is the last's."""
-        losses = LOSSES if self.asks_losses else Fraction(0)
+        losses = LOSSES if self.table.tells_losses else Fraction(0)
         rest = 1 - share - first - losses
         whole = one_gaussian(budget.promise)
         inner = _calibrated(self.inner, problem, part_of(whole, rest))

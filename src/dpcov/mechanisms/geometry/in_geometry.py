@@ -22,9 +22,10 @@ from dpcov.mechanisms.base import Calibration, Problem
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.geometry import lengths
 from dpcov.mechanisms.geometry.budget_split import LENGTHS, SurveyedCalibration
-from dpcov.mechanisms.geometry.lengths import Shortening
 from dpcov.mechanisms.geometry.losses import loss_noise, spread_out
-from dpcov.mechanisms.geometry.surveyed import ANY_BOUND, Drawing, Surveyed
+from dpcov.mechanisms.geometry.search import Found, Search
+from dpcov.mechanisms.geometry.surveyed import Surveyed
+from dpcov.mechanisms.geometry.table_facts import ANY_BOUND
 from dpcov.mechanisms.geometry.whitening import with_map
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget
@@ -40,10 +41,9 @@ class InGeometry(Surveyed):
     """
 
     def __init__(self, surveyed: Surveyed, known: Geometry) -> None:
-        parts = surveyed.inner, surveyed.columns, surveyed.declared
-        super().__init__(*parts, surveyed.keeps_intercept)
+        super().__init__(surveyed.inner, surveyed.table)
         # Refused now if it is not one of these columns.
-        self.known, self._columns = known, known.apply(self.declared)
+        self.known, self._columns = known, known.apply(self.table.declared)
         bound = None if known.linear is None else ANY_BOUND
         self._unbounded = msgspec.structs.replace(known, norm_bound=bound)
 
@@ -54,9 +54,9 @@ class InGeometry(Surveyed):
     def calibrate(self, problem: Problem, budget: Budget) -> Calibration:
         """Split the budget (surveyed.md, Theorem 7)."""
         whole: Calibration = self.inner.calibrate(problem, budget)
-        asks = self.columns and (self.known.norm_bound is None or self._scales_down(self.known))
+        known, parts = self.known, self.parts
+        asks = self.table.columns and (known.norm_bound is None or self.table.scales_down(known))
         if asks and not costs_nothing(whole.promise):
-            parts = self._parts
             try:
                 made = parts.split(problem, budget, LENGTHS * parts.share(problem, budget))
                 CountNoise(made.survey, problem).std(disjoint=True)
@@ -72,7 +72,7 @@ class InGeometry(Surveyed):
         self, ask: Ask, calibration: Calibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Draw in the geometry as it is; what it took elsewhere is taken for what it takes here."""
-        known = self._stated(self.known)
+        known = self.table.stated(self.known)
         made = self.inner.draw(ask.under(known), calibration, problem, entropy)
         made = with_map(made, known.linear)
         bound = known.bound(self._columns)
@@ -80,23 +80,20 @@ class InGeometry(Surveyed):
             made, columns=self._columns, norm_bound=bound, lost=known.lost
         )
 
-    def find(
-        self, drawing: Drawing, calibration: SurveyedCalibration
-    ) -> tuple[Geometry, Shortening, Calibration, list[str]]:
+    def find(self, search: Search, calibration: SurveyedCalibration) -> Found:
         """The geometry with its norm bound, or one that fits, and what this takes of the rows."""
         losses, bound, linear = calibration.losses, self.known.norm_bound, self.known.linear
-        energy = None if bound is None else (bound**2 - 1) / self._n_features
-        found = self._lengths(
-            drawing, self._unbounded, calibration.survey, calibration.inner, losses, energy
-        )
+        energy = None if bound is None else (bound**2 - 1) / self.table.n_features
+        given = self._unbounded, calibration.survey, calibration.inner, losses, energy
+        found = search.lengths(*given)
         if linear is not None:
             # Mapped features were divided by the unit, losses are of encoded ones.
-            whole = linear.matrix * self._unit
-            factor = self._unit**2 * spread_out(whole, in_l2=isinstance(losses, ZCDP))
+            whole = linear.matrix * self.table.unit
+            factor = self.table.unit**2 * spread_out(whole, in_l2=isinstance(losses, ZCDP))
             found = replace(found, limit=found.limit * factor)
-        bound = sqrt(found.energy * self._n_features + 1) if bound is None else bound
+        bound = sqrt(found.energy * self.table.n_features + 1) if bound is None else bound
         # Few rows that hold much may not show for so little: of the same table more is known.
         lost = max(self.known.lost, found.lost)
-        geometry = self._stated(msgspec.structs.replace(self.known, norm_bound=bound, lost=lost))
+        geometry = msgspec.structs.replace(self.known, norm_bound=bound, lost=lost)
         notes = [f"lengths of rows were found with {calibration.survey}"]
-        return geometry, found, calibration.inner, notes
+        return Found(self.table.stated(geometry), found, calibration.inner, notes)

@@ -14,8 +14,7 @@ from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.geometry.budget_split import LENGTHS, SurveyedCalibration, one_gaussian
 from dpcov.mechanisms.geometry.lengths import IN_BOUNDS
 from dpcov.mechanisms.geometry.survey import all_levels, check_cost, pays
-from dpcov.mechanisms.geometry.survey_counts import Spread
-from dpcov.mechanisms.geometry.surveyed import Drawing, Surveyed
+from dpcov.mechanisms.geometry.surveyed import Surveyed
 from dpcov.noise.entropy import Entropy
 from dpcov.privacy.budget import Budget, check_budget
 from dpcov.privacy.convert import sqrt_down
@@ -30,8 +29,7 @@ class SurveyAlone(Surveyed):
     """
 
     def __init__(self, surveyed: Surveyed, coming: Budget) -> None:
-        parts = surveyed.inner, surveyed.columns, surveyed.declared
-        super().__init__(*parts, surveyed.keeps_intercept)
+        super().__init__(surveyed.inner, surveyed.table)
         self.name, self.numerics, self.coming = "survey", "exact", coming  # type: ignore[misc]
 
     def largest_questions(self, problem: Problem) -> tuple[Any, ...]:
@@ -42,10 +40,10 @@ class SurveyAlone(Surveyed):
         """The whole budget is the survey's (surveyed.md, Theorem 5)."""
         check_budget(budget)
         survey = one_gaussian(budget.promise)
-        of_columns = part_of(survey, 1 - LENGTHS)
-        check_cost(of_columns, self.columns, problem)
-        if not pays(of_columns, self.columns, problem):
-            if all_levels(self.columns):
+        of_columns, columns = part_of(survey, 1 - LENGTHS), self.table.columns
+        check_cost(of_columns, columns, problem)
+        if not pays(of_columns, columns, problem):
+            if all_levels(columns):
                 raise BudgetError(
                     "All columns have levels, whose bounds fit: a survey would gain nothing. "
                     "Leave it out; a release keeps these bounds by itself."
@@ -67,8 +65,9 @@ class SurveyAlone(Surveyed):
         self, ask: Ask, calibration: SurveyedCalibration, problem: Problem, entropy: Entropy
     ) -> Geometry:
         """Survey, and draw no matrix."""
-        return self.find(Drawing(ask, problem, entropy), calibration)[0]
-
-    def _centered(self, geometry: Geometry, found: dict[str, list[Spread]]) -> Geometry:
+        search = self.search(self.table, ask, problem, entropy)
         # A file of centers and scales is for people, too.
+        geometry = search.find(calibration, centers_levels=False).geometry
+        # Bounds are kept beside a first matrix alone.
+        assert geometry is not None
         return geometry

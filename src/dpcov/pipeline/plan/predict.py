@@ -25,6 +25,7 @@ from dpcov.mechanisms.geometry.budget_split import SurveyedCalibration
 from dpcov.mechanisms.geometry.lengths import USUAL
 from dpcov.mechanisms.geometry.survey import SurveyColumn
 from dpcov.mechanisms.geometry.surveyed import Surveyed
+from dpcov.mechanisms.geometry.table_facts import TableFacts
 from dpcov.mechanisms.registry import make_mechanism, names
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.arrays import second_moment
@@ -142,7 +143,7 @@ def left_for(assumed: Assumption, mechanism: Mechanism[Any]) -> Budget | None:
     intercept = EncodedColumn(name="1", source="1", kind="intercept", center=0.0, half_range=1.0)
     columns = [SurveyColumn(str(place)) for place in range(assumed.n_features - 1)]
     declared = [intercept, *(replace(intercept, kind="numeric") for _ in columns)]
-    surveyed = Surveyed(mechanism, columns, declared)
+    surveyed = Surveyed(mechanism, TableFacts(columns, declared))
     calibration = surveyed.calibrate(assumed.problem, assumed.budget)
     if costs_nothing(calibration.promise):
         return assumed.budget
