@@ -406,7 +406,7 @@ def test_what_selections_leave_of_covariances_is_divided_by():
 
 
 def test_a_part_is_made_up_for_where_relations_are_curves():
-    """docs/missing.md has these numbers, as a limit."""
+    """docs/measured/missing.md has these numbers, as a limit."""
     rng, n = np.random.default_rng(3), 60_000
     a = rng.normal(size=n)
     rows = pd.DataFrame({"a": a, "b": np.exp(0.8 * a) + 0.7 * rng.normal(size=n)})

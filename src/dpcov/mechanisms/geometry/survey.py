@@ -63,7 +63,7 @@ _TYPICAL = 3
 
 _INDICATOR = 0.7
 """The unit of an indicator of missing values: a smaller one would make rows longer, and a larger
-one would leave more noise on how many values are missing (measured in docs/missing.md)."""
+one would leave more noise on how many values are missing (measured in docs/measured/missing.md)."""
 
 _SEEN = 1 / 2
 """Part of the columns that the survey saw, from which it says how long rows are."""
