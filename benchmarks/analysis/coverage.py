@@ -32,7 +32,7 @@ from benchmarks.analysis.populations import (
     skewed,
 )
 from benchmarks.data import MissingTable, data_directory
-from benchmarks.measured import store, write_csv
+from benchmarks.measured import results, store, write_csv
 from dpcov import Budget, SeededEntropy
 from dpcov.analysis.features import coding_of, without_references
 from dpcov.analysis.intervals.coefficients import coefficient_lines
@@ -273,6 +273,30 @@ def tables(rows: Sequence[Row]) -> dict[str, list[list[str]]]:
     }
 
 
+SUMMARY = "inference-medians.csv"
+TOLD = {"coverage": "held", "naive": "held, noise ignored", "width": "width"}
+
+
+def medians() -> list[list[str]]:
+    """Of the populations that all settings have, from the files of :func:`tables`."""
+    lines = []
+    for name, told in TOLD.items():
+        head, *cells = results(f"inference-{name}.csv")
+        table = pd.DataFrame(cells, columns=head).set_index(head[:3])
+        numbers = table.map(lambda cell: float(cell.split(" ")[0].replace("∞", "inf")))
+        everywhere = numbers.groupby("population", sort=False).filter(
+            lambda own: len(own) == len(SETTINGS)
+        )
+        middle = everywhere.groupby(["n", "budget"], sort=False).median()
+        for (n, budget), found in middle.iterrows():
+            lines.append([n, budget, told, *map(_short, found)])
+    return [[*head[1:3], "median", *head[3:]], *lines]
+
+
+def _short(number: float) -> str:
+    return f"{number:.2g}".replace("1e+02", "100").replace("inf", "∞")
+
+
 def _name(row: Row) -> str:
     more = [
         row.mechanism.removeprefix("gaussian").removeprefix(", "),
@@ -317,6 +341,7 @@ def main() -> None:
         rows = [row for path in arguments.table for row in _saved(path)]
         for name, lines in tables(rows).items():
             store(name, lines)
+        store(SUMMARY, medians())
         return
     rows = []
     for row in study(

@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 
 import dpcov
-from benchmarks.analysis.coverage import LITTLE, Sampled, measure, tables
+from benchmarks.analysis.coverage import LITTLE, SUMMARY, Sampled, measure, medians, tables
 from benchmarks.analysis.populations import binary, gaussian, measurements
 from benchmarks.analysis.ridge import compare
 from benchmarks.analysis.tails import coverages
 from benchmarks.analysis.tasks import adult, digits
 from benchmarks.data import MissingTable, data_directory
+from benchmarks.measured import results
 
 
 def test_truth_is_computed_from_the_rows_of_the_population():
@@ -36,6 +37,15 @@ def test_every_kind_of_interval_is_measured():
     assert all(0 <= row.least <= row.coverage <= 1 and row.width > 0 for row in rows)
     for lines in tables(rows).values():
         assert [len(line) for line in lines] == [10, 10]
+
+
+def test_the_summary_of_intervals_is_that_of_its_files():
+    head, *lines = results(SUMMARY)
+    assert medians() == [head, *lines] and len(lines) == 12
+    # Nine populations of 500 rows, as the file has them.
+    _, *widths = results("inference-width.csv")
+    means = [float(line[3]) for line in widths if line[1] == "500"]
+    assert lines[8][:4] == ["500", "ρ = 0.1", "width", f"{np.median(means):.2g}"]
 
 
 def test_a_larger_share_of_outliers_covers_more_and_the_bounds_cover_all():
