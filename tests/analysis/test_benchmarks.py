@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dpcov
-from benchmarks.analysis.coverage import LITTLE, SUMMARY, Sampled, measure, medians, tables
+from benchmarks.analysis.coverage import LITTLE, SUMMARY, Sampled, by_setting, measure, tables
 from benchmarks.analysis.populations import binary, gaussian, measurements
 from benchmarks.analysis.ridge import compare
 from benchmarks.analysis.tails import coverages
@@ -41,11 +41,13 @@ def test_every_kind_of_interval_is_measured():
 
 def test_the_summary_of_intervals_is_that_of_its_files():
     head, *lines = results(SUMMARY)
-    assert medians() == [head, *lines] and len(lines) == 12
-    # Nine populations of 500 rows, as the file has them.
-    _, *widths = results("inference-width.csv")
-    means = [float(line[3]) for line in widths if line[1] == "500"]
-    assert lines[8][:4] == ["500", "ρ = 0.1", "width", f"{np.median(means):.2g}"]
+    assert by_setting() == [head, *lines]
+    _, *settings = results("inference-coverage.csv")
+    few = [line[3].strip(")").split(" (") for line in settings if line[1] == "500"]
+    held, least = np.array(few, dtype=float).T
+    assert len(few) == 9 and len(lines) == 16
+    assert lines[0][:4] == ["500", "ρ = 0.1", "held", f"{np.median(held):.0f}"]
+    assert lines[4][:4] == ["500", "ρ = 0.1", "held, least of all", f"{least.min():.0f}"]
 
 
 def test_a_larger_share_of_outliers_covers_more_and_the_bounds_cover_all():
