@@ -2,7 +2,7 @@
 
 Contract: from means, variances, public bounds, and the length to which rows are scaled down.  Tails
 are never lighter than the normal law's, except for yes-or-no columns, whose moments of every order
-are known.  docs/inference.md derives and measures the rules.
+are known.  Derived in docs/inference.md.
 """
 
 from dataclasses import dataclass

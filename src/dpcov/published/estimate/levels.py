@@ -1,6 +1,6 @@
 """What everybody knows of the levels of a column, and blocks of columns that show nothing.
 
-Contract: public numbers only, deterministic.  Derived and measured in docs/shrinkage.md.
+Contract: public numbers only, deterministic.  Derived in docs/shrinkage.md.
 """
 
 from collections.abc import Sequence
