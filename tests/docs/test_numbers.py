@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from dpcov import Budget
+from dpcov.mechanisms.registry import MECHANISMS
+from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.meaning import certainty, detection
 from dpcov.published.words.words import FALSE_ALARMS
 
@@ -24,6 +26,27 @@ def test_what_an_epsilon_means_is_what_the_code_says():
         assert int(right) == math.ceil(100 * certainty(promise))
         assert int(confirmed) == math.ceil(100 * detection(promise, FALSE_ALARMS))
     assert len(lines) == 6
+
+
+def test_mechanisms_promise_what_their_page_says():
+    text = (ROOT / "docs/mechanisms.md").read_text(encoding="utf-8")
+    (head, table) = re.search(r"^(\| mechanism \|.*)\n\|[- |]+\n((?:\|.*\n)+)", text, re.M).groups()
+    assert head == "| mechanism | pure ε | ρ | (ε, δ) | numerics | paper |"
+    said = {}
+    for line in table.splitlines():
+        names, *promised, numerics, paper = [cell.strip() for cell in line.strip("|").split("|")]
+        kept = {
+            kind
+            for kind, cell in zip((PureDP, ZCDP, ApproxDP), promised, strict=True)
+            if cell.startswith("yes")
+        }
+        said |= dict.fromkeys(re.findall(r"`([\w-]+)`", names), (kept, numerics, paper))
+    assert set(said) == {mechanism.name for mechanism in MECHANISMS}
+    for mechanism in MECHANISMS:
+        kept, numerics, paper = said[mechanism.name]
+        assert kept == set(mechanism.promises)
+        assert numerics.startswith(mechanism.numerics) and mechanism.paper.startswith(paper)
+        assert len(mechanism.relations) == 2
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
