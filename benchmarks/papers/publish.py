@@ -71,10 +71,13 @@ def _replace(path: Path, new: pd.DataFrame) -> None:
 
 
 def blocks(curves: pd.DataFrame, claims: pd.DataFrame) -> dict[str, str]:
-    """What stands between the markers of the page."""
+    """What stands between the markers of the page; claims that hold are in the file alone."""
     lists = {name: claims[claims["verdict"] == word] for name, word in VERDICTS.items()}
-    return {"summary": _summary(curves, lists), "figures": _figures(curves, claims)} | {
-        name: _claims(found) for name, found in lists.items()
+    return {
+        "summary": _summary(curves, lists),
+        "figures": _figures(curves, claims),
+        "failed": _failed(lists["failed"]),
+        "not measured": _unmeasured(lists["not measured"]),
     }
 
 
@@ -115,26 +118,27 @@ def _repetitions(found: pd.DataFrame) -> str:
     return f"{most} at {(numbers == most).sum()} points, {least} or more at the others"
 
 
-def _claims(found: pd.DataFrame) -> str:
-    """A list of claims by figure, each with what was measured."""
-    if found.empty:
-        return "None."
-    lines = []
-    for figure, claims in found.groupby("figure", sort=False):
-        lines += ["", f"**{figure}**", ""]
-        for claim in claims.fillna("").itertuples():
-            why = f" *{claim.why}.*" if claim.why else ""
-            shown = 2 if claim.verdict == "failed" else 1
-            reason = _short(claim.reason, shown)
-            lines.append(f"* {_plain(claim.claim)} ({claim.source})<br>{reason}.{why}")
-    return "\n".join(lines).strip()
+def _failed(found: pd.DataFrame) -> str:
+    """Claims by the reason why they fail, each once, with the first part of what was measured."""
+    lines, above = [], ""
+    for why, claims in found.fillna("").groupby("why", sort=False):
+        figures = ", ".join(claims["figure"].unique())
+        lines += ["", f"**{figures}**", ""] if figures != above else [""]
+        above = figures
+        for claim in claims.drop_duplicates("claim").itertuples():
+            measured = claim.reason.partition("; ")[0]
+            lines.append(f"* {_plain(claim.claim)} ({claim.source})<br>{_plain(measured)}.")
+        lines += ["", f"*{_plain(why)}.*"] if why else []
+    return "\n".join(lines).strip() or "None."
 
 
-def _short(reason: str, count: int) -> str:
-    """The first parts of what was measured; all of them stand in the file."""
-    parts = reason.split("; ")
-    rest = len(parts) - count
-    return _plain("; ".join(parts[:count])) + (f" (and {rest} more)" if rest > 0 else "")
+def _unmeasured(found: pd.DataFrame) -> str:
+    """Claims with the reason why draws cannot show them."""
+    lines = [
+        f"* **{claim.figure}**: {_plain(claim.claim)} ({claim.source})<br>{_plain(claim.reason)}."
+        for claim in found.itertuples()
+    ]
+    return "\n".join(lines) or "None."
 
 
 def _plain(text: str) -> str:
