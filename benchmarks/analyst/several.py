@@ -379,11 +379,13 @@ def _nested(lines: pd.DataFrame) -> str:
 
 
 def _held(lines: pd.DataFrame) -> str:
-    rows = [["groups", "ρ", "means", "correlations"]]
-    for (table, rho), found in lines.groupby(["table", "budgets"], sort=False):
-        shares = found.set_index("what")["now"]
-        cells = (f"{shares[f'held, {what}']:.1%}" for what in ("means", "correlations"))
-        rows.append([table, rho if isinstance(rho, str) else f"{rho:g}", *cells])
+    """The least and the largest share over budgets."""
+    rows = [["groups", "means", "correlations"]]
+    for table, found in lines.groupby("table", sort=False):
+        shares = found.groupby("what")["now"].agg(["min", "max"])
+        ends = (shares.loc[f"held, {what}"] for what in ("means", "correlations"))
+        shown = (dict.fromkeys(f"{100 * end:.0f} %" for end in pair) for pair in ends)
+        rows.append([table, *map(" to ".join, shown)])
     return markdown(rows)
 
 
