@@ -128,9 +128,9 @@ def counts(lines: pd.DataFrame) -> str:
     single = found[[name for name in found if name in SINGLE[:2]]].dropna(how="all")
     good = int((found.loc[single.index, OURS] >= single.max(axis=1) - TIE).sum())
     return (
-        f"Correlations from dpcov are closer than those of MST and AIM in {closer} of the {len(rows)} "
-        f"tables and budgets in which one of them was run: {times:.1f} times in the geometric "
-        "mean. Its R² is at least that of AdaSSP and "
+        f"Correlations from dpcov are closer than those of MST and AIM in {closer} of the "
+        f"{len(rows)} tables and budgets in which one of them was run: {times:.1f} times in the "
+        "geometric mean. Its R² is at least that of AdaSSP and "
         f"untuned gradient descent, to {TIE}, in {good} of {len(single)} regressions."
     )
 
