@@ -1,9 +1,9 @@
-"""The tables and figures of the page "How good is it?", from the lines of a contest.
+"""The page "How good is it?" with its figures, and that of its tables, from the lines of a contest.
 
-Run: python -m benchmarks.analyst.page [--lines FILE] [--page FILE] [--figures DIR]
+Run: python -m benchmarks.analyst.page [--lines FILE] [--page FILE] [--tables FILE] [--figures DIR]
 
-Tables stand in the page between ``<!-- NAME -->`` and ``<!-- end -->`` and are written anew.
-Numbers are medians over repetitions. Nothing on the page but these blocks holds a number.
+Tables stand in the pages between ``<!-- NAME -->`` and ``<!-- end -->`` and are written anew.
+Numbers are medians over repetitions. Nothing on the pages but these blocks holds a number.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ from benchmarks.options import asked
 
 DOCS = FIGURES.parent
 LINES = DOCS / "measured" / "rivals.csv"
-PAGE = DOCS / "how-good.md"
+PAGE, TABLES = DOCS / "how-good.md", DOCS / "measured" / "how-good.md"
 OURS = "dpcov"
 CELL = ["table", "target", "epsilon"]
 ROWS = ["MST, 16 bins", "MST, 32 bins", "AIM, 16 bins", "AIM, 32 bins"]
@@ -191,16 +191,22 @@ def repetitions(lines: pd.DataFrame) -> str:
 
 def blocks(lines: pd.DataFrame) -> dict[str, str]:
     """What stands between the markers of the page."""
+    return {
+        "counts": counts(lines),
+        "losses": losses(lines),
+        "unlucky": unlucky(lines),
+        "pure-counts": pure_counts(medians(lines, "r2")),
+    }
+
+
+def tables(lines: pd.DataFrame) -> dict[str, str]:
+    """What stands between the markers of the page of tables."""
     rms, r2 = correlations(lines), medians(lines, "r2")
     answered = rms.dropna(subset=[name for name in PCA if name in rms], how="all")
     return {
         "correlations": shown(rms, ["nothing", OURS, REPLACED, *ROWS], best="min"),
         "regressions": shown(r2, ["no privacy", OURS, REPLACED, *ROWS, *SINGLE], best="max"),
         "pure-correlations": shown(answered, ["nothing", *PURE_RIVALS["rms"]], best="min"),
-        "pure-counts": pure_counts(r2),
-        "counts": counts(lines),
-        "losses": losses(lines),
-        "unlucky": unlucky(lines),
         "times": times(lines),
         "repetitions": repetitions(lines),
     }
@@ -251,10 +257,10 @@ def _panels(found: pd.DataFrame, names: list[str], label: str) -> Figure:
 
 
 def main() -> None:
-    options = asked(__doc__, lines=LINES, page=PAGE, figures=FIGURES)
+    options = asked(__doc__, lines=LINES, page=PAGE, tables=TABLES, figures=FIGURES)
     lines = measured(options.lines)
-    page = options.page.read_text(encoding="utf-8")
-    options.page.write_text(filled(page, blocks(lines)), encoding="utf-8")
+    for path, found in ((options.page, blocks(lines)), (options.tables, tables(lines))):
+        path.write_text(filled(path.read_text(encoding="utf-8"), found), encoding="utf-8")
     with matplotlib.rc_context(STYLE):
         for name, figure in drawn(lines).items():
             (options.figures / f"{name}.svg").write_bytes(saved(figure))

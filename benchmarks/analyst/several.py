@@ -331,7 +331,8 @@ def blocks(lines: pd.DataFrame) -> dict[str, str]:
 
 
 def _top_ups(lines: pd.DataFrame) -> str:
-    rows = [["table", "ρ", *(f"{way} geometry" for way in WAYS), "as advised"]]
+    """The geometric mean over tables, and the largest ratio."""
+    rows = [["ρ", *(f"{way} geometry" for way in WAYS), "as advised"]]
     wide = lines.pivot_table(index=["table", "budgets"], columns="what", values="ratio", sort=False)
     wide = wide[[f"top-up, {way}" for way in WAYS]]
     first, second = (
@@ -339,11 +340,9 @@ def _top_ups(lines: pd.DataFrame) -> str:
     )
     own = second > MUCH_LARGER * first
     wide["advised"] = np.where(own, wide["top-up, own"], wide["top-up, first's"])
-    for (table, budgets), found in wide.iterrows():
-        rows.append([table, budgets, *(f"{ratio:.2f}" for ratio in found)])
     for budgets, found in wide.groupby("budgets", sort=False):
-        cells = (f"**{gmean(found[what]):.2f}**" for what in found)
-        rows.append(["**geometric mean**", budgets, *cells])
+        cells = (f"{gmean(found[what]):.2f} ({found[what].max():.2f})" for what in found)
+        rows.append([budgets, *cells])
     return markdown(rows)
 
 

@@ -4,8 +4,8 @@ python -m benchmarks.speed.files [--rows 10000000] [--features 50] [--rounds 3]
 python -m benchmarks.speed.files --formats [--rows 1000000] [--features 20]
 
 With ``--formats`` files of other formats are measured against CSV of the same content, and against
-the library that reads them, instead: the lines of docs/measured/files.csv.  Workbooks have a tenth of the
-rows; LibreOffice writes them.
+the library that reads them, instead: the lines of docs/measured/files.csv.  Workbooks have a tenth
+of the rows; LibreOffice writes them.
 
 Decoding is measured twice: to float64 blocks, which is the least that anybody has to do who
 computes with the rows, and bare, when the batches are thrown away. It has all of pyarrow's threads,

@@ -137,12 +137,13 @@ def test_a_page_says_what_was_measured(writer, error):
 
 
 def test_the_page_says_what_was_measured():
-    text = page.PAGE.read_text(encoding="utf-8")
     lines = page.measured(page.LINES)
-    assert page.filled(text, page.blocks(lines)) == text
+    for path, found in ((page.PAGE, page.blocks(lines)), (page.TABLES, page.tables(lines))):
+        text = path.read_text(encoding="utf-8")
+        assert page.filled(text, found) == text
     assert set(page.drawn(lines)) <= {path.stem for path in page.FIGURES.glob("*.svg")}
     with pytest.raises(SystemExit, match="correlations"):
-        page.filled(text.replace("<!-- correlations -->", ""), page.blocks(lines))
+        page.filled(text.replace("<!-- correlations -->", ""), page.tables(lines))
 
 
 def test_losses_name_the_better_ones_and_ties_are_none():
