@@ -53,6 +53,7 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-4000:]
     assert not foreign_loads(site)
+    assert not [*site.rglob("*.py"), *site.rglob("*.pyc")]
     assert not re.findall(r"contains a link .*", done.stderr)
     reference = (site / "reference" / "releasing.html").read_text(encoding="utf-8")
     assert "Budget" in reference and not re.search(r":(class|func|meth):|replace - one", reference)
