@@ -347,22 +347,22 @@ def _top_ups(lines: pd.DataFrame) -> str:
 
 
 def _groups(lines: pd.DataFrame, in_bounds: pd.DataFrame, exact: pd.DataFrame) -> str:
-    head = ["alone", "together", "ratio", "of bounds"]
-    rows = [["table", "ρ", *head, *(f"population: {each}" for each in head)]]
+    """Errors together over those alone, in a private geometry and in that of the bounds."""
+    head = ["rows", "rows, of bounds", "population", "population, of bounds"]
+    rows = [["table", "ρ", *head]]
     typed = in_bounds.set_index(["table", "budgets", "truth"])
     for (table, rho), found in lines.groupby(["table", "budgets"], sort=False):
         cells = []
         for truth in ("table", "population"):
             line, far = found.set_index("truth").loc[truth], typed.loc[(table, rho, truth)]
-            cells += [f"{each:.3f}" for each in (line.before, line.now)]
             cells += [f"**{line.ratio:.2f}**", f"{far.ratio:.2f}"]
         rows.append([table, rho if isinstance(rho, str) else f"{rho:g}", *cells])
     means, cells, known = [], [], exact[exact["ratio"] > 0]
     for truth in ("table", "population"):
         each = (found[found["truth"] == truth]["ratio"] for found in (lines, in_bounds))
-        means += ["", "", *(f"**{gmean(ratios):.2f}**" for ratios in each)]
+        means += [f"**{gmean(ratios):.2f}**" for ratios in each]
         # Nothing is left of regions that are alike against the population.
-        cells += ["", "", f"{gmean(known[known['truth'] == truth]['ratio']):.2f}", ""]
+        cells += [f"{gmean(known[known['truth'] == truth]['ratio']):.2f}", ""]
     rows.append(["**geometric mean**", "", *means])
     rows.append(["all rows, without noise", "", *cells])
     return markdown(rows)
