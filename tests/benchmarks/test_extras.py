@@ -32,7 +32,7 @@ def test_the_count_of_proposals_is_that_of_the_acceptance():
     assert all(extras._first_accepted(np.zeros(5), entropy)[0] == 1 for _ in range(20))
     falls = np.array([0.0, 50.0, 50.0, 50.0])
     counts = [extras._first_accepted(falls, entropy)[0] for _ in range(3000)]
-    # The rest of the unit vector is about normal with variance 1 / 100; docs/bingham.md, section 2.
+    # The rest of the unit vector is about normal with variance 1 / 100 (docs/bingham.md).
     points = np.random.default_rng(0).standard_normal((400_000, 4))
     b = extras.envelope_width(falls)
     points /= np.sqrt(1 + 2 * falls / b)

@@ -1,7 +1,7 @@
 """Fit the edges of norm shells to the rows, from noisy numbers alone.
 
 Contract: looks at public numbers only, so it may be changed or rerun at no privacy cost.
-docs/strata.md derives and measures the constants.
+docs/strata.md has the constants, and docs/measured/strata.md what they rest on.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Choose which norm shells are released, and which together, from their noisy traces alone.
 
 Contract: looks at public numbers only, so it may be changed or rerun at no privacy cost.
-docs/strata.md derives and measures the constants.
+docs/strata.md has the constants, and docs/measured/strata.md what they rest on.
 """
 
 import itertools

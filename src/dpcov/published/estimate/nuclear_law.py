@@ -2,8 +2,8 @@
 
 Contract: deterministic; constants of the law with density proportional to exp(-||W||_*) on
 symmetric (d, d) matrices, within 1 % (the trace's within 3 %) of simulated ones; variances of
-entries within 1 % of the exact ones up to 200 features (docs/nuclear-noise.md).  For large d its
-spectrum follows Ullman's law on [-e, e], e = pi d / 2 (docs/pure.md).
+entries within 1 % of the exact ones up to 200 features (docs/measured/nuclear-noise.md).  For large
+d its spectrum follows Ullman's law on [-e, e], e = pi d / 2 (docs/pure.md).
 """
 
 import math
@@ -79,7 +79,7 @@ def laplace_part(dimension: int) -> float:
     """How far quantiles of an entry's noise lie from normal ones toward those of a Laplace law.
 
     Exact for d = 1; at most 4 % of the way too short, and mostly too long, up to d = 30 (simulated,
-    levels of 0.9 to 0.999; docs/nuclear-noise.md).
+    levels of 0.9 to 0.999).
 
     >>> laplace_part(1), laplace_part(16)
     (1.0, 0.25)
