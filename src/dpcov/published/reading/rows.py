@@ -96,7 +96,7 @@ class RowMoments(ReleaseRecord):
     def marked(self) -> Presence | None:
         """Which indicators there are, whether noise hides what they say or not.
 
-        Where rows were scaled down, and pulled to no indicator, they are as much longer.
+        Those to which rows that were scaled down were not pulled are as much longer.
         """
         found = Presence.of(self.encoded_features) if self.has_intercept else None
         law, lost = self.noise_law, self.statistics.lost
@@ -104,9 +104,9 @@ class RowMoments(ReleaseRecord):
             return found
         columns, marks = self.encoded_features, found.marks
         units, middles = half_ranges_of(columns), self.frame.around(marks)
-        if middles is None or middles.any():
+        if middles is None or middles.all():
             return found
-        variances = np.diagonal(self._raw_covariance)
+        marks, variances = marks[middles == 0], np.diagonal(self._raw_covariance)
         units[marks] /= indicator_factors(self.means_of_rows, variances, law, columns, lost, marks)
         return found.in_units(units)
 
