@@ -44,9 +44,11 @@ SEXES = ["sex", "gender", "Geschlecht", "sexe", "sexo", "SEX"]
 DATES = [
     *("date", "birth_date", "dob", "admission_date", "Geburtsdatum", "fecha_nacimiento"),
     *("date_naissance", "sample_datetime"),
+    *("deathdate", "OPENDATE", "Aufnahmedatum", "created_datetime", "pickupdatetime"),
 ]
 TRUTHS = ["is_ill", "has_children", "IsMarried", "ist_krank"]
 WEIGHTS = ["weight", "pweight", "PWGT", "sample_wt", "fnlwgt", "gewichtung", "poids"]
+WEIGHTS += ["housewgt", "FINALWGT", "WTMEC2YR", "wtint2yr", "PERWT", "hhwt", "wtssall", "WTFINL"]
 WEIGHTS += ["hochr", "Hochrechnungsfaktor", "Gewichtungsfaktor", "phrf"]
 HINTS = {
     "year": "1900",
@@ -61,6 +63,7 @@ PLAIN = [
     *("age", "income", "covid_tests", "acid", "paid", "valid", "weight_kg", "mobile_use"),
     *("state_tax", "kids", "width", "days", "grid", "humidity", "filename_length"),
     *("INR", "inr_value", "Nummer_der_Welle"),
+    *("candidate", "Mandate", "birthwt", "lwt"),
     *("yearly_visits_rate", "updates", "candidates", "rows", "row_width", "observed", "obs_days"),
 ]
 

@@ -75,8 +75,12 @@ _SEXES = _words("sex gender geschlecht sexe genre sexo genero")
 _ZIPS = _words("zip zipcode postcode postalcode plz postleitzahl codepostal codigopostal cp")
 _WEIGHTS = _words("""wt wgt wts pweight fweight aweight iweight pwgt fnlwgt weight weights
 gewichtung gewichtungsfaktor hochrechnung hochrechnungsfaktor hochr phrf hhrf poids""")
+# Those of NHANES, IPUMS and the General Social Survey, and whatever ends so.
+_WEIGHTED = re.compile(r"\w+wgt|wt[a-z]+\d+yr|(per|hh|asec|final)wt|wtss\w*|wtfinl|wtsupp")
 _DATES = _words("""date datetime dob birthdate birthday datum geburtsdatum geburtstag naissance
 fecha nacimiento""")
+# Written as one word: deathdate, Aufnahmedatum.
+_DATED = re.compile(r"\w+(?<!candi)(?<!man)(?<!vali)(date(time)?|datum)")
 _YEARS = _words("year yr jahr baujahr annee ano anio yob")
 _PERCENTS = _words("pct percent percentage perc prozent pourcentage porcentaje")
 _CODES = _words("code codes codigo kode schluessel")
@@ -125,9 +129,9 @@ def propose(name: str, kind: str) -> Proposal:
         return usual, why
     if len(words) > 1 and words[0] in _YES_NO:
         return Boolean(), _TRUTH
-    if kind == "number" and last & _WEIGHTS:
+    if kind == "number" and (last & _WEIGHTS or _WEIGHTED.fullmatch(joined)):
         return Ignored(note=_WEIGHT), ""
-    if (every if kind != "number" else last) & _DATES:
+    if (every if kind != "number" else last) & _DATES or any(map(_DATED.fullmatch, last)):
         return Date(), _DATE.format(by="name") + _DIGITS * (kind == "number")
     if kind == "number" and last & _CODES:
         return Categorical(), _CODE
