@@ -107,6 +107,12 @@ def test_components_that_are_not_there_are_refused(wrong):
         pca.plot_biplot(wrong)
 
 
+def test_a_biplot_of_one_component_is_refused_with_advice():
+    pca = PrivatePCA.from_release(demo(), n_components=1)
+    with pytest.raises(UsageError, match="n_components=2"):
+        pca.plot_biplot()
+
+
 def test_what_is_no_axes_is_refused():
     pca = PrivatePCA.from_release(demo(), n_components=2)
     for draw in (pca.plot_scree, pca.plot_biplot, demo().plot, mean_intervals(demo()).plot):

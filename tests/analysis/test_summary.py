@@ -78,6 +78,17 @@ def test_r_squared_of_a_noisy_ridge_is_that_of_new_rows(noisy):
     assert r_squared(fixed.summary()) == r_squared(model.summary())
 
 
+@pytest.mark.parametrize("alpha", ["auto", 0.0])
+def test_a_summary_makes_up_no_noise_beyond_that_of_the_fit(noisy, monkeypatch, alpha):
+    model = PrivateRidge.from_release(noisy, target="recovery", features=FEATURES, alpha=alpha)
+    made_up, original = [], dpcov.Release.noise_probes
+    monkeypatch.setattr(
+        dpcov.Release, "noise_probes", lambda *given: made_up.append(given) or original(*given)
+    )
+    assert 0 < r_squared(model.summary()) < 1
+    assert not made_up
+
+
 def test_it_says_what_the_model_and_its_intervals_say(noisy):
     model = PrivateRidge.from_release(noisy, target="recovery")
     summary, table = model.summary(level=0.9, sampling=False), model.conf_int(0.9, sampling=False)

@@ -197,6 +197,8 @@ class PrivatePCA(Projection):
         kept = [place + 1 for place in range(self.n_components_)]
         if np.shape(components) != (2,) or sum(k in components for k in kept) != 2:
             problem = f"Choose two different components from 1 to {self.n_components_}"
+            if self.n_components_ < 2:
+                problem = "A biplot needs two components, and one is kept. Choose n_components=2"
             raise InputError(f"{problem}; n_components says how many are kept.")
         first, second = map(int, components)
         places = [first - 1, second - 1]

@@ -60,14 +60,16 @@ class PrivateRidge(LinearModel):
         is_mapped = is_normal and self.release_.frame.is_mapped
         self.alphas_ = ridge_path.default_alphas(problems[0], self.noise_edge_, is_mapped=is_mapped)
         half_ranges = half_ranges_of(self._goals)
-        risks, unsure = self._risks(problems, self.alphas_)
-        self.risk_path_ = risks * half_ranges[:, None] ** 2
-        if self.alpha == "auto":
+        is_auto, among = self.alpha == "auto", len(self.alphas_)
+        tried = self.alphas_ if is_auto else np.append(self.alphas_, float(self.alpha))
+        risks, unsure = self._risks(problems, tried)
+        self.risk_path_ = risks[:, :among] * half_ranges[:, None] ** 2
+        chosen = np.full(len(problems), among)
+        if is_auto:
             errors = np.hypot(self._risk_noise(problems), unsure)
-            careful = np.maximum(risks, self._own_risks(problems)) + errors
-            self._penalties = self.alphas_[careful.argmin(axis=1)].tolist()
-        else:
-            self._penalties = [float(self.alpha)] * len(problems)
+            chosen = (np.maximum(risks, self._own_risks(problems)) + errors).argmin(axis=1)
+        self._penalties = tried[chosen].tolist()
+        self._new_squares = risks[np.arange(len(problems)), chosen].tolist()
         self.alpha_: Any = self._flattened(self._penalties)
         if problems[0].scaled(self._units.evening).spectrum[0][-1] <= self.noise_edge_:
             warn_noise(
@@ -77,8 +79,7 @@ class PrivateRidge(LinearModel):
 
     def _mean_squares(self) -> list[float]:
         # On new rows, the noise that the model follows counted.
-        found, _ = self._risks(self._problems, np.array(self._penalties))
-        return [float(risk) for risk in np.diagonal(found)]
+        return self._new_squares
 
     def _own_risks(self, problems: list[RidgeProblem]) -> Array:
         """What the moments say of models fitted to them, (n_targets, n_alphas): rarely too much."""
