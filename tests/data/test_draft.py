@@ -44,7 +44,15 @@ SEXES = ["sex", "gender", "Geschlecht", "sexe", "sexo", "SEX"]
 DATES = [
     *("date", "birth_date", "dob", "admission_date", "Geburtsdatum", "fecha_nacimiento"),
     *("date_naissance", "sample_datetime"),
-    *("deathdate", "OPENDATE", "Aufnahmedatum", "created_datetime", "pickupdatetime"),
+    *(
+        "BENE_BIRTH_DT",
+        "issue_dt",
+        "deathdate",
+        "OPENDATE",
+        "Aufnahmedatum",
+        "created_datetime",
+        "pickupdatetime",
+    ),
 ]
 TRUTHS = ["is_ill", "has_children", "IsMarried", "ist_krank"]
 WEIGHTS = ["weight", "pweight", "PWGT", "sample_wt", "fnlwgt", "gewichtung", "poids"]
@@ -63,7 +71,7 @@ PLAIN = [
     *("age", "income", "covid_tests", "acid", "paid", "valid", "weight_kg", "mobile_use"),
     *("state_tax", "kids", "width", "days", "grid", "humidity", "filename_length"),
     *("INR", "inr_value", "Nummer_der_Welle"),
-    *("candidate", "Mandate", "birthwt", "lwt"),
+    *("candidate", "Mandate", "birthwt", "lwt", "dt", "MEDREIMB_IP", "ip_days"),
     *("yearly_visits_rate", "updates", "candidates", "rows", "row_width", "observed", "obs_days"),
 ]
 
@@ -104,6 +112,18 @@ def test_weights_of_surveys_are_noticed():
         declared, _ = propose(name, "number")
         words = "name it as the weights of the rows"
         assert isinstance(declared, Ignored) and words in declared.note, name
+
+
+def test_codes_are_noticed():
+    for name in ("icd_code", "BENE_RACE_CD", "cd"):
+        declared, why = propose(name, "number")
+        assert declared == Categorical() and "a code, by its name" in why, name
+
+
+@pytest.mark.parametrize("name", ["ip", "client_ip", "IP"])
+def test_an_address_of_a_computer_is_a_text(name):
+    assert isinstance(propose(name, "text")[0], Ignored)
+    assert propose(name, "number")[0] == Numeric()
 
 
 @pytest.mark.parametrize("name", ["two_year_recid", "Full_time_year_round", "% of one year olds"])

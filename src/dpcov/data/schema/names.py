@@ -65,9 +65,9 @@ pid pidp hid hidp hhid persid""")
 _PEOPLE = _words("""name names firstname lastname surname forename fullname username nachname
 vorname familienname nom prenom nombre nombres apellido apellidos email mail emails correo courriel
 phone telephone telefon telefono tel handy fax address adresse anschrift strasse rue calle direccion
-street domicile domicilio ip url website signature initials""")
-# Texts of these names alone.
-_PARTS_OF_NAMES = _words("first middle last")
+street domicile domicilio url website signature initials""")
+# Texts of these names alone, and numbers of none: an inpatient is IP in numbers.
+_PARTS_OF_NAMES, _ADDRESS = _words("first middle last"), "ip"
 _FREE = _words("""note notes comment comments description remark remarks memo freetext bemerkung
 bemerkungen kommentar kommentare notiz beschreibung remarque remarques commentaire commentaires nota
 notas comentario comentarios observacion observaciones descripcion""")
@@ -79,11 +79,11 @@ gewichtung gewichtungsfaktor hochrechnung hochrechnungsfaktor hochr phrf hhrf po
 _WEIGHTED = re.compile(r"\w+wgt|wt[a-z]+\d+yr|(per|hh|asec|final)wt|wtss\w*|wtfinl|wtsupp")
 _DATES = _words("""date datetime dob birthdate birthday datum geburtsdatum geburtstag naissance
 fecha nacimiento""")
-# Written as one word: deathdate, Aufnahmedatum.
+# Written as one word, or short: deathdate, Aufnahmedatum, birth_dt.
 _DATED = re.compile(r"\w+(?<!candi)(?<!man)(?<!vali)(date(time)?|datum)")
 _YEARS = _words("year yr jahr baujahr annee ano anio yob")
 _PERCENTS = _words("pct percent percentage perc prozent pourcentage porcentaje")
-_CODES = _words("code codes codigo kode schluessel")
+_CODES = _words("code codes cd codigo kode schluessel")
 _YES_NO = _words("is has had was ist hat est tiene es")
 # Beside which a number or code is one of a person.
 _OWNERS = _words("""patient pat person case record account card insurance member subject subj usubj
@@ -117,8 +117,8 @@ def propose(name: str, kind: str) -> Proposal:
         return Ignored(note=_ZIP), ""
     if _is_identifier(words, joined):
         return Ignored(note=_PERSONAL.format(what="an identifier")), ""
-    names = kind == "text" and (joined.endswith("name") or joined in _PARTS_OF_NAMES)
-    if kind != "boolean" and (every & _PEOPLE or names):
+    names = joined.endswith("name") or joined in _PARTS_OF_NAMES or _ADDRESS in every
+    if kind != "boolean" and (every & _PEOPLE or (kind == "text" and names)):
         return Ignored(note=_PERSONAL.format(what="a name or an address")), ""
     # In German and Spanish the same words are grades, which are numbers.
     if kind in ("text", "other") and every & _FREE:
@@ -131,7 +131,7 @@ def propose(name: str, kind: str) -> Proposal:
         return Boolean(), _TRUTH
     if kind == "number" and (last & _WEIGHTS or _WEIGHTED.fullmatch(joined)):
         return Ignored(note=_WEIGHT), ""
-    if (every if kind != "number" else last) & _DATES or any(map(_DATED.fullmatch, last)):
+    if (every if kind != "number" else last) & _DATES or _ends_in_a_date(words, last):
         return Date(), _DATE.format(by="name") + _DIGITS * (kind == "number")
     if kind == "number" and last & _CODES:
         return Categorical(), _CODE
@@ -167,6 +167,10 @@ def _is_identifier(words: list[str], joined: str) -> bool:
         or not first_or_last.isdisjoint(_IDS)
         or (joined.removesuffix("id") in _OWNERS and joined.endswith("id"))
     )
+
+
+def _ends_in_a_date(words: list[str], last: set[str]) -> bool:
+    return any(map(_DATED.fullmatch, last)) or (len(words) > 1 and words[-1] == "dt")
 
 
 def words_of(name: str) -> list[str]:

@@ -279,8 +279,8 @@ class _Doctor:
             return None
         if distance <= AT_BOUND * width:
             cause = (
-                f"Its mean lies at the {side} bound, {bound:.10g}, and no spread shows: all "
-                "values seem to lie there, or beyond it."
+                f"Its mean lies at the {side} bound, {bound:.10g}, and hardly any spread shows: "
+                "nearly all values seem to lie there, or beyond it."
             )
             return _Said("suspicious", cause, advice)
         return None
