@@ -48,6 +48,9 @@ def test_covariance_mirrors_that_of_scikit_learn(made, numbers):
     )
     assert ours.score(numbers) == pytest.approx(exact.score(numbers), abs=1e-3)
     assert ours.error_norm(exact.covariance_) < 0.01
+    assert ours.error_norm(ours.covariance_, "spectral") == 0.0
+    with pytest.raises(ValueError, match="feature names"):
+        ours.mahalanobis(numbers[:50].iloc[:, :2])
 
 
 @pytest.mark.filterwarnings("error::dpcov.analysis.NoiseWarning")

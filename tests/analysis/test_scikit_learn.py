@@ -208,6 +208,7 @@ def test_a_reading_that_cannot_be_is_refused_before_anything_is_spent(tmp_path):
     ledger = ledger_of(tmp_path)
     for terms, said in (
         ({"missing": "at_random"}, "pairwise, at-random"),
+        *(({"alpha": alpha}, "alpha") for alpha in (-1.0, float("nan"), "best")),
         ({"target": []}, "every column of y"),
         ({"target": ["a", "b"]}, "every column of y"),
         ({"mechanism": "separate"}, "Give alpha, or another mechanism"),
