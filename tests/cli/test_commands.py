@@ -89,8 +89,11 @@ def test_releases_are_combined_and_one_twice_is_refused(desk):
 
 def test_a_total_is_divided_among_releases_without_a_table(desk):
     told = desk.done("plan --rho 1 --releases 4")
-    assert "(0.25)-zCDP" in told and "(0.4)-zCDP" in told
-    assert re.search(r"release 4 .* combined so far 1.00", told)
+    lines = [line.split() for line in told.splitlines() if line.startswith("release ")]
+    equal = [("(0.25)-zCDP", "2.00", so_far) for so_far in ("2.00", "1.41", "1.15", "1.00")]
+    growing = [("(0.1)-zCDP", "3.16", "3.16"), ("(0.2)-zCDP", "2.24", "1.83")]
+    growing += [("(0.3)-zCDP", "1.83", "1.29"), ("(0.4)-zCDP", "1.58", "1.00")]
+    assert [(line[2], line[4], line[-1]) for line in lines] == equal + growing
     assert desk.run("plan --rho 1 --releases 1").exit_code == 2
     others = "--html p.html", "--rows 9", "--mechanisms", "--trace 0.5", "--geometry schema"
     for more in (*others, "--neighbors add-remove-one", "--overwrite"):
@@ -103,9 +106,11 @@ def test_a_checklist_refuses_what_it_does_not_hold(desk, option):
     desk.assert_refused(desk.run(command), 2, "registry entry")
 
 
-def test_the_help_of_an_export_names_the_endings_of_scripts(desk):
-    told = " ".join(desk.done("export --help", env={"COLUMNS": "400"}).split())
-    assert ".R, .jl or .do" in told
+@pytest.mark.parametrize("command", ["export", "release", "plan", "survey", "audit"])
+def test_the_help_of_a_command_ends_with_an_example(desk, command):
+    told = " ".join(desk.done(f"{command} --help", env={"COLUMNS": "400"}).split())
+    assert f"Example: dpcov {command} " in told
+    assert (".R, .jl or .do" in told) == (command == "export")
 
 
 def test_a_pooled_group_needs_a_name(desk):

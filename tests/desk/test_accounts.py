@@ -138,7 +138,7 @@ def test_an_account_takes_whatever_its_rules_take(desk, ready):
 def test_an_empty_file_is_no_ledger_yet(desk, ready):
     (desk.folder / "new.sqlite").touch()
     account = {"ledger": "new.sqlite", "dataset": "people"}
-    status, _, page = send(desk, ready, "account", total_epsilon="", total_delta="", **account)
+    status, _, page = send(desk, ready, "account", total_epsilon=" ", total_delta=" ", **account)
     assert status == 422 and "This account does not exist yet. Say what all releases" in page
     assert send(desk, ready, "account", total_epsilon="1", total_delta="1e-6", **account)[0] == 303
     assert "Releasing opens it." in desk.ask(f"{ready}/account")[2]

@@ -151,6 +151,7 @@ def test_two_tables_are_open_side_by_side(desk, ready):
     [
         ("columns", None, {"0.lower": "x", "0.upper": "1"}, "Column 'age'"),
         ("columns", None, {"0.lower": "9", "0.upper": "1"}, "lower is above upper"),
+        ("check", "columns", {"0.upper": ""}, "fill in upper"),
         ("text", "columns", {"toml": "x = ["}, "not valid TOML"),
         ("people", None, {"neighbors": "replace-one", "rows_per_person": "0"}, "whole number"),
         ("people", None, {"neighbors": "nobody", "rows_per_person": "1"}, "neighbors"),

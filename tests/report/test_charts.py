@@ -55,8 +55,12 @@ def test_the_chart_of_components_shows_the_edge_and_every_label_beside_its_mark(
     assert TOP < edge["y1"] == band["y"] < FLOOR - 20
     assert band["y"] + band["height"] == pytest.approx(FLOOR)
     assert (band["x"], band["width"]) == (LEFT, END - LEFT)
-    for circle in drawn(svg, "circle"):
+    (estimate,), circles = drawn(svg, "polyline"), drawn(svg, "circle")
+    for circle in circles:
         assert LEFT < circle["cx"] < END and TOP <= circle["cy"] <= FLOOR
+    assert estimate["class"] == "estimate"
+    across = [float(point.split(",")[0]) for point in estimate["points"].split()]
+    assert across == pytest.approx([circle["cx"] for circle in circles], abs=0.01)
     ticks = [text for text in texts if text["class"] == "tick"]
     beside = [text["y"] - 4 for text in ticks if text["text-anchor"] == "end"]
     below = [text["x"] for text in ticks if text["text-anchor"] == "middle"]

@@ -67,9 +67,15 @@ def test_differences_that_are_counted_are_larger_than_their_errors(found, times)
     text = str(groups._differences(pooled, whole, whole.estimates.correlation))
     rows = re.findall(r"<tr>(.*?)</tr>", text.partition("<tbody>")[2])
     told = [re.sub("<[^>]*>", " ", row).replace("−", "-") for row in rows]
-    sizes = [[abs(float(x)) for x in re.findall(r" ([-+]?\d\.\d+)", row)[2:]] for row in told]
+    sizes = [[float(x) for x in re.findall(r" ([-+]?\d\.\d+)", row)[2:]] for row in told]
+    drawn = re.findall(
+        r'x1="([\d.]+)" x2="([\d.]+)"[^>]*class="estimate"/><circle cx="(.*?)"', text
+    )
+    for (apart, half), places in zip(sizes, drawn, strict=True):
+        shown = 60 + 58 * np.clip([apart - half, apart + half, apart], -1, 1)
+        assert [float(place) for place in places] == pytest.approx(shown, abs=0.5)
     clear = re.search(r"no difference: (\d+) of", text)
-    assert sum(apart > half for apart, half in sizes) == int(clear[1] if clear else 0)
+    assert sum(abs(apart) > half for apart, half in sizes) == int(clear[1] if clear else 0)
 
 
 def test_what_differs_is_found(found):

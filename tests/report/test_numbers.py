@@ -42,7 +42,11 @@ def test_estimates_are_the_releases_own():
     two = np.array([column.kind in ("boolean", "category") for column in demo().features])
     np.testing.assert_allclose(estimates.deviations[~two], deviations[~two])
     means = demo().mean_vector()[two]
-    np.testing.assert_allclose(estimates.deviations[two], np.sqrt(means * (1 - means)))
+    spreads, errors = np.sqrt(means * (1 - means)), estimates.mean_noise[two]
+    np.testing.assert_allclose(estimates.deviations[two], spreads)
+    # By the slope of the root, and its curvature where the slope is small.
+    moved = (np.abs(1 - 2 * means) + errors) * errors / (2 * spreads)
+    np.testing.assert_allclose(estimates.deviation_noise[two], moved)
     made = plain()
     estimates = numbers(made).estimates
     deviations = np.sqrt(np.diagonal(made.second_moment()))

@@ -68,7 +68,7 @@ def clustered(correlation: Array) -> Places:
     # Signed, so that the mean of a block of neighbors does not cancel.
     # Unknown correlations count as zero, so that every feature has a place.
     distance = 1 - np.clip(np.nan_to_num(correlation), -1, 1)
-    np.fill_diagonal(distance, 0.0)
+    # Without checks the diagonal, 1 where nothing is known, is not read.
     pairs = squareform(distance, checks=False)
     tree = linkage(pairs, "average", optimal_ordering=d <= ORDERED_OPTIMALLY)
     return np.asarray(leaves_list(tree), dtype=np.intp)

@@ -49,6 +49,9 @@ def test_a_bound_is_named_as_it_was_declared():
     )
     year, share, _ = (column.cause for column in made.diagnose().columns)
     assert "upper bound, 2026.5," in year and "lower bound, 99.6," in share
+    unsure = made.numbers.estimates._replace(mean_noise=made.numbers.estimates.deviations + 100)
+    found = diagnose(made, replace(made.numbers, estimates=unsure))
+    assert not any("bound," in column.cause for column in found.columns)
 
 
 def test_a_column_whose_spread_is_not_known_is_not_good():
@@ -199,8 +202,12 @@ def test_what_noise_hides_is_said_in_the_columns_own_unit():
     assert lost.verdict == "lost"
     assert "too few rows" in lost.cause
     assert 10 < lost.smallest < 200
-    wide = released("hospital", 0, n_rows=5000, geometry="schema")
-    assert "bounds are too wide" in columns(wide, "temperature")[0].cause
+    # A number near zero is no value that few rows have.
+    small = dpcov.Numeric(lower=-0.5, upper=0.5)
+    near = Mistake("hospital", "age", "", lambda age, rng: age / 1e5, small)
+    wide = released("hospital", 0, [near], n_rows=5000, geometry="schema")
+    for source in ("temperature", "age"):
+        assert "bounds are too wide" in columns(wide, source)[0].cause
 
 
 def test_a_rare_level_is_named():

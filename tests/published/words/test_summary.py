@@ -27,15 +27,14 @@ def release(n_features=3, mechanism="gaussian", **options):
 SEEDED = {"entropy": dpcov.SeededEntropy(1)}
 PRIVATE = {"neighbors": "add-remove-one"}
 SAID = [
-    ({}, "measurements"),
-    ({}, "(0.5)-zCDP"),
-    ({}, "replace-one"),
-    ({}, "4,000"),
-    ({}, "not protected"),
+    ({}, "Private covariance release: measurements"),
+    ({}, "(0.5)-zCDP, replace-one neighbors"),
+    ({}, "what one person's row says; not how many rows the table has"),
+    ({}, "4,000 (published exactly: this number is not protected)"),
     ({}, "no ledger"),
-    (PRIVATE, "exact number is protected"),
-    (PRIVATE, "who is in the table at all"),
-    ({"schema": {"rows_per_person": 7}}, "at most 7"),
+    (PRIVATE, "(the exact number is protected)"),
+    (PRIVATE, "what one person's row says, and who is in the table at all"),
+    ({"schema": {"rows_per_person": 7}}, "what one person's rows (at most 7) say; not how many"),
     (SEEDED, "WARNING"),
     ({}, "3 of 3 columns can be used; their correlations are within ±"),
     ({"budget": dpcov.Budget(rho="1e-9"), **PRIVATE, **SEEDED}, "None of 3 columns can be used"),
@@ -46,7 +45,7 @@ SAID = [
 def test_it_says_what_an_officer_must_know(options, words):
     made = release(**options)
     text = made.summary()
-    assert words in text
+    assert words in " ".join(text.split())
     assert made.fingerprint in text
     assert ("WARNING" in text) == ("entropy" in options)
     assert "Column" in text
