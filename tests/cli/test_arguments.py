@@ -4,6 +4,7 @@ import io
 import json
 import sys
 import tomllib
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from pyarrow.csv import read_csv
 
 import dpcov
 from dpcov.audit import suite
-from dpcov.cli import main
+from dpcov.cli import main, options
 from dpcov.cli.main import app
 from dpcov.errors import NumericError, UsageError
 from dpcov.noise.entropy import SeededEntropy
@@ -49,17 +50,22 @@ CALLS = [
 
 @pytest.mark.parametrize(("command", "terms", "expected"), CALLS)
 def test_options_reach_the_call(desk, monkeypatch, command, terms, expected):
-    told = {}
+    told, shown = {}, []
 
     def record(data, **options):
         told.update(options, data=data)
         raise UsageError("Seen.")
 
+    showing = contextmanager(lambda **how: iter([shown.append(how)]))
+    monkeypatch.setattr(options, "rows_progress", showing)
     monkeypatch.setattr(dpcov, command, record)
-    desk.run(command, desk.data, *desk.fixed, *terms.split(), *COMMON.split())
+    for more in ((), ("--quiet",)):
+        desk.run(command, desk.data, *desk.fixed, *terms.split(), *COMMON.split(), *more)
+    # Under add-remove-one the number of rows is not shown.
+    assert shown == [{"show_rows": False, "quiet": quiet} for quiet in (False, True)]
     entropy, files = told.pop("entropy"), {"schema": desk.schema, "output": desk.output}
     assert isinstance(entropy, SeededEntropy) and Path(told.pop("data")) == desk.data
-    del told["progress"]
+    assert told.pop("progress") is None
     assert told == SAME | files | expected
 
 

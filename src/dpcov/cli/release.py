@@ -161,13 +161,11 @@ def survey(
 ) -> None:
     """Find centers and scales of columns once; releases that use them need no survey."""
     import dpcov
-    from dpcov.data.sources import file_of
     from dpcov.pipeline.publish import unspent
 
     with unspent():
         _check_account(ledger, no_ledger=no_ledger)
         table = options.table_from(data, sql, db, db_env)
-        check_output(output, file_of(table), schema, ledger)
         budget, coming = options.budget_from(epsilon, delta, rho), (for_epsilon, for_delta, for_rho)
         expected = None if coming == (None,) * 3 else options.budget_from(*coming)
         entropy = _entropy(seed, not_private=not_private)
