@@ -14,11 +14,10 @@ from pyarrow.csv import read_csv
 
 import dpcov
 from dpcov.audit import suite
-from dpcov.cli import main, options
+from dpcov.cli import options
 from dpcov.cli.main import app
 from dpcov.errors import NumericError, UsageError
 from dpcov.noise.entropy import SeededEntropy
-from tests.cli.conftest import TEXT_SENTINEL
 
 COMMON = "--rows 9 --by sex --accept-large-delta --no-ledger --engine local --threads 2"
 COMMON += " --memory-limit 3 --overwrite --seed 7 --not-private --neighbors add-remove-one"
@@ -172,21 +171,3 @@ def test_errors_of_calls_have_words_and_exit_codes(desk, monkeypatch, error, cod
 
     monkeypatch.setattr(dpcov, "release", fail)
     desk.assert_refused(desk.release(), code, words)
-
-
-def test_unforeseen_errors_are_sealed_by_the_entry_point(monkeypatch, capsys):
-    def fail():
-        raise ValueError(TEXT_SENTINEL)
-
-    monkeypatch.setattr(main, "app", fail)
-    monkeypatch.setattr(main, "_interrupt_on", lambda *names: None)
-    monkeypatch.setattr(main, "_leave", sys.exit)
-    monkeypatch.delenv("DPCOV_DEBUG", raising=False)
-    with pytest.raises(SystemExit) as stop:
-        main.run()
-    told = capsys.readouterr().err
-    assert stop.value.code == main.INTERNAL_ERROR and TEXT_SENTINEL not in told
-    assert "Internal error (ValueError at " in told
-    monkeypatch.setenv("DPCOV_DEBUG", "1")
-    with pytest.raises(ValueError, match=TEXT_SENTINEL):
-        main.run()

@@ -108,21 +108,27 @@ def interrupt_at(monkeypatch, place, *, after=False):
     monkeypatch.setattr(owner, name, interrupted)
 
 
-def test_an_interrupt_while_noise_is_drawn_is_spent_and_said(desk, monkeypatch):
-    interrupt_at(monkeypatch, (SystemEntropy, "words"))
-    result = desk.release()
-    assert result.exit_code == 130
-    assert "The budget IS spent: entry 1 of dataset patients" in result.output
-    assert desk.states() == ["drawn"]
-    assert desk.names() == desk.before
+SPENT = "The budget IS spent: entry 1 of dataset patients"
 
 
-def test_an_interrupt_while_the_ledger_is_charged_says_where_to_look(desk, monkeypatch):
-    interrupt_at(monkeypatch, (Ledger, "reserve"), after=True)
+@pytest.mark.parametrize(
+    ("place", "after", "state", "said"),
+    [
+        ((Ledger, "reserve"), True, "reserved", "budget may have been charged just now"),
+        ((SystemEntropy, "words"), False, "drawn", SPENT),
+        ((os, "fsync"), False, "drawn", SPENT),
+        ((os, "link"), False, "drawn", SPENT),
+    ],
+    ids=["charge", "draw", "sync", "link"],
+)
+def test_an_interrupt_before_the_name_says_what_is_spent_and_calls_nothing_whole(
+    desk, monkeypatch, place, after, state, said
+):
+    interrupt_at(monkeypatch, place, after=after)
     result = desk.release()
     assert result.exit_code == 130
-    assert "budget may have been charged just now" in result.output
-    assert desk.states() == ["reserved"]
+    assert said in result.output and "whole" not in result.output
+    assert desk.states() == [state]
     assert desk.names() == desk.before
 
 
@@ -146,16 +152,6 @@ def test_an_interrupt_behind_the_name_says_that_the_release_is_whole(
     assert "The budget IS spent: entry 1" in result.output
     assert Release.load(desk.output).manifest.spent.entry == 1
     assert not any(map(is_part, desk.names()))
-
-
-@pytest.mark.parametrize("place", [(os, "fsync"), (os, "link")])
-def test_an_interrupt_before_the_name_calls_nothing_whole(desk, monkeypatch, place):
-    interrupt_at(monkeypatch, place)
-    result = desk.release()
-    assert result.exit_code == 130
-    assert "whole" not in result.output
-    assert "The budget IS spent: entry 1" in result.output
-    assert desk.names() == desk.before
 
 
 def test_a_release_whose_name_another_program_took_meanwhile_is_kept(desk, monkeypatch):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpcov import Categorical, Numeric
+from dpcov.desk.columns import declared, shown
 from dpcov.errors import PrivacyWarning, UsageError
 from dpcov.markup import visible
 from tests.desk.conftest import TYPED, WHO, opened, send
@@ -96,8 +97,6 @@ def test_where_a_layout_is_said_is_told_with_its_problems(desk, layout):
 
 
 def test_categories_are_typed_with_their_labels():
-    from dpcov.desk.columns import declared, shown
-
     now = Categorical(categories=("1", "2"), labels={"1": "yes", "2": "no"})
     assert shown(now, "categories") == "1 = yes\n2 = no"
     assert declared(now, {"categories": "1 = yes\n2 = no"}) == now
@@ -119,8 +118,6 @@ def test_categories_are_typed_with_their_labels():
 
 
 def test_categories_that_hold_the_sign_themselves_stay_as_they_are():
-    from dpcov.desk.columns import declared, shown
-
     now = Categorical(categories=("a = b", "2"), labels={"2": "no"})
     assert shown(now, "categories") == "a = b\n2"
     found = declared(now, {"categories": "a = b\n2\n3"})

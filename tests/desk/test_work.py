@@ -15,6 +15,7 @@ import pytest
 
 import dpcov
 from dpcov import Boolean, Categorical, Numeric, Schema
+from dpcov.desk.columns import declared, is_unfilled, shown
 from dpcov.errors import DpcovError
 from dpcov.markup import lines_visible
 from dpcov.noise.entropy import SystemEntropy
@@ -240,8 +241,6 @@ def test_the_schema_as_text_is_the_schema(desk, ready):
 
 
 def test_what_the_page_does_not_ask_for_stays(tmp_path):
-    from dpcov.desk.columns import declared
-
     now = Numeric(lower=0, upper=1, missing="indicator")
     assert declared(now, {"upper": "2"}) == Numeric(lower=0, upper=2, missing="indicator")
     assert declared(now, {"type": "ignored", "upper": "2"}).__class__.__name__ == "Ignored"
@@ -254,8 +253,6 @@ def test_what_the_page_does_not_ask_for_stays(tmp_path):
     [({}, True), ({"lower": 0}, True), ({"upper": 1}, True), ({"lower": 0, "upper": 1}, False)],
 )
 def test_a_number_is_ready_with_both_bounds(bounds, unfilled):
-    from dpcov.desk.columns import is_unfilled
-
     assert is_unfilled(Numeric(**bounds)) == unfilled
 
 
@@ -292,8 +289,6 @@ def test_truth_values_may_be_groups(desk, ready):
     ],
 )
 def test_a_column_that_is_saved_untouched_stays_as_it_was(column):
-    from dpcov.desk.columns import declared, shown
-
     asked = ("lower", "upper", "unit", "categories", "missing_codes")
     # A page shows no control codes.
     sent = {name: lines_visible(shown(column, name)) for name in asked}
@@ -301,8 +296,6 @@ def test_a_column_that_is_saved_untouched_stays_as_it_was(column):
 
 
 def test_a_missing_code_that_is_typed_is_a_number_only_where_it_is_written_as_one():
-    from dpcov.desk.columns import declared
-
     now = Numeric(lower=0, upper=1, missing_codes=(-9.5,))
     typed = "-9.5\n9\n-1\n09\n99,5\n1E5\n2.50\nno answer, refused"
     codes = (-9.5, 9, -1, "09", "99,5", "1E5", "2.50", "no answer, refused")
