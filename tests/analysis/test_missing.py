@@ -530,23 +530,23 @@ def test_where_noise_hides_how_much_is_missing_means_may_be_anything_within_the_
 
 
 def rows_that_lack_most_columns():
-    """Their schema, and the columns that a tenth of them have, around 10 within 0 and 100."""
+    """With what is declared, and the columns that a tenth of them have, around 10."""
     rng, n = np.random.default_rng(0), 6_000
     there = {f"a{i}": rng.normal(50, 10, n) for i in range(10)}
     rare = {f"r{i}": np.where(rng.random(n) < 0.1, rng.normal(10, 3, n), np.nan) for i in range(25)}
     table = pd.DataFrame(there | rare).clip(0, 100)
     columns = {name: dpcov.Numeric(lower=0, upper=100, missing="never") for name in there}
     columns |= {name: dpcov.Numeric(lower=0, upper=100) for name in rare}
-    return table, dpcov.Schema(columns=columns), list(rare)
+    return table, columns, list(rare)
 
 
 def test_rows_that_lack_most_columns_are_counted_as_what_they_are_though_scaled_down():
     """Their indicators make them long, and scaling them down must not make values of what lacks."""
-    table, schema, rare = rows_that_lack_most_columns()
+    table, columns, rare = rows_that_lack_most_columns()
     budget = dpcov.Budget(epsilon=4)
     held, off = [], []
     for seed in range(2):
-        made = dpcov.release(table, schema=schema, budget=budget, entropy=dpcov.SeededEntropy(seed))
+        made = released_of(columns, table, seed, budget=budget)
         assert made.statistics.lost > 0.3
         told, truth = mean_intervals(made, rare, sampling=False), table[rare].mean()
         held += list((told.lower <= truth) & (truth <= told.upper))
@@ -598,12 +598,7 @@ def test_errors_of_shares_count_that_rows_which_lack_a_value_are_scaled_down_mor
     table["y"] = np.where(lacks, np.nan, rng.normal(size=n))
     columns["y"] = dpcov.Numeric(lower=-10, upper=10)
     for seed in range(8):
-        made = dpcov.release(
-            table,
-            schema=dpcov.Schema(columns=columns),
-            budget=dpcov.Budget(epsilon=1, delta="1e-6"),
-            entropy=dpcov.SeededEntropy(seed),
-        )
+        made = released_of(columns, table, seed)
         assert made.statistics.lost > 0.3
         share, error = made.missing()["y"]
         off.append((share - lacks.mean()) / error)
@@ -615,17 +610,9 @@ def test_errors_of_shares_count_that_rows_which_lack_a_value_are_scaled_down_mor
 @pytest.mark.parametrize("epsilon", [1.4, 1.6, 1.7])
 def test_means_are_within_the_bounds_where_noise_hides_longer_indicators(epsilon):
     """Rows of a geometry that scales many down: noise on their shares is as much larger."""
-    table, schema, rare = rows_that_lack_most_columns()
-    made = dpcov.release(
-        table, schema=schema, budget=dpcov.Budget(epsilon=4), entropy=dpcov.SeededEntropy(1)
-    )
-    made = dpcov.release(
-        table[:1000],
-        schema=schema,
-        budget=dpcov.Budget(epsilon=epsilon),
-        geometry=made,
-        entropy=dpcov.SeededEntropy(0),
-    )
+    table, columns, rare = rows_that_lack_most_columns()
+    made = released_of(columns, table, 1, budget=dpcov.Budget(epsilon=4))
+    made = released_of(columns, table[:1000], budget=dpcov.Budget(epsilon=epsilon), geometry=made)
     assert made.statistics.lost > 0.3
     told = mean_intervals(made, rare, sampling=False)
     truth = table[:1000][rare].mean()

@@ -18,6 +18,7 @@ from dpcov.published.file.manifest import Manifest
 from dpcov.published.release import Release
 from dpcov.published.words.summary import told_by_doctor
 from tests.fuzz.mutate import unzipped, zipped
+from tests.releases import released, released_of
 
 SCHEMA = dpcov.Schema(
     columns={
@@ -28,6 +29,7 @@ SCHEMA = dpcov.Schema(
     title="patients",
     missing="never",
 )
+UNIT = {"x": dpcov.Numeric(lower=-1, upper=1)}
 EXECUTED = []
 
 
@@ -354,13 +356,8 @@ def test_fields_that_came_later_are_written_where_they_say_something(tmp_path):
 
 def test_members_that_share_their_bytes_are_refused(tmp_path):
     """A small file would become as large as it says that its members are."""
-    column = dpcov.Numeric(lower=-1, upper=1)
-    dpcov.release(
-        pa.table({"x": np.linspace(-1, 1, 50)}),
-        schema=dpcov.Schema(columns={"x": column}),
-        budget=dpcov.Budget(rho=1),
-        output=tmp_path / "a.dpcov",
-    )
+    table = pa.table({"x": np.linspace(-1, 1, 50)})
+    released_of(UNIT, table, rho=1, output=tmp_path / "a.dpcov")
     with zipfile.ZipFile(tmp_path / "a.dpcov", "a") as archive:
         first = archive.infolist()[-1]
         for place in range(100):
@@ -375,12 +372,8 @@ def test_members_that_share_their_bytes_are_refused(tmp_path):
 
 
 def test_names_in_a_summary_take_one_line():
-    column = dpcov.Numeric(lower=-1, upper=1)
-    made = dpcov.release(
-        pa.table({"x\nGuarantee  none": np.linspace(-1, 1, 50)}),
-        schema=dpcov.Schema(columns={"x\nGuarantee  none": column}, title="t\nGuarantee  none"),
-        budget=dpcov.Budget(rho=1),
-    )
+    name = "x\nGuarantee  none"
+    made = released_of({name: UNIT["x"]}, pa.table({name: np.linspace(-1, 1, 50)}), title=name)
     told = made.summary() + str(told_by_doctor(made.diagnose()))
     assert not [line for line in told.splitlines() if line.startswith("Guarantee  none")]
 
@@ -390,15 +383,9 @@ def test_no_spread_is_larger_than_the_bounds_allow(missing):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame(1.0 * (rng.random((1000, 12)) < 0.5)).add_prefix("x")
     rows.iloc[::5, 0] = 0.0 if missing == "never" else np.nan
-    columns = {name: dpcov.Numeric(lower=0, upper=1) for name in rows}
     raw = []
     for seed in range(3):
-        made = dpcov.release(
-            rows,
-            schema=dpcov.Schema(columns=columns, missing=missing),
-            budget=dpcov.Budget(epsilon=1, delta="1e-6"),
-            entropy=dpcov.SeededEntropy(seed),
-        )
+        made = released(rows, 0, 1, seed, missing=missing)
         covariance = made.covariance_matrix()
         assert np.diagonal(covariance).max() <= 0.25 * (1 + 1e-12)
         assert np.linalg.eigvalsh(covariance)[0] > -1e-12
@@ -413,12 +400,8 @@ def test_no_spread_is_larger_than_the_bounds_allow(missing):
 
 
 def test_bounds_that_are_far_wider_than_the_unit_leave_spreads_as_they_are():
-    made = dpcov.release(
-        pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 3))).add_prefix("x"),
-        schema=dpcov.Schema(columns={f"x{i}": dpcov.Numeric(lower=-9, upper=9) for i in range(3)}),
-        budget=dpcov.Budget(rho=1),
-        entropy=dpcov.SeededEntropy(0),
-    )
+    rows = np.random.default_rng(0).normal(size=(1000, 3))
+    made = released(rows, -9, 9, rho=1)
     first, *features = made.manifest.columns
     wide = [replace(column, lower=-1e150, upper=1e150, half_range=1e-10) for column in features]
     manifest = msgspec.structs.replace(made.manifest, columns=(first, *wide))

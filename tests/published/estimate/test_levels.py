@@ -23,8 +23,7 @@ from dpcov.published.estimate.levels import (
 )
 from dpcov.published.estimate.row_factors import row_factors
 from dpcov.published.estimate.unit import EntryNoise
-from dpcov.published.file.columns import EncodedColumn
-from dpcov.published.reading import rows as moments_of_rows
+from tests.releases import released_of
 
 RNG = np.random.default_rng(0)
 
@@ -204,13 +203,8 @@ def test_blocks_are_better_than_shrinking_all_alike(budget, geometry, monkeypatc
     before, after = [], []
     for seed in range(3):
         table, schema, truth = made(seed)
-        release = dpcov.release(
-            table,
-            schema=schema,
-            budget=Budget(**budget),
-            geometry=geometry,
-            entropy=SeededEntropy(seed),
-        )
+        terms = {"budget": Budget(**budget), "geometry": geometry}
+        release = dpcov.release(table, schema=schema, entropy=SeededEntropy(seed), **terms)
         sources = np.array([column.source for column in release.features])
         apart = sources[:, None] != sources
         after.append(np.linalg.norm((release.correlation_matrix() - truth)[apart]))
@@ -237,12 +231,7 @@ def test_numbers_beside_many_levels_are_not_lost_in_the_noise_of_all():
     for name in ("one", "other"):
         table[name] = rng.choice(names, size=60_000)
         columns[name] = Categorical(categories=tuple(names))
-    release = dpcov.release(
-        pa.table(table),
-        schema=Schema(columns=columns),
-        budget=Budget(epsilon=1, delta="1e-6"),
-        entropy=SeededEntropy(0),
-    )
+    release = released_of(columns, pa.table(table))
     pairs = np.triu_indices(12, 1)
     truth = np.corrcoef(numbers.T)[pairs]
     shrunk, plain = (
@@ -253,9 +242,8 @@ def test_numbers_beside_many_levels_are_not_lost_in_the_noise_of_all():
 
 
 def test_one_column_of_levels_has_no_blocks():
-    schema = Schema(columns={"a": Categorical(categories=("x", "y", "z"))}, missing="never")
-    table = pa.table({"a": ["x", "y", "y", "z"] * 500})
-    made = dpcov.release(table, schema=schema, budget=Budget(rho=1), entropy=SeededEntropy(0))
+    columns = {"a": Categorical(categories=("x", "y", "z"))}
+    made = released_of(columns, pa.table({"a": ["x", "y", "y", "z"] * 500}), rho=1, missing="never")
     assert made.correlation_matrix()[0, 1] == pytest.approx(-1 / np.sqrt(3), abs=0.05)
 
 

@@ -17,6 +17,7 @@ from dpcov.published.estimate.unit import (
     unit_estimate,
     with_noise,
 )
+from tests.releases import released_of
 from tests.statistical.goodness import assert_mean_square, mean_square_samples
 
 HUGE = dpcov.Budget(rho=1000)
@@ -188,13 +189,8 @@ def test_a_plain_array_comes_back_in_its_units():
 
 
 def test_no_mean_without_more_rows_than_noise():
-    made = dpcov.release(
-        pa.table({"age": [30.0, 40.0]}),
-        schema=dpcov.Schema(columns={"age": COLUMNS["age"]}),
-        budget=dpcov.Budget(rho="0.0001"),
-        neighbors="add-remove-one",
-        entropy=dpcov.SeededEntropy(4),
-    )
+    terms = {"rho": "0.0001", "neighbors": "add-remove-one"}
+    made = released_of({"age": COLUMNS["age"]}, pa.table({"age": [30.0, 40.0]}), 4, **terms)
     with pytest.raises(ReleaseError, match=r"(?i)more rows"):
         made.covariance()
 
