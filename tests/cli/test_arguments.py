@@ -69,7 +69,7 @@ def test_options_reach_the_call(desk, monkeypatch, command, terms, expected):
 
 
 def test_options_reach_an_audit(desk, monkeypatch):
-    told = {}
+    told, quiet = {}, []
 
     def cases_of(chosen, **options):
         told.update(options, names=[each.name for each in chosen])
@@ -81,7 +81,9 @@ def test_options_reach_an_audit(desk, monkeypatch):
 
     monkeypatch.setattr(suite, "cases_of", cases_of)
     monkeypatch.setattr(suite, "audit", audit)
-    terms = "--deep --seconds 3 --columns 4 --seed 5 --processes 3 --private-geometry"
+    showing = contextmanager(lambda what, **how: iter([lambda *_: quiet.append(how["quiet"])]))
+    monkeypatch.setattr(options, "steps_progress", showing)
+    terms = "--quiet --deep --seconds 3 --columns 4 --seed 5 --processes 3 --private-geometry"
     desk.run(f"audit zero {terms} --neighbors add-remove-one --epsilon 2 --delta 1e-7")
     assert (told["names"], told["effort"]) == (["zero"], replace(suite.DEEP, seconds=3))
     assert (told["n_features"], told["seed"], told["processes"]) == (4, 5, 1)
@@ -89,6 +91,7 @@ def test_options_reach_an_audit(desk, monkeypatch):
     assert list(told["budgets"].values()) == [PURE]
     desk.run("audit zero")
     assert (told["effort"], told["budgets"]) == (suite.QUICK, suite.BUDGETS)
+    assert quiet == [True, False]
 
 
 def test_options_reach_the_desk(desk, monkeypatch):

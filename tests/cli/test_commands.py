@@ -108,7 +108,7 @@ def test_a_checklist_refuses_what_it_does_not_hold(desk, option):
 
 @pytest.mark.parametrize("command", ["export", "release", "plan", "survey", "audit"])
 def test_the_help_of_a_command_ends_with_an_example(desk, command):
-    told = " ".join(desk.done(f"{command} --help", env={"COLUMNS": "400"}).split())
+    told = " ".join(desk.done(f"{command} -h", env={"COLUMNS": "400"}).split())
     assert f"Example: dpcov {command} " in told
     assert (".R, .jl or .do" in told) == (command == "export")
 

@@ -32,8 +32,9 @@ def test_from_a_table_to_a_covariance(desk):
     assert "norm bound 2" in desk.done("schema check", schema, "--data", desk.data)
 
     ledger = desk.folder / "books.sqlite"
-    desk.done("ledger create --dataset p --epsilon 4 --delta 1e-6", ledger)
-    assert "p" in desk.done("ledger list", ledger)
+    told = desk.done("ledger create --dataset p --epsilon 4 --delta 1e-6", ledger)
+    assert told == "Dataset p may spend (4, 1e-6)-DP in total (replace-one neighbors).\n"
+    assert desk.done("ledger list", ledger) == "p  total (4, 1e-6)-DP  replace-one\n"
 
     spending = "release --dataset p --epsilon 1 --delta 1e-7 --rows 301"
     paths = (desk.data, "--schema", schema, "--ledger", ledger, "-o", desk.output)

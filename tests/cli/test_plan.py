@@ -1,5 +1,6 @@
 """``dpcov plan`` and the options of mechanisms."""
 
+import inspect
 import re
 from contextlib import contextmanager
 
@@ -11,6 +12,8 @@ import pytest
 import dpcov
 from dpcov.cli import options
 from dpcov.errors import BudgetError, UsageError
+from dpcov.mechanisms.gaussian import Gaussian
+from dpcov.mechanisms.registry import MECHANISMS
 from dpcov.pipeline.plan import predict
 
 PLAN = "plan --rows 2000 --features 16 "
@@ -202,6 +205,17 @@ def test_a_dry_run_reads_nothing_spends_nothing_and_writes_nothing(desk):
     assert sorted(desk.folder.iterdir()) == before
     assert desk.run(run).exit_code == UsageError.exit_code
     assert desk.run(f"release {desk.data} --schema {desk.schema} --rho 1").exit_code == 2
+
+
+def test_mechanisms_are_listed_and_described(desk):
+    told = desk.done("mechanisms")
+    listed = [
+        line for line in told.splitlines() if line.endswith(tuple(x.summary for x in MECHANISMS))
+    ]
+    assert [line.split()[0] for line in listed] == [each.name for each in MECHANISMS]
+    assert "docs/mechanisms.md" in told
+    told = desk.done("mechanisms gaussian")
+    assert "Options    bits=20" in told and inspect.getdoc(Gaussian) in told
 
 
 def test_options_reach_the_mechanism(desk):

@@ -87,8 +87,9 @@ def test_a_password_on_the_command_line_is_warned_about_and_never_repeated(desk)
     desk.assert_refused(shown, 4, "for --db also --db-env")
     quiet = query(desk, "SELECT 1 AS age", "--db-env", "PATIENTS", env={"PATIENTS": url})
     desk.assert_refused(quiet, 4, "check URL")
-    assert SECRET not in shown.output + quiet.output
-    assert "other users" not in quiet.output
+    ledger = desk.run("ledger list", url)
+    assert SECRET not in shown.output + quiet.output + ledger.output
+    assert "other users" not in quiet.output and "other users" in ledger.output
 
 
 def test_postgres_to_release_as_a_process(desk, postgres_database):

@@ -295,6 +295,12 @@ def test_without_means_none_has_an_error_and_sizes_are_root_mean_squares():
     assert all(np.isnan(column.mean_noise) for column in found.columns)
     told = told_by_doctor(found)
     assert "  rms  " in told and "spread" not in told.lower()
+    # Nor is a level called rare, though few rows have it.
+    kinds = {"ward": dpcov.Categorical(categories=tuple("abc")), "ill": dpcov.Boolean()}
+    rows = pd.DataFrame({"ward": [*"aaaaaabbbc"] * 200, "ill": [True, False] * 1000})
+    made = released_of(kinds, rows, rho="0.001", missing="never", intercept=False)
+    level = made.diagnose().columns[2]
+    assert (level.verdict, level.cause) == ("weak", "The noise is large beside its spread.")
 
 
 def test_advice_is_given_once_where_noise_hides_the_number_of_rows():
