@@ -8,6 +8,14 @@ import dpcov
 BUDGET = dpcov.Budget(epsilon=1, delta="1e-6")
 
 
+def ledger_in(folder, *names, file="ledger.sqlite"):
+    """A ledger with accounts of these names, which may spend a rho of 1 each."""
+    ledger = dpcov.Ledger(folder / file)
+    for name in names:
+        ledger.create(name, dpcov.Budget(rho=1), "replace-one")
+    return ledger
+
+
 def released_of(columns, rows, seed=0, *, budget=BUDGET, rho=None, **terms):
     """Of columns that the test declares; terms are fields of a schema, or a release's."""
     facts = {name: terms.pop(name) for name in dpcov.Schema.__struct_fields__ if name in terms}

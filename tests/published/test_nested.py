@@ -11,7 +11,7 @@ from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import UsageError
 from dpcov.published.nested import Sums, reconcile
 from dpcov.report import render_release
-from tests.releases import released_of
+from tests.releases import ledger_in, released_of
 
 NUMBERS = {name: dpcov.Numeric(lower=-6, upper=6) for name in "ab"}
 INSIDE = {f"r{place}": f"s{place // 3}" for place in range(6)}
@@ -185,9 +185,7 @@ def test_the_number_of_rows_of_a_group_is_not_said_to_be_public(made):
 
 
 def test_both_charges_are_stated(made, tmp_path):
-    book = dpcov.Ledger(tmp_path / "ledger.sqlite")
-    book.create("people", dpcov.Budget(rho="1"), "replace-one")
-    paid = {"ledger": book, "dataset": "people"}
+    paid = {"ledger": ledger_in(tmp_path, "people"), "dataset": "people"}
     one, other = (released(made[0], by, 7 + len(by), **paid) for by in ("region", "state"))
     for level in one.nest(other, INSIDE):
         for release in level.values():
@@ -204,9 +202,8 @@ def test_both_charges_are_stated(made, tmp_path):
 def test_one_of_them_may_have_no_ledger(made, tmp_path):
     """It was refused as if the tables were different."""
     frame, by_region, _ = made
-    book = dpcov.Ledger(tmp_path / "ledger.sqlite")
-    book.create("people", dpcov.Budget(rho="1"), "replace-one")
-    by_state = released(frame, "state", 4, ledger=book, dataset="people")
+    paid = {"ledger": ledger_in(tmp_path, "people"), "dataset": "people"}
+    by_state = released(frame, "state", 4, **paid)
     _, states = by_region.nest(by_state, INSIDE)
     assert [each.entry for each in states["s0"].manifest.charges] == [1]
 

@@ -23,7 +23,7 @@ from dpcov.published.reading.combined import joint_guarantee
 from dpcov.published.reading.combined_unit import Weighted, merged
 from dpcov.published.release import Release
 from dpcov.published.words.summary import told_by_doctor
-from tests.releases import released
+from tests.releases import ledger_in, released
 
 N = 4_000
 NAMES = ("height", "weight", "age")
@@ -45,6 +45,13 @@ def made(seed, rows=ROWS, *, schema=SCHEMA, rho="0.02", **terms):
     budget = terms.pop("budget", None) or dpcov.Budget(rho=rho)
     entropy = dpcov.SeededEntropy(seed)
     return dpcov.release(rows, schema=schema, budget=budget, entropy=entropy, **terms)
+
+
+def by_ward(rows=ROWS):
+    """Rows of two wards, and the terms of a release of each."""
+    columns = {**SCHEMA.columns, "ward": dpcov.Categorical(categories=("a", "b"))}
+    terms = {"schema": dpcov.Schema(columns=columns, title="people"), "by": "ward"}
+    return rows.assign(ward=np.where(np.arange(N) % 3 == 0, "a", "b")), terms
 
 
 def of_moments(seed, rows=ROWS, *, rho="0.02", **terms):
@@ -290,10 +297,8 @@ def test_a_union_whose_rows_the_noise_of_one_site_hides_can_be_shown():
 
 
 def test_groups_are_combined_one_by_one():
-    rows = ROWS.assign(ward=np.where(np.arange(N) % 3 == 0, "a", "b"))
-    columns = {**SCHEMA.columns, "ward": dpcov.Categorical(categories=("a", "b"))}
-    schema = dpcov.Schema(columns=columns, title="people")
-    parts = [made(s, rows, schema=schema, by="ward", geometry="schema") for s in (0, 1)]
+    rows, terms = by_ward()
+    parts = [made(seed, rows, geometry="schema", **terms) for seed in (0, 1)]
     whole = parts[0].combine(parts[1])
     assert whole.group_names == parts[0].group_names
     group, alone = whole.group("a"), [part.group("a") for part in parts]
@@ -385,7 +390,7 @@ def roomy(k):
 
 def test_a_release_of_which_noise_alone_is_left_hides_no_other_noise():
     """Its empty strata leave none of its own; nothing is known of columns that no row has both."""
-    from dpcov.published.words.numbers import group_numbers
+    from dpcov.published.words.words.numbers import group_numbers
 
     apart = ROWS.assign(height=ROWS["height"][: N // 2], weight=ROWS["weight"][N // 2 :])
     one, lost = (
@@ -400,7 +405,7 @@ def test_a_release_of_which_noise_alone_is_left_hides_no_other_noise():
 @pytest.mark.parametrize("other", [0, 1])
 def test_a_site_that_noise_hides_may_have_wide_spreads(other):
     """In a geometry of its own, too: what its strata hold is not taken for nothing."""
-    from dpcov.published.words.numbers import group_numbers
+    from dpcov.published.words.words.numbers import group_numbers
 
     one, hidden = (
         made(k, table(k), rho=rho, mechanism="stratified", geometry=roomy(place))
@@ -482,9 +487,7 @@ def test_releases_of_other_groups_or_datasets_are_refused(tmp_path):
     for by in ("room", None):
         with pytest.raises(UsageError, match="groups"):
             one.combine(made(1, rows, by=by, **place))
-    ledger, paid = dpcov.Ledger(tmp_path / "ledger.sqlite"), []
-    for name in ("people", "others"):
-        ledger.create(name, dpcov.Budget(rho="1"), "replace-one")
+    ledger, paid = ledger_in(tmp_path, "people", "others"), []
     for seed, name in enumerate(("people", "others", "people")):
         paid.append(made(seed, geometry="schema", ledger=ledger, dataset=name))
     with pytest.raises(UsageError, match="charged to different datasets"):
@@ -510,13 +513,9 @@ def test_disjoint_tables_with_missing_values_are_put_together():
 
 
 def test_groups_with_missing_values_are_combined_and_pooled():
-    rows = MISSING.assign(ward=np.where(np.arange(N) % 3 == 0, "a", "b"))
-    columns = SCHEMA.columns | {"ward": dpcov.Categorical(categories=("a", "b"))}
-    schema = dpcov.Schema(columns=columns, title="people")
-    parts = [
-        made(seed, rows, schema=schema, by="ward", rho="1", geometry=place)
-        for seed, place in enumerate((geometry(0.5, 1.5), "schema"))
-    ]
+    rows, terms = by_ward(MISSING)
+    places = enumerate((geometry(0.5, 1.5), "schema"))
+    parts = [made(seed, rows, rho="1", geometry=place, **terms) for seed, place in places]
     whole, own = parts[0].combine(parts[1]), rows.loc[rows["ward"] == "a", list(NAMES)]
     for group in (whole.group("a"), whole.group("a", pooled=True)):
         assert np.allclose(group.mean_vector(), own.mean(), atol=0.2)
@@ -525,9 +524,7 @@ def test_groups_with_missing_values_are_combined_and_pooled():
 
 def test_disjoint_releases_of_one_account_add_up(tmp_path):
     """Years of a panel stated the guarantee of one: whoever is in both has the sum."""
-    book = dpcov.Ledger(tmp_path / "ledger.sqlite")
-    for name in ("people", "others"):
-        book.create(name, dpcov.Budget(rho=1), "replace-one")
+    book = ledger_in(tmp_path, "people", "others")
     releases = [
         made(seed, ledger=book, dataset=name)
         for seed, name in ((0, "people"), (1, "people"), (2, "others"))
@@ -552,8 +549,7 @@ def test_accounts_of_one_name_in_two_ledgers_are_two(tmp_path):
     """Two hospitals that both followed the pages, with an account called patients."""
     sites = []
     for seed in range(2):
-        book = dpcov.Ledger(tmp_path / f"{seed}.sqlite")
-        book.create("patients", dpcov.Budget(rho=1), "replace-one")
+        book = ledger_in(tmp_path, "patients", file=f"{seed}.sqlite")
         sites.append(made(seed, ledger=book, dataset="patients"))
     first, second = sites
     united = first.unite(second)
@@ -571,12 +567,8 @@ def test_accounts_of_one_name_in_two_ledgers_are_two(tmp_path):
 
 
 def test_groups_of_one_release_that_was_charged_are_united_without_a_warning(tmp_path):
-    book = dpcov.Ledger(tmp_path / "ledger.sqlite")
-    book.create("people", dpcov.Budget(rho=1), "replace-one")
-    columns = {**SCHEMA.columns, "ward": dpcov.Categorical(categories=("a", "b"))}
-    rows = ROWS.assign(ward=np.where(np.arange(N) % 3 == 0, "a", "b"))
-    paid = {"schema": dpcov.Schema(columns=columns, title="people"), "by": "ward"}
-    one = made(0, rows, ledger=book, dataset="people", **paid)
+    rows, terms = by_ward()
+    one = made(0, rows, ledger=ledger_in(tmp_path, "people"), dataset="people", **terms)
     united = one.group("a").unite(one.group("b"))
     assert not any("called" in each for each in united.manifest.warnings)
     with pytest.raises(UsageError, match="estimated together with others"):
@@ -584,9 +576,7 @@ def test_groups_of_one_release_that_was_charged_are_united_without_a_warning(tmp
 
 
 def test_groups_of_two_releases_that_nobody_charged_are_united_with_a_warning():
-    columns = {**SCHEMA.columns, "ward": dpcov.Categorical(categories=("a", "b"))}
-    rows = ROWS.assign(ward=np.where(np.arange(N) % 3 == 0, "a", "b"))
-    terms = {"schema": dpcov.Schema(columns=columns, title="people"), "by": "ward"}
+    rows, terms = by_ward()
     one, other = (made(seed, rows, **terms) for seed in range(2))
 
     def warned(release):
@@ -601,8 +591,7 @@ def test_groups_of_two_releases_that_nobody_charged_are_united_with_a_warning():
 
 
 def test_releases_of_one_entry_show_that_a_ledger_was_copied_or_restored(tmp_path):
-    book, copy = (dpcov.Ledger(tmp_path / name) for name in ("ledger.sqlite", "copy.sqlite"))
-    book.create("people", dpcov.Budget(rho=1), "replace-one")
+    book, copy = ledger_in(tmp_path, "people"), dpcov.Ledger(tmp_path / "copy.sqlite")
     shutil.copy(tmp_path / "ledger.sqlite", tmp_path / "copy.sqlite")
     first, other, again = (
         made(seed, ledger=ledger, dataset="people")
