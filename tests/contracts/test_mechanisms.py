@@ -98,6 +98,21 @@ class EntropySpy:
         return self.source.words(count)
 
 
+class Failing:
+    """Randomness that ends after so many requests."""
+
+    private = True
+
+    def __init__(self, requests):
+        self.left, self.source = requests, SystemEntropy()
+
+    def words(self, count):
+        self.left -= 1
+        if self.left < 0:
+            raise NumericError("The source of randomness failed.")
+        return self.source.words(count)
+
+
 def refused_unread(error, ledger, mechanism, neighbors, **options):
     with pytest.raises(error) as caught:
         how = {"ledger": ledger, "dataset": "people", **options}
@@ -198,15 +213,9 @@ def test_the_ledger_is_charged_once_and_before_any_draw(mechanism, neighbors, ki
 
 @every_drawn_case
 def test_a_failing_draw_stays_spent_and_says_so(mechanism, neighbors, kind, ledger_for):
-    class Broken:
-        private = True
-
-        def words(self, count):
-            raise NumericError("The source of randomness failed.")
-
-    ledger = ledger_for(neighbors, kind)
+    ledger, failing = ledger_for(neighbors, kind), Failing(0)
     with pytest.raises(NumericError) as caught:
-        release(mechanism, neighbors, kind, ledger=ledger, dataset="people", entropy=Broken())
+        release(mechanism, neighbors, kind, ledger=ledger, dataset="people", entropy=failing)
     assert any("IS spent: entry 1 of dataset people" in note for note in caught.value.__notes__)
     assert [entry.state for entry in ledger.entries("people")] == ["drawn"]
 

@@ -12,7 +12,7 @@ import dpcov
 from dpcov.audit.neighboring import far_out
 from dpcov.audit.releases import drawers
 from dpcov.data.engines.base import TableEncoding
-from dpcov.data.exact.linear import LinearMap
+from dpcov.data.exact.sums.linear import LinearMap
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
 from dpcov.data.questions import MomentsQuestion
@@ -27,7 +27,9 @@ from dpcov.mechanisms.geometry.whitening import Whitening
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
-from dpcov.noise.entropy import SeededEntropy, SystemEntropy
+from dpcov.mechanisms.geometry.surveyed import FIRST_LOOK, SECOND_LOOK
+from dpcov.mechanisms.geometry.whitening import Whitening
+from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.calibrate import gaussian_delta
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP
 from tests.audit.zoo import PrivateGeometry, UnchargedSurvey
@@ -35,6 +37,7 @@ from tests.contracts.test_mechanisms import (
     BUDGETS,
     TOO_SMALL,
     EntropySpy,
+    Failing,
     UnreadSource,
     at_least_as_strong,
     same_numbers,
@@ -140,21 +143,6 @@ def test_parts_that_meet_a_delta_through_zcdp_state_it(geometry, ledger_for):
     assert entry.spend.rho == BUDGETS[ApproxDP].zcdp_rho()
 
 
-class Failing:
-    """Randomness that ends after so many requests."""
-
-    private = True
-
-    def __init__(self, requests):
-        self.left, self.source = requests, SystemEntropy()
-
-    def words(self, count):
-        self.left -= 1
-        if self.left < 0:
-            raise NumericError("The source of randomness failed.")
-        return self.source.words(count)
-
-
 @every_case
 @pytest.mark.parametrize("requests", [0, 12])
 def test_a_failing_draw_stays_spent_and_says_so(neighbors, kind, requests, ledger_for):
@@ -221,6 +209,19 @@ def spent(monkeypatch):
     return costs
 
 
+def assert_all_is_drawn(promise, spent, unused=0, part=1):
+    """Costs, and what was charged and not used, are this part of a promise."""
+    if isinstance(promise, PureDP):
+        assert sum(cost.epsilon for cost in spent) + unused == promise.epsilon * part
+        return
+    drawn = (sum(cost.rho for cost in spent) + unused) / part
+    if isinstance(promise, ZCDP):
+        assert drawn == promise.rho
+    else:
+        delta = gaussian_delta(Fraction(1 / math.sqrt(2 * drawn)), promise.epsilon)
+        assert 0.99 * promise.delta < delta < promise.delta * (1 + 1e-9)
+
+
 @every_case
 @pytest.mark.parametrize(
     ("seen", "again", "twice"),
@@ -240,21 +241,12 @@ def test_all_that_is_drawn_adds_up_to_the_promise(
     promise = release(neighbors, kind).guarantee.promise
     # Columns, lengths where little was seen, matrices for the map, lengths, the last one, losses.
     assert len(spent) == (5 if seen else 6) + again + (twice and again > 0)
-    if kind is PureDP:
-        assert sum(cost.epsilon for cost in spent) == promise.epsilon
-        return
-    drawn = sum(cost.rho for cost in spent)
+    unused = 0
     if again and not twice:
         # What a second look may cost is charged all the same.
         lengths = spent[0].rho * LENGTHS / (1 - LENGTHS) * (1 if seen else 1 - FIRST_LOOK)
-        drawn += SECOND_LOOK * lengths
-    if kind is ZCDP:
-        assert drawn == promise.rho
-    else:
-        assert kind is ApproxDP
-        multiplier = Fraction(1 / math.sqrt(2 * drawn))
-        assert 0.99 * promise.delta < gaussian_delta(multiplier, promise.epsilon)
-        assert gaussian_delta(multiplier, promise.epsilon) < promise.delta * (1 + 1e-9)
+        unused = SECOND_LOOK * lengths
+    assert_all_is_drawn(promise, spent, unused)
 
 
 @every_case
@@ -267,16 +259,7 @@ def test_all_that_is_drawn_where_bounds_are_kept_is_what_is_charged_but_for_loss
     promise = made.guarantee.promise
     assert made.statistics.losses is None and made.statistics.lost == 0
     assert len(spent) == 4
-    if kind is PureDP:
-        assert sum(cost.epsilon for cost in spent) == promise.epsilon * (1 - budget_split.LOSSES)
-        return
-    drawn = sum(cost.rho for cost in spent) / (1 - budget_split.LOSSES)
-    if kind is ZCDP:
-        assert drawn == promise.rho
-    else:
-        multiplier = Fraction(1 / math.sqrt(2 * drawn))
-        assert 0.99 * promise.delta < gaussian_delta(multiplier, promise.epsilon)
-        assert gaussian_delta(multiplier, promise.epsilon) < promise.delta * (1 + 1e-9)
+    assert_all_is_drawn(promise, spent, part=1 - budget_split.LOSSES)
 
 
 @pytest.mark.parametrize(
