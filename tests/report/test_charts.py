@@ -25,6 +25,7 @@ def test_scales_reach_from_end_to_end_and_what_lies_beyond_is_at_the_border():
         (1.0, 100.0, [1, 2, 5, 10, 20, 50, 100]),
         (1.0, 1e4, [1, 10, 100, 1e3, 1e4]),
         (1e-6, 1e6, [1e-6, 1e-4, 1e-2, 1, 100, 1e4, 1e6]),
+        (1.0, 1e11, [1, 100, 1e4, 1e6, 1e8, 1e10]),
     ],
 )
 def test_ticks_are_round_and_about_five(low, high, ticks):
@@ -67,8 +68,9 @@ def test_the_chart_of_components_shows_the_edge_and_every_label_beside_its_mark(
     assert beside == pytest.approx([line["y1"] for line in lines if line["class"] == "grid"])
     assert below == [line["x1"] for line in lines if line["x1"] == line["x2"]]
     assert len(beside) >= 3 and len(below) >= 3
-    (turned,) = (text["transform"] for text in texts if "transform" in text)
-    assert turned == f"translate(12 {(TOP + FLOOR) / 2}) rotate(-90)"
+    across, up = (text for text in texts if text["class"] == "axis")
+    assert (across["x"], across[""]) == ((LEFT + END) / 2, "component")
+    assert up["transform"] == f"translate(12 {(TOP + FLOOR) / 2}) rotate(-90)"
     for text in ticks:
         side = text["text-anchor"] == "end"
         assert (0 < text["x"] < LEFT) if side else (FLOOR < text["y"] < HEIGHT - 10)

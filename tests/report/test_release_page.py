@@ -158,6 +158,7 @@ def test_units_descriptions_and_functions_are_shown_as_text():
     assert "Sex at birth" in page
     assert number(2026) == "2026" and number(1000) == "1000" and number(12_000) == "12,000"
     assert number(999_000) == "999,000" and number(1e6) == "1e6" and number(1e-4) == "0.0001"
+    assert number(-0.5) == "−0.5" and number(-1e-9) == "−1e−9"
     assert "male" in page
     without = released_of({"s": dpcov.Categorical(categories=("1",))}, table, rho=1)
     assert ">Description<" not in text_of(without)

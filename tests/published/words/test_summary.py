@@ -150,8 +150,11 @@ def test_the_stated_error_says_that_scaling_rows_down_comes_on_top():
     assert made.statistics.lost > 0.1
     part = f"{100 * made.statistics.lost:.2g} %"
     assert f"scaling rows down, which took {part} of squared lengths, is on top" in told
-    whole = dpcov.release(rows, **terms, geometry="schema").summary(details=True)
-    assert "of noise alone" in whole and "scaling rows down, which" not in whole
+    whole = dpcov.release(rows, **terms, geometry="schema")
+    told = " ".join(whole.summary(details=True).split())
+    error, size = whole.expected_error("shrink"), np.linalg.norm(whole.second_moment())
+    stated = f"Error about {error:.3g} (Frobenius norm), of noise alone, in a second moment matrix"
+    assert f"{stated} of size {size:.3g}" in told and "scaling rows down, which" not in told
 
 
 def test_a_noisy_number_of_rows_has_its_error():
