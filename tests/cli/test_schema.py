@@ -35,8 +35,9 @@ def test_patterns_are_written_out(wide):
     assert "3 columns" in told
     assert list(Schema.from_toml(resolved).columns) == ["age", "sex", "ill"]
     assert wide.done("schema resolve", wide.schema, "--data", wide.data) == resolved.read_text()
-    again = ("schema resolve", wide.schema, "--data", wide.data, "-o", wide.schema)
-    assert wide.run(*again, "--overwrite").exit_code == 2
+    again = ("schema resolve", wide.schema, "--data", wide.data, "-o")
+    assert wide.run(*again, resolved).exit_code == 7
+    assert wide.run(*again, wide.schema, "--overwrite").exit_code == 2
     assert wide.schema.read_text() == WIDE
 
 

@@ -206,14 +206,6 @@ def test_groups_of_a_column_that_is_ignored_since_are_to_be_chosen_again(desk, r
     assert ">Release</button>" in desk.ask(f"{ready}/release")[2]
 
 
-def test_a_total_that_is_missing_is_asked_for(desk):
-    work = opened(desk)
-    assert send(desk, work, "columns", **TYPED)[0] == 303
-    # The page of the release has no button then.
-    status, _, text = send(desk, work, "begin", "account")
-    assert status == 422 and "Say what all releases about these people" in text
-
-
 def test_how_many_rows_is_not_asked_where_it_is_stated(desk, ready):
     assert send(desk, ready, "people", **WHO | {"rows": "2000"})[0] == 303
     assert "expected_rows" not in desk.ask(f"{ready}/budget")[2]
@@ -336,6 +328,8 @@ def test_an_account_without_a_total_is_still_to_be_filled_in(desk):
     assert send(desk, work, "columns", **TYPED)[0] == 303
     page = desk.ask(f"{work}/release")[2]
     assert "Account (1 to do)" in page and ">Release</button>" not in page
+    status, _, text = send(desk, work, "begin", "account")
+    assert status == 422 and "Say what all releases about these people" in text
     assert send(desk, work, "account", **OPENED)[0] == 303
     page = desk.ask(f"{work}/release")[2]
     assert "to do)" not in page and ">Release</button>" in page

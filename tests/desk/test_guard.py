@@ -67,6 +67,8 @@ def test_a_form_of_another_page_does_nothing(desk, headers):
 
 def test_what_another_page_embeds_is_refused(desk):
     assert desk.ask("/style.css", Sec_Fetch_Site="cross-site")[0] == 403
+    status, headers, _ = desk.ask("/style.css")
+    assert status == 200 and headers["content-type"].startswith("text/css")
 
 
 def test_only_this_machine_can_connect(desk):

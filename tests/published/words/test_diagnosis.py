@@ -257,6 +257,18 @@ def test_rare_levels_and_columns_that_are_mostly_missing_are_told_of_together():
     assert len(rare) >= 3 and set(rare) == {"Fewer than 5 % of rows have this level."}
 
 
+@pytest.mark.parametrize(("deviations", "named"), [(3.7, False), (4.5, True)])
+def test_a_column_is_suspicious_beyond_what_noise_makes_of_any_of_them(
+    monkeypatch, deviations, named
+):
+    made = released("laboratory", 7)
+    missing = {"ferritin": (0.5 + 0.01 * deviations, 0.01)}
+    monkeypatch.setattr(type(made), "missing", lambda self: missing)
+    assert [c.source for c in made.diagnose().columns if "half of its values" in c.cause] == [
+        "ferritin"
+    ] * named
+
+
 def test_a_level_that_noise_hides_is_not_called_rare():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"smoker": rng.random(2000) < 0.3})

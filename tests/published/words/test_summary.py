@@ -32,6 +32,7 @@ SAID = [
     ({}, "what one person's row says; not how many rows the table has"),
     ({}, "4,000 (published exactly: this number is not protected)"),
     ({}, "no ledger"),
+    ({}, "exact. Computer rounding does not weaken the guarantee."),
     (PRIVATE, "(the exact number is protected)"),
     (PRIVATE, "what one person's row says, and who is in the table at all"),
     ({"schema": {"rows_per_person": 7}}, "what one person's rows (at most 7) say; not how many"),
@@ -48,7 +49,7 @@ def test_it_says_what_an_officer_must_know(options, words):
     assert words in " ".join(text.split())
     assert made.fingerprint in text
     assert ("WARNING" in text) == ("entropy" in options)
-    assert "Column" in text
+    assert "Causes and advice: dpcov doctor RELEASE" in text
 
 
 def test_nothing_is_said_of_noise_where_there_is_none():
