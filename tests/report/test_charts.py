@@ -50,6 +50,8 @@ def test_the_chart_of_components_shows_the_edge_and_every_label_beside_its_mark(
     made = group_numbers(demo())
     svg = re.search("<svg.*?</svg>", results.spectrum(made), re.DOTALL)[0]
     lines, texts = drawn(svg, "line"), drawn(svg, "text")
+    count = len(made.estimates.spectrum.noisy)
+    assert f"<title>Eigenvalues of {count} components on a logarithmic scale." in svg
     (edge,) = (line for line in lines if line["class"] == "edge")
     (band,) = drawn(svg, "rect")
     # Below the edge there is room, and the band of the noise fills it.

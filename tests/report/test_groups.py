@@ -2,6 +2,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -11,7 +12,7 @@ from dpcov.published.pooled import most_distinct
 from dpcov.report import groups
 from dpcov.report.groups import MAPS_SHOWN, WITHIN, side_by_side
 from dpcov.report.release_page import numbers_by_group
-from tests.releases import released_of
+from tests.releases import released, released_of
 from tests.report.examples import demo, grouped
 
 
@@ -109,6 +110,16 @@ def test_cells_of_a_map_are_the_correlations(found):
     assert sides == {"above": 2, "below": 4}
     place = release.pooled.names.index("g17")
     assert np.sum(release.pooled.correlations[place] < 0) == 4
+
+
+def test_many_features_have_no_small_maps_and_the_first_of_them_means():
+    rows = pd.DataFrame(np.random.default_rng(0).uniform(size=(400, 41))).add_prefix("x")
+    release = released(rows.assign(site=["a", "b"] * 200), 0, 1, rho=10, by="site")
+    text = str(side_by_side(release, next(numbers_by_group(release))))
+    assert "small-map" not in text and "Small maps have up to 40 features" in text
+    assert "29 more columns: choose a group above." in text
+    head = re.findall("<th.*?</th>", text.split("<tbody>")[0], re.DOTALL)
+    assert len(head) == 2 + 12
 
 
 def test_releases_without_groups_have_no_such_section():

@@ -53,6 +53,9 @@ def test_an_entry_states_the_guarantee_exactly_and_hides_a_private_row_count(
     assert {name: stated[name] for name in numbers} == numbers
     assert entry["product"]["fingerprint"] == release.fingerprint
     assert entry["deployment"]["curator"] == "City Hospital"
+    assert entry["product"]["kind"] == "noisy means and covariance matrix, one file"
+    assert entry["privacy_loss"]["unit"] == "one row"
+    assert entry["details"]["composition"].startswith("no ledger was used; the custodian")
     counted = b"number of rows: 300" if neighbors == "replace-one" else b"number of rows: "
     assert (counted in text) == (neighbors == "replace-one")
 
@@ -145,11 +148,14 @@ def test_the_command_writes_both_with_what_is_left_and_refuses_gaps(ledger, tmp_
     who = "--curator H --intended-use teaching --ledger l.sqlite"
     assert record(f"-o a.json {who}") == 0
     assert record("-o a.md --kind checklist --ledger l.sqlite") == 0
-    assert json.loads((tmp_path / "a.json").read_text())["deployment"]["curator"] == "H"
+    entry, balance = json.loads((tmp_path / "a.json").read_text()), ledger.remaining("wards")
+    assert entry["deployment"]["curator"] == "H"
+    rule = f"entry 1 of dataset wards; composition by the rule '{balance.composition}'. "
+    assert entry["details"]["composition"] == f"{rule}{balance.so_far} {balance.in_words}"
     assert (tmp_path / "a.md").read_text().startswith("# Evaluation")
     for name in ("a.json", "a.md"):
         text = (tmp_path / name).read_text(encoding="utf-8")
-        assert ledger.remaining("wards").in_words in text
+        assert balance.in_words in text
     assert record("-o b.json") == 2
     assert record(f"-o b.json {who} --published 2026-13-01") == 2
     assert record("-o b.json --kind poem") == 2

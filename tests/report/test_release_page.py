@@ -66,6 +66,21 @@ def test_the_page_says_the_same_as_the_release():
     assert (mean, spread) == pytest.approx(shown, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("two features", "Replace one person’s row by anything else, and"),
+        ("several rows per person", "Replace one person’s rows (at most 5) by anything else, and"),
+        ("a private number of rows", "Add one person’s row to the table, or take them out, and"),
+    ],
+)
+def test_the_page_says_what_may_change_without_the_file_changing_much(kind, change):
+    words = Seen(text_of(UNUSUAL[kind]())).words
+    assert change in words
+    public = "The number of rows of the table is public, not protected."
+    assert (public in words) == change.startswith("Replace")
+
+
 @pytest.mark.parametrize("name", ["größe", "\U00020bb7", 'a"b', "a'b"])
 def test_the_code_on_a_page_names_the_file(name):
     """Characters beyond the basic plane were written as JSON has them, and Python does not."""
@@ -95,6 +110,7 @@ def test_the_page_of_a_pooled_group_says_how_missing_values_count():
 
 def test_nothing_is_said_of_noise_and_bias_that_are_not_there():
     page = text_of(UNUSUAL["nothing but zeros"]())
+    assert "<title>Untitled table</title>" in page
     for said in (
         "biases estimates",
         "a dot stands for",

@@ -19,7 +19,7 @@ from dpcov.report import render_release, results
 from dpcov.report.charts import BOTTOM, HEIGHT, TOP, number
 from tests.published.mistakes import MISTAKES, released
 from tests.releases import released_of
-from tests.report.examples import demo, make
+from tests.report.examples import demo, make, plain
 
 NONE = "No correlation stands out from the noise."
 NAMES = tuple(f"x{place}" for place in range(20))
@@ -127,7 +127,9 @@ def cells_of(page):
 def test_tables_of_correlations_hold_those_of_the_release():
     found = group_numbers(demo())
     made, names = found.estimates, found.release.feature_names
-    strong, whole = cells_of(results.correlations(found, drawn=False))
+    page = results.correlations(found, drawn=False)
+    strong, whole = cells_of(page)
+    assert f"are more than {made.clear:.1f} noise std from zero" in page
     assert [name for name, *_ in whole] == list(names)
     for i, (_, *row) in enumerate(whole):
         for j, cell in enumerate(row):
@@ -142,6 +144,10 @@ def test_tables_of_correlations_hold_those_of_the_release():
         assert float(std) == round(made.correlation_noise[i, j], 3)
         assert float(ratio) == round(abs(made.correlation[i, j]) / made.correlation_noise[i, j], 1)
     assert results.signed(float("nan")) == "–"
+    unknown = plain(3, mechanism="eigenvectors", budget=dpcov.Budget(epsilon=1))
+    page = results.correlations(group_numbers(unknown), drawn=False)
+    assert "Pairs with the largest correlation" in page
+    assert {len(cells) for cells in cells_of(page)[0]} == {2}
 
 
 def test_the_table_of_verdicts_holds_those_of_the_release():
