@@ -59,7 +59,8 @@ def test_the_parsers_own_errors_pass_the_handler_that_seals_all_others(tmp_path)
 def test_synthetic_rows_are_written_and_read_back(desk, name, read):
     desk.release()
     output = desk.folder / name
-    desk.done("sample --rows 70 --seed 1", desk.output, "-o", output)
+    told = desk.done("sample --rows 70 --seed 1", desk.output, "-o", output)
+    assert told == f"Wrote {output}: 70 synthetic rows; they describe nobody.\n"
     rows = read(output)
     assert (rows.num_rows, rows.column_names) == (70, ["age", "sex", "ill"])
     assert desk.run("sample", desk.output, "-o", output).exit_code == 7

@@ -15,6 +15,7 @@ from dpcov.errors import BudgetError, UsageError
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.registry import MECHANISMS
 from dpcov.pipeline.plan import predict
+from dpcov.pipeline.plan.rehearsal import Rehearsal, needed_epsilon
 
 PLAN = "plan --rows 2000 --features 16 "
 TERMS = "--epsilon 1 --delta 1e-6"
@@ -133,14 +134,18 @@ def test_wrong_usage_is_explained(desk, arguments, error):
 def test_a_plan_says_what_could_be_read_in_the_readers_terms(desk):
     told = desk.done("plan --rows 20000 --epsilon 1 --delta 1e-6 --schema", desk.schema)
     assert "columns can be used; their correlations are within ±" in told
-    amounts = re.search(r"±0.05 takes epsilon ([\d.]+), or ([\d,]+) rows.", told)
+    budget = dpcov.Budget(epsilon=1, delta="1e-6")
+    rehearsal = Rehearsal(schema=dpcov.Schema.from_toml(desk.schema), n_rows=20_000)
+    planned = rehearsal.at(budget)
+    factor = rehearsal.needed(budget, 0.05, planned)
     # Rehearsals know no more than two digits.
-    assert all(
-        len(each.replace(",", "").strip("0.").replace(".", "")) <= 2 for each in amounts.groups()
-    )
+    epsilon, rows = float(needed_epsilon(budget, factor)), float(f"{20_000 * factor:.2g}")
+    assert f"\n±0.05 takes epsilon {epsilon:.2g}, or {rows:,.0f} rows.\n" in told
     assert "Rehearsed on made-up rows; no data were read." in told
     lines = [line for line in told.splitlines() if line.startswith("● ")]
     assert [line.split()[1] for line in lines] == ["age", "sex=F", "sex=M", "ill"]
+    for line, (verdict, *cells) in zip(lines, planned.cells, strict=True):
+        assert line.split()[2:] == " ".join([*cells, verdict.partition(" ")[2]]).split()
     for word in ("Frobenius", "trace", "gaussian"):
         assert word not in told
 

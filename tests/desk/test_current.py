@@ -339,3 +339,6 @@ def test_what_a_system_leaves_in_the_folder_is_not_offered(desk):
     for name in ("~$patients.xlsx", "._patients.csv", "visits.2024.zip"):
         (desk.folder / name).write_bytes(b"?")
     assert "Tables there: patients.csv, visits.2024.zip." in desk.ask("/")[2]
+    for path in desk.folder.iterdir():
+        path.unlink()
+    assert "No table is in this folder." in desk.ask("/")[2]
