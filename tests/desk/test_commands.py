@@ -50,6 +50,28 @@ def test_a_name_that_begins_with_a_dash_is_no_option(desk):
     assert "release ./-x.csv --schema ./-x.toml" in said and "doctor ./-x.dpcov" in said
 
 
+RELEASED = """dpcov release patients.csv --schema patients.toml --epsilon 1 --delta 1e-6 \\
+    --ledger ledger.sqlite --dataset people -o patients.dpcov
+dpcov doctor patients.dpcov
+dpcov report patients.dpcov -o patients.html"""
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("people", "dpcov schema check patients.toml"),
+        (
+            "account",
+            "dpcov ledger create ledger.sqlite --dataset people --epsilon 4 --delta 1e-5\n"
+            "dpcov ledger show ledger.sqlite --dataset people",
+        ),
+        ("release", RELEASED),
+    ],
+)
+def test_every_step_has_its_commands(desk, ready, step, said):
+    assert commands(desk, f"{ready}/{step}") == said
+
+
 def test_a_rehearsal_of_groups_is_a_dry_run(desk, ready):
     assert send(desk, ready, "people", **WHO | {"rows": "2000", "by": "ward"})[0] == 303
     said = "dpcov release --dry-run --schema patients.toml --rows 2000"
@@ -63,6 +85,7 @@ def test_the_commands_of_a_query_say_where_its_database_is_asked_for(desk):
     db = {"db": "sqlite:///clinic.sqlite", "sql": "SELECT * FROM visits"}
     work = desk.post("/query", **db)[1]["location"].removeprefix(desk.base).rsplit("/", 1)[0]
     script = desk.ask(f"{work}/files/script")[2]
+    assert "cat > table.toml <<'SCHEMA'" in script
     made = subprocess.run(
         ["sh"],
         input=script,

@@ -156,6 +156,7 @@ def test_two_tables_are_open_side_by_side(desk, ready):
         ("text", "columns", {"toml": "x = ["}, "not valid TOML"),
         ("people", None, {"neighbors": "replace-one", "rows_per_person": "0"}, "whole number"),
         ("people", None, {"neighbors": "nobody", "rows_per_person": "1"}, "neighbors"),
+        ("people", None, WHO | {"neighbors": "add-remove-one", "rows": "2000"}, "is private here"),
         ("people", None, WHO | {"weights": "age", "largest": "all"}, "positive number"),
         ("people", None, WHO | {"weights": "ward", "largest": "8"}, "numeric or ignored"),
         ("budget", None, {"chosen": "-1", "delta": ""}, "epsilon"),
