@@ -301,47 +301,48 @@ def test_what_does_not_fit_is_refused(more, words):
         release(**more)
 
 
-@pytest.mark.parametrize("number", ["9" * 5000, "[" * 5000], ids=["long", "deep"])
-def test_a_file_that_no_reader_takes_is_refused(number, tmp_path):
-    (tmp_path / "geometry.toml").write_text(f"norm_bound = {number}")
-    with pytest.raises(SchemaError, match=r"geometry\.toml.*nested too deeply"):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"norm_bound = {'9' * 5000}", r"geometry\.toml.*nested too deeply"),
+        (f"norm_bound = {'[' * 5000}", r"geometry\.toml.*nested too deeply"),
+        ("[columns.x]\ncenter = 0\nscale = '9'\n", r"Expected `float`, got `str` - at `\$.col"),
+        # Tables in the place of a geometry, of which no word is told.
+        *(
+            (text, "not TOML")
+            for text in ("\N{BELL},5\n", "name,sick\nlee,1\n", "lee = 1\nlee = 2\n")
+        ),
+    ],
+    ids=["long", "deep", "text", "bell", "rows", "twice"],
+)
+def test_a_file_that_holds_no_geometry_is_refused(text, words, tmp_path):
+    (tmp_path / "geometry.toml").write_text(text)
+    with pytest.raises(SchemaError, match=words) as refused:
         Geometry.from_toml(tmp_path / "geometry.toml")
-
-
-@pytest.mark.parametrize("text", ["\N{BELL},0.5\n", "name,sick\nlee,1\n", "lee = 1\nlee = 2\n"])
-def test_a_table_in_the_place_of_a_geometry_is_refused_without_a_word_of_it(text, tmp_path):
-    (tmp_path / "rows.csv").write_text(text)
-    with pytest.raises(SchemaError, match="not TOML") as refused:
-        Geometry.from_toml(tmp_path / "rows.csv")
     assert not any(word in str(refused.value) for word in ("lee", "BELL", "x07", "sick"))
 
 
-def test_a_geometry_with_a_text_for_a_number_is_refused_with_its_place(tmp_path):
-    path = tmp_path / "geometry.toml"
-    path.write_text('[columns.x]\ncenter = 0\nscale = "9"\n')
-    with pytest.raises(
-        SchemaError, match=r"is no geometry: Expected `float`, got `str` - at `\$.col"
-    ):
-        Geometry.from_toml(path)
+UNIT = {"x": Scale(center=0, scale=1)}
+NO_NUMBER = (float("nan"), float("-inf"), "0")
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), "9"])
-def test_a_geometry_has_positive_scales(scale):
-    with pytest.raises(SchemaError, match="scale"):
-        Geometry(columns={"x": Scale(center=0, scale=scale)})
-
-
-@pytest.mark.parametrize("lost", [-0.1, 1.0, float("nan")])
-def test_a_geometry_takes_no_more_than_a_release_states(lost):
-    """Such a release was refused after the charge."""
-    with pytest.raises(SchemaError, match=r"less than 1|must be a number"):
-        Geometry(columns={"x": Scale(center=0, scale=1)}, norm_bound=2.0, lost=lost)
-
-
-@pytest.mark.parametrize("bound", [0.5, 1.0, 1e151, float("inf")])
-def test_a_geometry_has_a_bound_beyond_its_intercept(bound):
-    with pytest.raises(SchemaError, match=r"larger than its intercept|must be a number"):
-        Geometry(columns={"x": Scale(center=0, scale=1)}, norm_bound=bound)
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        *(({"columns": {"x": Scale(0, scale)}}, "scale") for scale in (0.0, -1.0, *NO_NUMBER)),
+        *(
+            ({"columns": {"x": Scale(center, 1)}}, "center of 'x' must be a")
+            for center in NO_NUMBER
+        ),
+        *(({"norm_bound": bound}, "larger than its intercept") for bound in (0.5, 1.0, 1e151)),
+        ({"norm_bound": float("inf")}, "must be a number"),
+        # Such a release was refused after the charge.
+        *(({"lost": lost}, "less than 1|must be a") for lost in (-0.1, 1.0, float("nan"))),
+    ],
+)
+def test_a_geometry_that_no_release_can_have_is_refused(wrong, words):
+    with pytest.raises(SchemaError, match=words):
+        Geometry(**{"columns": UNIT, "norm_bound": 2.0} | wrong)
 
 
 def test_a_map_of_another_shape_is_refused():
@@ -349,12 +350,6 @@ def test_a_map_of_another_shape_is_refused():
     known = Geometry(columns={}, linear=LinearMap.nearest(np.eye(4)), norm_bound=2.0)
     with pytest.raises(SchemaError, match="is 4 by 5 numbers"):
         released_within(RNG.normal(size=(9, 4)), -1, 1, geometry=known)
-
-
-@pytest.mark.parametrize("center", [float("nan"), float("-inf"), "0"])
-def test_a_geometry_has_centers_that_are_numbers(center):
-    with pytest.raises(SchemaError, match="center of 'x' must be a number"):
-        Geometry(columns={"x": Scale(center=center, scale=1)})
 
 
 def test_without_an_intercept_a_geometry_keeps_the_middles_of_the_bounds():
