@@ -78,6 +78,8 @@ def test_releases_are_combined_and_one_twice_is_refused(desk):
     desk.release()
     told = desk.done("combine", first, desk.output, "-o", both)
     assert "of 2 releases" in told and told.count(" % of release ") == 2
+    assert desk.run("combine", first, desk.output, "-o", both).exit_code == 7
+    desk.done("combine", first, desk.output, "-o", both, "--overwrite")
     assert "Made of" in desk.done("show", both)
     united = desk.folder / "united.dpcov"
     told = desk.done("combine --disjoint", first, desk.output, "-o", united)

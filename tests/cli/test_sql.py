@@ -89,7 +89,7 @@ def test_a_password_on_the_command_line_is_warned_about_and_never_repeated(desk)
     desk.assert_refused(quiet, 4, "check URL")
     ledger = desk.run("ledger list", url)
     assert SECRET not in shown.output + quiet.output + ledger.output
-    assert "other users" not in quiet.output and "other users" in ledger.output
+    assert "other users" not in quiet.output and "other users" in ledger.stderr
 
 
 def test_postgres_to_release_as_a_process(desk, postgres_database):

@@ -99,6 +99,7 @@ def test_a_release_stays_what_was_decided_when_it_began(desk, ready, monkeypatch
     assert send(desk, ready, "begin", "release")[0] == 303
     assert send(desk, ready, "budget", chosen="2", delta="1e-6")[0] == 303
     assert "--epsilon 1 " in desk.ask(f"{ready}/release")[2]
+    assert "--epsilon 2 " in desk.ask(f"{ready}/budget")[2]
     gate.set()
     until_done(desk, ready)
     for path in ("release", "files/script"):

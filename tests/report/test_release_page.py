@@ -9,6 +9,7 @@ import pytest
 
 import dpcov
 from dpcov.markup import visible
+from dpcov.published.digits import plus_minus
 from dpcov.report import render_release
 from dpcov.report.charts import number
 from dpcov.report.release_page import SECTIONS
@@ -59,6 +60,17 @@ def test_the_page_says_the_same_as_the_release():
     page = text_of(made, file_name="survey.dpcov")
     for said in ("6,366", "(1, 1e-6)-DP", made.fingerprint, "satisfaction", "15 to 90", example):
         assert said in Seen(page).words
+    shown = re.findall(r"<dt>(.*?)</dt><dd>(.*?)<small>(.*?)</small>", page)
+    facts, found = {name: rest for name, *rest in shown}, made.diagnose()
+    usable = sum(column.usable for column in found.columns)
+    assert facts["Columns that can be used"][0] == f"{usable} of {len(found.columns)}"
+    typical, worst = (
+        f"±{plus_minus(found.typical)}",
+        f"typical; ±{plus_minus(found.worst)} the worst",
+    )
+    assert facts["Correlations within"] == [typical, worst]
+    above = made.numbers.estimates.spectrum.n_above
+    assert facts["Above the noise"][0] == f"{above} of {len(found.columns)}"
     row = re.search(r"satisfaction</bdi></th><td><span class=\"light.*?</tr>", page)[0]
     mean, _, spread, _, _ = (float(told) for told in re.findall(r"number\">([\d.]+)<", row))
     # Numbers are written to the last digit that counts.
