@@ -109,8 +109,11 @@ def test_statements_name_files_of_the_folder_and_pages_warn_in_place_of_the_term
             sockets[0].close()
 
     monkeypatch.setattr(serve, "server_of", lambda *given: Server())
+    closed = []
+    monkeypatch.setattr(serve.Desk, "close", lambda self, show: closed.append(show))
     with warnings.catch_warnings():
         serve.serve(tmp_path, 0, show=str, browse=False)
+    assert closed == [str]
 
 
 @pytest.mark.parametrize("layout", [{"header": "5000"}, {"header": "2"}, {"encoding": "klingon"}])

@@ -143,7 +143,7 @@ def test_tables_of_correlations_hold_those_of_the_release():
         assert abs(made.correlation[i, j] - float(r.replace("−", "-"))) <= 0.0005
         assert float(std) == round(made.correlation_noise[i, j], 3)
         assert float(ratio) == round(abs(made.correlation[i, j]) / made.correlation_noise[i, j], 1)
-    assert results.signed(float("nan")) == "–"
+    assert (results.signed(float("nan")), results.signed(-0.25)) == ("–", "−0.250")
     unknown = plain(3, mechanism="eigenvectors", budget=dpcov.Budget(epsilon=1))
     page = results.correlations(group_numbers(unknown), drawn=False)
     assert "Pairs with the largest correlation" in page

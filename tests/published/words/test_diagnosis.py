@@ -212,6 +212,7 @@ def test_a_rare_level_is_named():
     found = {column.name: column for column in columns(made, "ward")}
     assert found["ward=burns"].verdict == "lost"
     assert "this level" in found["ward=burns"].cause
+    assert found["ward=burns"].advice == "Merge it with another level."
     assert found["ward=eyes"].verdict == "good"
 
 
