@@ -18,7 +18,7 @@ import dpcov
 from dpcov import errors
 from dpcov.cli import main
 from dpcov.cli.main import app
-from dpcov.cli.options import parse_options, rows_progress
+from dpcov.cli.options import parse_options, rows_progress, steps_progress
 from dpcov.privacy.convert import zcdp_rho
 
 
@@ -78,6 +78,7 @@ def test_releases_are_combined_and_one_twice_is_refused(desk):
     desk.release()
     told = desk.done("combine", first, desk.output, "-o", both)
     assert "of 2 releases" in told and told.count(" % of release ") == 2
+    assert "whoever is in one of these tables" not in told
     assert desk.run("combine", first, desk.output, "-o", both).exit_code == 7
     desk.done("combine", first, desk.output, "-o", both, "--overwrite")
     assert "Made of" in desk.done("show", both)
@@ -209,6 +210,10 @@ def test_progress_counts_rows_only_where_their_number_is_public(show_rows, monke
     shown = capsys.readouterr().err
     assert "Gathering" in shown
     assert ("4,712 rows" in shown) == show_rows
+    with steps_progress("Rehearsing") as tell:
+        tell(1, 2)
+        time.sleep(0.3)
+    assert "Rehearsing" in capsys.readouterr().err
 
 
 def test_a_command_needs_no_error_stream(monkeypatch):

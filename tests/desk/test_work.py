@@ -327,7 +327,7 @@ def test_a_european_file_is_opened_by_its_layout_and_a_codebook(desk):
 def test_lines_that_were_typed_stay_as_they_are_when_something_else_is_refused(desk, ready):
     """Every line but the last got a sign at its end, which the next attempt took for a letter."""
     typed = TYPED | {"5.categories": "east\nwest", "5.missing_codes": "?\nnone", "0.upper": "x"}
-    typed["1.type"] = "date"
+    typed["0.type"] = "date"
     status, _, text = send(desk, ready, "columns", **typed)
     assert '<option value="date" selected' in text
     assert status == 422 and "east\nwest</textarea>" in text and "?\nnone</textarea>" in text
