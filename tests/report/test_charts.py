@@ -64,6 +64,8 @@ def test_the_chart_of_components_shows_the_edge_and_every_label_beside_its_mark(
     assert estimate["class"] == "estimate"
     across = [float(point.split(",")[0]) for point in estimate["points"].split()]
     assert across == pytest.approx([circle["cx"] for circle in circles], abs=0.01)
+    apart = (END - LEFT) / count
+    assert across == pytest.approx([LEFT + apart * (k + 0.5) for k in range(count)], abs=0.01)
     ticks = [text for text in texts if text["class"] == "tick"]
     beside = [text["y"] - 4 for text in ticks if text["text-anchor"] == "end"]
     below = [text["x"] for text in ticks if text["text-anchor"] == "middle"]
