@@ -12,7 +12,7 @@ import dpcov
 from dpcov.audit.neighboring import far_out
 from dpcov.audit.releases import drawers
 from dpcov.data.engines.base import TableEncoding
-from dpcov.data.exact.sums.linear import LinearMap
+from dpcov.data.exact.linear import LinearMap
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
 from dpcov.data.questions import MomentsQuestion
@@ -27,8 +27,6 @@ from dpcov.mechanisms.geometry.whitening import Whitening
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
-from dpcov.mechanisms.geometry.surveyed import FIRST_LOOK, SECOND_LOOK
-from dpcov.mechanisms.geometry.whitening import Whitening
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.calibrate import gaussian_delta
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP

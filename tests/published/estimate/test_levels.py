@@ -23,6 +23,8 @@ from dpcov.published.estimate.levels import (
 )
 from dpcov.published.estimate.row_factors import row_factors
 from dpcov.published.estimate.unit import EntryNoise
+from dpcov.published.file.columns import EncodedColumn
+from dpcov.published.reading import rows as moments_of_rows
 from tests.releases import released_of
 
 RNG = np.random.default_rng(0)

@@ -390,7 +390,7 @@ def roomy(k):
 
 def test_a_release_of_which_noise_alone_is_left_hides_no_other_noise():
     """Its empty strata leave none of its own; nothing is known of columns that no row has both."""
-    from dpcov.published.words.words.numbers import group_numbers
+    from dpcov.published.words.numbers import group_numbers
 
     apart = ROWS.assign(height=ROWS["height"][: N // 2], weight=ROWS["weight"][N // 2 :])
     one, lost = (
@@ -405,7 +405,7 @@ def test_a_release_of_which_noise_alone_is_left_hides_no_other_noise():
 @pytest.mark.parametrize("other", [0, 1])
 def test_a_site_that_noise_hides_may_have_wide_spreads(other):
     """In a geometry of its own, too: what its strata hold is not taken for nothing."""
-    from dpcov.published.words.words.numbers import group_numbers
+    from dpcov.published.words.numbers import group_numbers
 
     one, hidden = (
         made(k, table(k), rho=rho, mechanism="stratified", geometry=roomy(place))

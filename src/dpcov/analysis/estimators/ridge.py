@@ -69,7 +69,7 @@ class PrivateRidge(LinearModel):
             errors = np.hypot(self._risk_noise(problems), unsure)
             chosen = (np.maximum(risks, self._own_risks(problems)) + errors).argmin(axis=1)
         self._penalties = tried[chosen].tolist()
-        self._new_squares = risks[np.arange(len(problems)), chosen].tolist()
+        self._new_squares: list[float] = risks[np.arange(len(problems)), chosen].tolist()
         self.alpha_: Any = self._flattened(self._penalties)
         if problems[0].scaled(self._units.evening).spectrum[0][-1] <= self.noise_edge_:
             warn_noise(

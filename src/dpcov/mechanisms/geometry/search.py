@@ -203,11 +203,13 @@ class Search:
 
     def _fits_in_bounds(self, found: _Mapped, lengths: Shortening) -> bool:
         """Whether correlations err far less in the bounds; only of rows with a whole intercept."""
-        if found.deviations is None or not self.table.keeps_intercept:
+        # Without lengths there is no number of rows either.
+        is_told = self.table.keeps_intercept and isfinite(lengths.error)
+        if found.deviations is None or not is_told:
             return False
         std = entry_std(found.rest, self.problem)
         error = error_in_bounds(self.table.declared, found.deviations, lengths.rows, std)
-        return isfinite(lengths.error) and error < _FAR_LESS * lengths.error
+        return error < _FAR_LESS * lengths.error
 
     def _shortened(self, geometry: Geometry, lengths: Shortening) -> Geometry:
         # Rows of this mean squared feature, beside their intercept.
