@@ -20,7 +20,7 @@ from dpcov.analysis import (
     mean_intervals,
     variance_intervals,
 )
-from dpcov.published.file.file import member_records
+from dpcov.published.file.archive import member_records
 
 NUMBERS = tuple("abcdefghijk")
 LEVELS = tuple("xyz")

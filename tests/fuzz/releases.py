@@ -14,7 +14,7 @@ import dpcov
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.export import Quantity, export
-from dpcov.published.file.file import MANIFEST_NAME
+from dpcov.published.file.archive import MANIFEST_NAME
 from dpcov.published.release import Release
 from tests.fuzz.mutate import (
     NUMBERS,

@@ -18,7 +18,7 @@ from dpcov.data.sources import open_source
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, DpcovError, NumericError, ReleaseError, SchemaError
 from dpcov.published.estimate.curve import nonnegative_minimizer
-from dpcov.published.file.file import MANIFEST_NAME
+from dpcov.published.file.archive import MANIFEST_NAME
 from dpcov.published.release import Release
 from tests.data.reading import read_encoded
 from tests.fuzz import commands, tables

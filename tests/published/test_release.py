@@ -13,7 +13,7 @@ import pytest
 
 import dpcov
 from dpcov.errors import ReleaseError
-from dpcov.published.file.file import MANIFEST_NAME, encode_manifest
+from dpcov.published.file.archive import MANIFEST_NAME, encode_manifest
 from dpcov.published.file.manifest import Manifest
 from dpcov.published.release import Release
 from dpcov.published.words.summary import told_by_doctor

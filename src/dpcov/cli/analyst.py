@@ -23,7 +23,7 @@ def show(
     details: Annotated[bool, option("show details")] = False,
 ) -> None:
     """Print what was released about whom, under which guarantee, and what can be read from it."""
-    from dpcov.published.file.file import encode_manifest
+    from dpcov.published.file.archive import encode_manifest
 
     loaded = options.load(release, group)
     told = encode_manifest(loaded.manifest).decode() if json else loaded.summary(details=details)

@@ -31,7 +31,7 @@ from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.meaning import warn_of_large_epsilon
 from dpcov.privacy.options import plain
 from dpcov.published.assembly import Facts, assemble, rehearse
-from dpcov.published.file.file import packed_size
+from dpcov.published.file.archive import packed_size
 from dpcov.published.file.manifest import MechanismRecord, SpentRecord
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.release import Release

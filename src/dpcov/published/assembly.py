@@ -12,8 +12,8 @@ import numpy as np
 
 from dpcov.errors import UsageError
 from dpcov.privacy.guarantee import Guarantee
+from dpcov.published.file.archive import encode_manifest, member_records
 from dpcov.published.file.columns import EncodedColumn
-from dpcov.published.file.file import encode_manifest, member_records
 from dpcov.published.file.manifest import Manifest, MechanismRecord, SpentRecord, guarantee_record
 from dpcov.published.file.statistics import NoisyStatistics, Post
 from dpcov.published.release import Release

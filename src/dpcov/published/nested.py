@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from dpcov.errors import UsageError
-from dpcov.published.file.file import Arrays, member_records
+from dpcov.published.file.archive import Arrays, member_records
 from dpcov.published.file.manifest import GEOMETRY_WAS_GIVEN, Manifest, guarantee_record
 from dpcov.published.file.statistics import NoiseLaw
 from dpcov.published.linalg.symmetric import Array, symmetrize

@@ -19,8 +19,8 @@ from dpcov.published.estimate.present import moment_of
 from dpcov.published.estimate.scaled_down import MOST_LOST, mean_error
 from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.estimate.unit import Part, UnitEstimate
+from dpcov.published.file.archive import Arrays, member_records
 from dpcov.published.file.columns import centers_of, half_ranges_of, of_kind
-from dpcov.published.file.file import Arrays, member_records
 from dpcov.published.file.manifest import GEOMETRY_WAS_GIVEN, POOLED, Manifest
 from dpcov.published.file.statistics import NoisyStatistics
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of, symmetrize

@@ -12,7 +12,7 @@ from dpcov.files import write_file
 from dpcov.markup import CELL, Child, card, details, el, facts, listing, name_of, names_of
 from dpcov.privacy.options import plain
 from dpcov.published.estimate.present import MissingAs
-from dpcov.published.file.file import pack, unpack
+from dpcov.published.file.archive import pack, unpack
 from dpcov.published.file.statistics import Post
 from dpcov.published.nested import nested_facts
 from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts

@@ -24,8 +24,8 @@ from dpcov.published.estimate.present import (
     moment_of,
 )
 from dpcov.published.estimate.unit import STEP, UnitEstimate, probes, with_noise
+from dpcov.published.file.archive import member_records
 from dpcov.published.file.columns import centers_of, half_ranges_of
-from dpcov.published.file.file import member_records
 from dpcov.published.file.statistics import Post, PublishedArray
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of
 from dpcov.published.reading.combined import combined_facts

@@ -16,7 +16,7 @@ from dpcov.errors import DpcovError, ReleaseError, UsageError
 from dpcov.privacy.guarantee import Guarantee, Numerics
 from dpcov.privacy.ledger.spend import Spend
 from dpcov.privacy.together import largest, spend_of, together
-from dpcov.published.file.file import Arrays, member_records
+from dpcov.published.file.archive import Arrays, member_records
 from dpcov.published.file.manifest import (
     Manifest,
     MechanismRecord,

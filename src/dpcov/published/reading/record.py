@@ -16,9 +16,9 @@ from dpcov.errors import ReleaseError
 from dpcov.privacy.guarantee import NOTHING, Guarantee, costs_nothing
 from dpcov.published.estimate.frame import Frame
 from dpcov.published.estimate.unit import SECOND_MOMENT, UnitEstimate, unit_estimate
+from dpcov.published.file.archive import Arrays, fingerprint
 from dpcov.published.file.checks import arrays_make_sense
 from dpcov.published.file.columns import TWO_VALUED, EncodedColumn, centers_of, half_ranges_of
-from dpcov.published.file.file import Arrays, fingerprint
 from dpcov.published.file.manifest import Manifest, read_guarantee
 from dpcov.published.file.stated import said_to_be_complete
 from dpcov.published.file.statistics import NoisyStatistics
