@@ -106,3 +106,18 @@ def test_several_releases_err_as_their_pages_say():
     others = planned.drop("adult", level="table").max()
     assert f"Planned, it is at most {100 * others - 100:.0f} % for every table but adult" in text
     assert f"single tables are up to {100 * advised.max() - 100:.0f} % worse" in text
+
+
+def test_bounds_cost_as_much_as_the_geometry_page_says():
+    pd = pytest.importorskip("pandas")
+    names = ("r-tables", "r-tables-levels", "other-tables", "other-tables-levels")
+    files = [pd.read_csv(ROOT / f"docs/measured/{name}.csv") for name in names]
+    first = files[0].iloc[1]
+    assert (first["rows"], first["epsilon"]) == ("5,000 and more", "1")
+    most = max(file[["×100", "×1000"]].max().max() for file in files)
+
+    text = (ROOT / "docs/geometry.md").read_text(encoding="utf-8")
+    assert first[["×100", "×1000"]].max() <= 1
+    assert "cost nothing there" in text and f"up to {100 * most - 100:.0f} % at other" in text
+    assert f"err {first['over bounds']:.2f} times as much" in text
+    assert f"That is {first['over floor']:.2f} times" in text
