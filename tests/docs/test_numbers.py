@@ -2,12 +2,15 @@
 
 import math
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dpcov import Budget
+from dpcov.mechanisms.base import Problem
+from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.registry import MECHANISMS
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
 from dpcov.privacy.meaning import certainty, detection
@@ -47,6 +50,17 @@ def test_mechanisms_promise_what_their_page_says():
         assert kept == set(mechanism.promises)
         assert numerics.startswith(mechanism.numerics) and mechanism.paper.startswith(paper)
         assert len(mechanism.relations) == 2
+
+
+def test_noisy_numbers_of_rows_cost_what_the_mechanisms_page_says():
+    text = (ROOT / "docs/mechanisms.md").read_text(encoding="utf-8")
+    assert "a twentieth of the budget in all idealized mechanisms but `stratified-nuclear`" in text
+    problem = Problem(n_features=5, neighbors="add-remove-one")
+    for mechanism in MECHANISMS:
+        budget = Budget(epsilon=1) if PureDP in mechanism.promises else Budget(rho=1)
+        cost = getattr(mechanism().calibrate(problem, budget), "row_count", None)
+        asks = mechanism.numerics == "idealized" and mechanism.name != "stratified-nuclear"
+        assert cost == (part_of(budget.promise, Fraction(1, 20)) if asks else None), mechanism.name
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
