@@ -51,6 +51,8 @@ def test_covariance_mirrors_that_of_scikit_learn(made, numbers):
     assert ours.error_norm(ours.covariance_, "spectral") == 0.0
     with pytest.raises(ValueError, match="feature names"):
         ours.mahalanobis(numbers[:50].iloc[:, :2])
+    one = PrivateCovariance.from_release(made, features=NUMBERS[:1])
+    np.testing.assert_allclose(one.covariance_, ours.covariance_[:1, :1], rtol=0.01)
 
 
 @pytest.mark.filterwarnings("error::dpcov.analysis.NoiseWarning")

@@ -313,7 +313,8 @@ def test_nothing_that_a_call_reads_is_written_over(door, names, tmp_path):
         assert path.read_text() == "kept"
 
 
-def test_a_release_is_not_written_over_its_ledger(tmp_path):
+@pytest.mark.parametrize("door", [dpcov.release, dpcov.survey])
+def test_nothing_is_written_over_the_ledger_that_pays(door, tmp_path):
     path = tmp_path / "book.dpcov"
     book = dpcov.Ledger(path)
     book.create("people", dpcov.Budget(rho=1), "replace-one")
@@ -322,7 +323,7 @@ def test_a_release_is_not_written_over_its_ledger(tmp_path):
     terms = {"schema": schema, "budget": dpcov.Budget(rho=0.1), "dataset": "people"}
     for output in (path, f"{path}-journal"):
         with pytest.raises(errors.UsageError, match="is the ledger"):
-            dpcov.release(rows, **terms, ledger=path, output=output, overwrite=True)
+            door(rows, **terms, ledger=path, output=output, overwrite=True)
     assert book.entries("people") == ()
 
 

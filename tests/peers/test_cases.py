@@ -114,12 +114,6 @@ def test_weights_of_rows_stand_in_the_schema():
         )
 
 
-# --- OpenDP, sscp and sensitivities
-
-
-# --- SmartNoise, dp_covariance: one pair, a matrix, a cross-covariance
-
-
 # --- scikit-learn
 
 

@@ -323,7 +323,7 @@ def test_a_file_that_holds_no_geometry_is_refused(text, words, tmp_path):
 
 
 UNIT = {"x": Scale(center=0, scale=1)}
-NO_NUMBER = (float("nan"), float("-inf"), "0")
+NO_NUMBER = (float("nan"), float("inf"), float("-inf"), "0")
 
 
 @pytest.mark.parametrize(
