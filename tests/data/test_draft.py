@@ -71,7 +71,7 @@ PLAIN = [
     *("age", "income", "covid_tests", "acid", "paid", "valid", "weight_kg", "mobile_use"),
     *("state_tax", "kids", "width", "days", "grid", "humidity", "filename_length"),
     *("INR", "inr_value", "Nummer_der_Welle"),
-    *("candidate", "Mandate", "birthwt", "lwt", "dt", "MEDREIMB_IP", "ip_days"),
+    *("candidate", "Mandate", "birthwt", "lwt", "dt", "wt_loss_2yr", "MEDREIMB_IP", "ip_days"),
     *("yearly_visits_rate", "updates", "candidates", "rows", "row_width", "observed", "obs_days"),
 ]
 

@@ -34,7 +34,7 @@ from dpcov.mechanisms.geometry.budget_split import (
     one_gaussian,
 )
 from dpcov.mechanisms.geometry.in_geometry import InGeometry
-from dpcov.mechanisms.geometry.lengths import error_in_bounds
+from dpcov.mechanisms.geometry.lengths import USUAL, error_in_bounds
 from dpcov.mechanisms.geometry.losses import loss_question
 from dpcov.mechanisms.geometry.survey import SurveyColumn
 from dpcov.mechanisms.geometry.surveyed import Surveyed
@@ -241,6 +241,17 @@ def test_a_release_that_keeps_its_bounds_has_the_geometry_of_the_schema():
     assert kept.manifest.norm_bound == plain.manifest.norm_bound
     # They can be nested, as --geometry FIRST is refused with the advice to say schema.
     assert kept.nest(plain, {})[0].keys() == set(kept.group_names)
+
+
+@pytest.mark.parametrize("budget", [BUDGET, Budget(epsilon=4)])
+def test_bounds_are_not_kept_where_no_lengths_show(budget, monkeypatch):
+    """How many rows there are is not known then, so that errors cannot be compared."""
+    monkeypatch.setattr("dpcov.mechanisms.geometry.lengths.last_ring", lambda *given: None)
+    made = release(budget=budget, neighbors="add-remove-one")
+    *_, mapped, losses = made.statistics.notes
+    assert "takes correlations out was found" in mapped and "columns lost" in losses
+    # Of eight features, four of them levels, beside an intercept of one.
+    assert made.manifest.norm_bound**2 == pytest.approx(1 + USUAL * 8 / (1 + 4 / 16))
 
 
 def test_the_error_in_bounds_is_that_of_noise_over_two_deviations():

@@ -13,16 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpcov
-from dpcov.analysis import correlation_intervals, mean_intervals
+from dpcov.analysis import PrivatePCA, PrivateRidge, correlation_intervals, mean_intervals
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import PrivacyWarning, ReleaseError, UsageError
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, PureDP
+from dpcov.published.estimate.correlation_noise import correlation_noise
+from dpcov.published.estimate.entry_noise import covariance_noise, mean_noise, variance_noise
 from dpcov.published.estimate.post import shrunk
 from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate
 from dpcov.published.reading.combined import joint_guarantee
 from dpcov.published.reading.combined_unit import Weighted, merged
+from dpcov.published.reading.encoded import noise_of
 from dpcov.published.release import Release
+from dpcov.published.words.numbers import group_numbers
 from dpcov.published.words.summary import told_by_doctor
+from dpcov.report import render_release
 from tests.releases import ledger_in, released
 
 N = 4_000
@@ -193,9 +198,6 @@ def errors(release, truth, noise):
 def test_the_stated_noise_is_the_noise(places):
     # Standardized errors of the combination have variance one: 480 numbers, so within 0.68 to 1.32
     # (five standard deviations), where the noise of one member would give two.
-    from dpcov.published.estimate.entry_noise import covariance_noise
-    from dpcov.published.reading.encoded import noise_of
-
     rooms = (geometry(), geometry(0.4, 1.6), "schema")
     truth, found, alone = np.cov(ROWS.T.to_numpy(), ddof=0), [], []
     for seed in range(80):
@@ -236,9 +238,6 @@ def test_intervals_of_mixed_geometries_hold(several):
 
 
 def test_a_combination_does_what_a_release_does(several):
-    from dpcov.analysis import PrivatePCA, PrivateRidge
-    from dpcov.report import render_release
-
     whole = several[3].combine(several[4])
     assert whole.diagnose().typical <= several[3].diagnose().typical
     assert "Made of" in whole.summary()
@@ -351,10 +350,6 @@ MISSING = ROWS.mask(np.random.default_rng(5).random(ROWS.shape) < (0.2, 0.1, 0.0
 @pytest.mark.parametrize("places", [(0, 0), (1, 2), (0, 2)])
 def test_moments_are_those_over_the_values_that_are_present(places):
     # In one geometry and in several: a missing value is the center of each, which is elsewhere.
-    from dpcov.published.estimate.correlation_noise import correlation_noise
-    from dpcov.published.estimate.entry_noise import mean_noise
-    from dpcov.published.reading.encoded import noise_of
-
     rooms, pairs = ("schema", geometry(0, 1.5), geometry(0.8, 2)), np.triu_indices(3, 1)
     found, stated = [], []
     for seed in range(60):
@@ -390,8 +385,6 @@ def roomy(k):
 
 def test_a_release_of_which_noise_alone_is_left_hides_no_other_noise():
     """Its empty strata leave none of its own; nothing is known of columns that no row has both."""
-    from dpcov.published.words.numbers import group_numbers
-
     apart = ROWS.assign(height=ROWS["height"][: N // 2], weight=ROWS["weight"][N // 2 :])
     one, lost = (
         made(k, apart, rho=rho, mechanism="stratified", geometry=roomy(k))
@@ -405,8 +398,6 @@ def test_a_release_of_which_noise_alone_is_left_hides_no_other_noise():
 @pytest.mark.parametrize("other", [0, 1])
 def test_a_site_that_noise_hides_may_have_wide_spreads(other):
     """In a geometry of its own, too: what its strata hold is not taken for nothing."""
-    from dpcov.published.words.numbers import group_numbers
-
     one, hidden = (
         made(k, table(k), rho=rho, mechanism="stratified", geometry=roomy(place))
         for k, (rho, place) in enumerate((("10", 0), ("0.001", other)))
@@ -416,8 +407,6 @@ def test_a_site_that_noise_hides_may_have_wide_spreads(other):
 
 
 def test_a_combination_of_tables_with_missing_values_does_what_a_release_does():
-    from dpcov.analysis import PrivateRidge
-
     places = (geometry(), geometry(0.5, 1.5), "schema")
     parts = [made(s, MISSING, rho="1", geometry=place) for s, place in enumerate(places)]
     both = parts[0].combine(*parts[1:])
@@ -638,9 +627,6 @@ def test_releases_whose_rows_were_scaled_alike_lost_the_same():
 
 def test_which_release_is_older_does_not_decide_what_noise_is_stated():
     """What scaling rows down took is in units of the found geometry, not of the oldest."""
-    from dpcov.published.estimate.entry_noise import variance_noise
-    from dpcov.published.reading.encoded import noise_of
-
     columns = {name: dpcov.Numeric(lower=-1_000, upper=1_000) for name in NAMES}
     wide = dpcov.Schema(columns=columns, title="people")
     rooms = ("schema", "private", "schema")

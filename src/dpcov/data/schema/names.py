@@ -76,7 +76,7 @@ _ZIPS = _words("zip zipcode postcode postalcode plz postleitzahl codepostal codi
 _WEIGHTS = _words("""wt wgt wts pweight fweight aweight iweight pwgt fnlwgt weight weights
 gewichtung gewichtungsfaktor hochrechnung hochrechnungsfaktor hochr phrf hhrf poids""")
 # Those of NHANES, IPUMS and the General Social Survey, and whatever ends so.
-_WEIGHTED = re.compile(r"\w+wgt|wt[a-z]+\d+yr|(per|hh|asec|final)wt|wtss\w*|wtfinl|wtsupp")
+_WEIGHTED = re.compile(r"\w+wgt|wt[a-z]{2,3}[24]yr|(per|hh|asec|final)wt|wtss\w*|wtfinl|wtsupp")
 _DATES = _words("""date datetime dob birthdate birthday datum geburtsdatum geburtstag naissance
 fecha nacimiento""")
 # Written as one word, or short: deathdate, Aufnahmedatum, birth_dt.
