@@ -16,7 +16,7 @@ from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP
 
 GEOMETRY = Path(geometry.__file__).parent
 PROOFS = {path.name: path.read_text(encoding="utf-8") for path in GEOMETRY.parent.rglob("*.md")}
-CITED = re.compile(r"\b(\w+\.md),\s+(Theorem|Lemma)s? (\d+)")
+CITED = re.compile(r"\b(\w+\.md),\s+(Theorem|Lemma)s?\s+(\d+)")
 CLAIM = re.compile(r"^\*\*((?:Theorem|Lemma) \d+)\b", re.MULTILINE)
 
 every_mechanism = pytest.mark.parametrize(
