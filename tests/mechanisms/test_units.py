@@ -1,5 +1,6 @@
 """An intercept that counts more beside the features of a table with levels."""
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -140,3 +141,13 @@ def test_sums_of_weights_are_rarely_hidden(monkeypatch):
     monkeypatch.setattr(table_facts, "_PER_WEIGHTED", 0.0)
     assert readable() + 3 <= now
     assert now >= 11
+
+
+def test_without_an_intercept_features_are_divided_by_nothing(monkeypatch):
+    """There is none that could count more, neither for levels nor for weights."""
+    schema = msgspec.structs.replace(SCHEMA, intercept=False)
+    made = release(1, schema=schema)
+    monkeypatch.setattr(table_facts, "_PER_LEVEL", 9.0)
+    monkeypatch.setattr(table_facts, "_PER_WEIGHTED", 9.0)
+    assert any("scales of the columns were found" in note for note in made.statistics.notes)
+    assert release(1, schema=schema) == made
