@@ -78,6 +78,19 @@ def test_r_squared_of_a_noisy_ridge_is_that_of_new_rows(noisy):
     assert r_squared(fixed.summary()) == r_squared(model.summary())
 
 
+def test_what_summaries_of_all_penalties_leave_open_is_the_path_of_risks(noisy):
+    terms = {"target": ["recovery", "age"], "features": ["dose", "smoker"]}
+    auto = PrivateRidge.from_release(noisy, **terms)
+    chosen = [auto.alphas_.tolist().index(alpha) for alpha in auto.alpha_]
+    assert chosen[0] != chosen[1]
+    unit = (1 - np.array(auto.summary().r2)) / auto.risk_path_[[0, 1], chosen]
+    for place in (0, 40):
+        fixed = PrivateRidge.from_release(noisy, alpha=auto.alphas_[place], **terms)
+        np.testing.assert_array_equal(fixed.risk_path_, auto.risk_path_)
+        left = 1 - np.array(fixed.summary().r2)
+        np.testing.assert_allclose(left, unit * auto.risk_path_[:, place], rtol=1e-9)
+
+
 @pytest.mark.parametrize("alpha", ["auto", 0.0])
 def test_a_summary_makes_up_no_noise_beyond_that_of_the_fit(noisy, monkeypatch, alpha):
     model = PrivateRidge.from_release(noisy, target="recovery", features=FEATURES, alpha=alpha)
