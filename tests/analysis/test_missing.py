@@ -581,8 +581,10 @@ def test_shares_hold_where_a_geometry_centers_some_indicators_alone():
             entropy=dpcov.SeededEntropy(seed),
         )
         assert made.statistics.lost > 0.2
-        middles = made.frame.around(made.marked.marks)
+        marks = made.marked.marks
+        middles, longer = made.frame.around(marks), made.longer[marks]
         assert middles.any() and not middles.all()
+        assert (longer[middles != 0] == 1).all() and (longer[middles == 0] > 1).all()
         off += [share - table["x0"].isna().mean() for share, _ in made.missing().values()]
     # With nothing given back they are off by 0.09.
     assert abs(np.mean(off)) < 0.015
