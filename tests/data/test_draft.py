@@ -72,6 +72,7 @@ PLAIN = [
     *("state_tax", "kids", "width", "days", "grid", "humidity", "filename_length"),
     *("INR", "inr_value", "Nummer_der_Welle"),
     *("candidate", "Mandate", "birthwt", "lwt", "dt", "wt_loss_2yr", "MEDREIMB_IP", "ip_days"),
+    *("birth_weight", "babywgt", "mother_body_weight", "fetalweight", "sedate", "liquidate"),
     *("yearly_visits_rate", "updates", "candidates", "rows", "row_width", "observed", "obs_days"),
 ]
 

@@ -79,8 +79,10 @@ gewichtung gewichtungsfaktor hochrechnung hochrechnungsfaktor hochr phrf hhrf po
 _WEIGHTED = re.compile(r"\w+wgt|wt[a-z]{2,3}[24]yr|(per|hh|asec|final)wt|wtss\w*|wtfinl|wtsupp")
 _DATES = _words("""date datetime dob birthdate birthday datum geburtsdatum geburtstag naissance
 fecha nacimiento""")
+# Weights of bodies, beside whose words a survey's have none: birth_weight, babywgt.
+_OF_A_BODY = re.compile(r".*(birth|newborn|infant|baby|body|fetal)(wt|wgt|weight)s?")
 # Written as one word, or short: deathdate, Aufnahmedatum, birth_dt.
-_DATED = re.compile(r"\w+(?<!candi)(?<!man)(?<!vali)(date(time)?|datum)")
+_DATED = re.compile(r"(?!(se|liqui|consoli)date$)\w+(?<!candi)(?<!man)(?<!vali)(date(time)?|datum)")
 _YEARS = _words("year yr jahr baujahr annee ano anio yob")
 _PERCENTS = _words("pct percent percentage perc prozent pourcentage porcentaje")
 _CODES = _words("code codes cd codigo kode schluessel")
@@ -129,7 +131,8 @@ def propose(name: str, kind: str) -> Proposal:
         return usual, why
     if len(words) > 1 and words[0] in _YES_NO:
         return Boolean(), _TRUTH
-    if kind == "number" and (last & _WEIGHTS or _WEIGHTED.fullmatch(joined)):
+    weighs = kind == "number" and (last & _WEIGHTS or _WEIGHTED.fullmatch(joined))
+    if weighs and not _OF_A_BODY.fullmatch(joined):
         return Ignored(note=_WEIGHT), ""
     if (every if kind != "number" else last) & _DATES or _ends_in_a_date(words, last):
         return Date(), _DATE.format(by="name") + _DIGITS * (kind == "number")
