@@ -55,6 +55,20 @@ def test_every_kind_of_release_has_a_page_with_all_sections(kind):
     assert "nan" not in markup_of(page).lower().split()
 
 
+@pytest.mark.parametrize(
+    ("geometry", "expected"),
+    [
+        ("private", "the length to which longer encoded rows were scaled"),
+        ("schema", "the public bound on the length of an encoded row"),
+    ],
+)
+def test_page_and_summary_say_whether_the_norm_bound_was_found_or_is_public(geometry, expected):
+    made = make(("a", "b", "c"), geometry=geometry)
+    bound = made.manifest.norm_bound
+    assert f"Norm bound: {number(bound)}, {expected}." in text_of(made)
+    assert f"{bound:.6g}, {expected}" in " ".join(made.summary(details=True).split())
+
+
 def test_the_page_says_the_same_as_the_release():
     made, example = demo(), "dpcov.load('survey.dpcov')"
     page = text_of(made, file_name="survey.dpcov")

@@ -20,6 +20,7 @@ from dpcov.published.words.design import told_of
 from dpcov.published.words.numbers import GroupNumbers
 from dpcov.published.words.words import (
     NUMERICS_WORDS,
+    bound_in_words,
     change_in_words,
     conversions,
     promise_in_words,
@@ -149,7 +150,7 @@ def _about(release: Release) -> Html:
         sampling=told_of(release),
         columns=rows,
         made=table(head, rows, caption="Columns of the table", numeric=False),
-        norm_bound=number(release.manifest.norm_bound),
+        norm_bound=f"{number(release.manifest.norm_bound)}, {bound_in_words(release)}",
     )
 
 

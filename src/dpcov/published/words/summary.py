@@ -20,6 +20,7 @@ from dpcov.published.words.numbers import WITHIN
 from dpcov.published.words.verdicts import ColumnVerdict, Diagnosis, Verdict
 from dpcov.published.words.words import (
     NUMERICS_WORDS,
+    bound_in_words,
     counted,
     own_rows,
     promise_in_words,
@@ -49,7 +50,6 @@ SIZES = {
 # Part of squared lengths from which it is told that scaling rows down took it.
 _LOST = 0.005
 
-_BOUND = "the public bound on the length of an encoded row"
 _LEFT_OUT = "what finding centers and scales of its columns cost, if they were found in these rows"
 
 
@@ -115,9 +115,7 @@ def _what(release: BaseRelease) -> str:
     groups = f"the same for each of {_first(release.group_names)}"
     functions = [x.name for x in release.features if x.kind == "numeric" and x.name != x.source]
     told = f"{_first(functions)}: estimates are of the function's value"
-    found = any(column.lower is not None for column in release.features)
-    what = "the length to which longer encoded rows were scaled" if found else _BOUND
-    bound = f"{release.manifest.norm_bound:.6g}, {what}"
+    bound = f"{release.manifest.norm_bound:.6g}, {bound_in_words(release)}"
     sampling = told_of(release)
     remark = "published exactly: this number is not protected"
     if release.manifest.n_rows is None:

@@ -29,6 +29,13 @@ def own_rows(guarantee: Guarantee) -> str:
     return "row" if k == 1 else f"rows (at most {k})"
 
 
+def bound_in_words(release: BaseRelease) -> str:
+    """What the norm bound is: public, or found with the release."""
+    if any(column.lower is not None for column in release.features):
+        return "the length to which longer encoded rows were scaled"
+    return "the public bound on the length of an encoded row"
+
+
 def counted(release: BaseRelease) -> str:
     """Whose number of rows replace-one neighbors have in common: a group's is protected."""
     return "the table" if release.manifest.n_rows is not None else "the whole table"
