@@ -196,10 +196,12 @@ class PrivatePCA(Projection):
         self._require_fitted()
         kept = [place + 1 for place in range(self.n_components_)]
         if np.shape(components) != (2,) or sum(k in components for k in kept) != 2:
-            problem = f"Choose two different components from 1 to {self.n_components_}"
             if self.n_components_ < 2:
-                problem = "A biplot needs two components, and one is kept. Choose n_components=2"
-            raise InputError(f"{problem}; n_components says how many are kept.")
+                raise InputError("A biplot needs two components. Fit with n_components=2 or more.")
+            raise InputError(
+                f"Choose two different components from 1 to {self.n_components_}; n_components "
+                "says how many are kept."
+            )
         first, second = map(int, components)
         places = [first - 1, second - 1]
         spreads = np.sqrt(np.maximum(self.explained_variance_[places], 0.0))
