@@ -73,5 +73,8 @@ def test_what_cannot_be_is_refused(wide, arguments, code, words):
 
 
 def test_a_seeded_survey_says_that_it_protects_nobody(wide):
-    wide.done("survey --rho 0.1 --no-ledger --seed 7 --not-private", wide.data, *wide.terms)
+    told = wide.done("survey --rho 0.1 --no-ledger --seed 7 --not-private", wide.data, *wide.terms)
+    assert "WARNING: not private" in told
     assert wide.geometry.read_text().startswith("# NOT PRIVATE")
+    given = ("release --rho 0.1 --no-ledger --geometry", wide.geometry, wide.data)
+    assert "WARNING: not private" in wide.done(*given, "--schema", wide.schema, "-o", wide.output)

@@ -212,6 +212,8 @@ def test_what_does_not_go_together_is_refused(made):
     frame, by_region, by_state = made
     with pytest.raises(UsageError, match="holds 'r5'"):
         by_region.nest(by_state, {k: v for k, v in INSIDE.items() if k != "r5"})
+    with pytest.raises(UsageError, match="'r0' is a group of the second release"):
+        by_state.nest(by_region, INSIDE)
     with pytest.raises(UsageError, match="'s7' is no group"):
         by_region.nest(by_state, {**INSIDE, "r5": "s7"})
     with pytest.raises(UsageError, match="No group lies in 's1'"):

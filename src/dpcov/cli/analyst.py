@@ -119,8 +119,7 @@ def combine(
         )
     for note in made.statistics.notes:
         typer.echo(printable(f"  {note}"))
-    for warning in made.manifest.warnings:
-        typer.echo(printable(f"  WARNING: {warning}"))
+    options.tell_warnings(made)
 
 
 @app.command(epilog=example("nest"))
@@ -161,8 +160,7 @@ def nest(
         )
     made.save(output, overwrite=overwrite)
     typer.echo(f"Wrote {output}: {group}, {made.guarantee.promise}.")
-    for warning in made.manifest.warnings:
-        typer.echo(printable(f"  WARNING: {warning}"))
+    options.tell_warnings(made)
 
 
 @app.command(epilog=example("sample"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from dpcov.errors import UsageError, few_of
+from dpcov.errors import UsageError, few_of, printable
 from dpcov.files import ReservedFile, is_same_file
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import Neighbors
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dpcov.data.sources import Query
     from dpcov.data.vault import Key
+    from dpcov.published.reading.base import BaseRelease
     from dpcov.published.release import Release
 
 # A password between name and host, or as a parameter of the URL.
@@ -188,6 +189,12 @@ def table_from(
     if not place:
         raise UsageError("The variable that --db-env names is not set. Set it to the database URL.")
     return Query(sql, db=place)
+
+
+def tell_warnings(made: "BaseRelease") -> None:
+    """Print what a release warns of, below the line that says what was written."""
+    for warning in made.manifest.warnings:
+        typer.echo(printable(f"  WARNING: {warning}"))
 
 
 @contextmanager

@@ -100,6 +100,7 @@ def release(
         )
     features, name = plural(len(made.feature_names), "feature"), shlex.quote(str(output))
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
+    options.tell_warnings(made)
     typer.echo(made.diagnose().headline)
     typer.echo(f"Next: dpcov doctor {name}   ·   dpcov export {name} -o covariance.csv")
 
@@ -162,6 +163,7 @@ def survey(
     """Find centers and scales of columns once; releases that use them need no survey."""
     import dpcov
     from dpcov.pipeline.publish import unspent
+    from dpcov.published.assembly import SEEDED_WARNING
 
     with unspent():
         _check_account(ledger, no_ledger=no_ledger)
@@ -170,7 +172,7 @@ def survey(
         expected = None if coming == (None,) * 3 else options.budget_from(*coming)
         entropy = _entropy(seed, not_private=not_private)
     with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
-        dpcov.survey(
+        found = dpcov.survey(
             table,
             schema=schema,
             budget=budget,
@@ -190,6 +192,8 @@ def survey(
             memory_limit=memory_limit,
         )
     typer.echo(f"Wrote {output}: public, costs nothing to use.")
+    if found.seeded:
+        typer.echo(f"  WARNING: {SEEDED_WARNING}")
     typer.echo(f"Next: dpcov release --geometry {shlex.quote(str(output))} ...")
 
 

@@ -131,6 +131,12 @@ def _placed(
     children: Sequence[str], parents: Sequence[str], inside: Mapping[str, str]
 ) -> dict[str, list[str]]:
     """Which groups lie in each of the parents; UsageError where one has no place."""
+    elsewhere = [name for name in inside if name not in children]
+    if elsewhere and set(elsewhere) <= set(parents) and set(inside.values()) <= set(children):
+        raise UsageError(
+            f"{elsewhere[0]!r} is a group of the second release. Name the release by smaller "
+            "groups first."
+        )
     for name, holder in inside.items():
         # Its rows are in a group that is named, but not in one that would add up to it.
         if name not in children and holder in parents:
