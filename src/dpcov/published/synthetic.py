@@ -14,6 +14,8 @@ import pyarrow as pa
 from scipy import optimize, special, stats
 
 from dpcov.privacy.options import Count, Seed, plain
+from dpcov.published.estimate.correlation_noise import correlation_noise
+from dpcov.published.estimate.entry_noise import DEVIATIONS
 from dpcov.published.file.columns import (
     EncodedColumn,
     centers_of,
@@ -24,6 +26,7 @@ from dpcov.published.file.columns import (
 from dpcov.published.linalg.project import capped_simplex_projection, clip_eigenvalues
 from dpcov.published.linalg.symmetric import Array, Places, compose, correlation_of, eigh
 from dpcov.published.reading.base import BaseRelease
+from dpcov.published.reading.encoded import noise_of
 from dpcov.published.reading.rows import on_one_thread
 
 # Latent numbers on which correlations are adjusted: as many rows as this makes, within limits.
@@ -33,7 +36,7 @@ _ROUNDS = 12
 # must levels rarer than the last, whose moments are mostly noise, lead the steps.
 _LOGIT_STEPS, _RIDGE, _RARE = 100, 1e-2, 1e-3
 # Normal numbers at whose probabilities quantiles are tabulated: bounds may be far away.
-_GRID = np.linspace(-8.0, 8.0, 2049)
+_GRID, _STEP = np.linspace(-8.0, 8.0, 2049, retstep=True)
 # A parameter of a beta law from which it is a normal law, and one over the other from which it is a
 # gamma law at one end.
 _NORMAL, _GAMMA = 1e6, 1e7
@@ -74,7 +77,6 @@ class Copula:
         self.centers = centers_of(self.columns)
         covariance = release.covariance_matrix(indicators=True) / np.outer(self.scales, self.scales)
         variances = np.maximum(np.diagonal(covariance), 0.0)
-        self.wanted = correlation_of(covariance, undefined=0.0)
         # Pairs of no one column of the table, and of no constant.
         sources = np.array([column.source for column in self.columns])
         missing = of_kind(self.columns, "missing")
@@ -82,6 +84,7 @@ class Copula:
         self.is_free &= np.outer(variances > 0, variances > 0)
         lowest, largest = self._bounds = np.array([(c.lowest, c.largest) for c in self.columns]).T
         mean = (self.mean - self.centers) / self.scales
+        self.wanted = _known_correlations(release)
         self._means, self._variances = np.clip(mean, lowest, largest), variances
         self._shares = np.clip(self._means * self.scales + self.centers, 0.0, 1.0)
         self._is_level = of_kind(self.columns, "category")
@@ -168,7 +171,7 @@ class Copula:
         for normal, values, place in zip(latent.T, seen.T, places, strict=True):
             column = self.columns[place]
             if column.kind == "numeric":
-                values[:] = np.interp(normal, _GRID, self._quantiles[place])
+                values[:] = _interpolated(normal, self._quantiles[place])
             elif column.kind == "category":
                 values[:] = column.lowest
             else:
@@ -184,6 +187,33 @@ class Copula:
         chosen = np.sum(passed[:-1] < special.ndtr(latent[:, places[0]]) * passed[-1], axis=0)
         for level, place in enumerate(places):
             seen[chosen == level, place] = self.columns[place].largest
+
+
+def _known_correlations(release: BaseRelease) -> Array:
+    """Correlations of all encoded features, (d, d); zero with indicators where noise may do that.
+
+    Most columns lack next to nothing: what noise makes of their indicators would bend all others.
+    """
+    # Those of features whose variance noise may hide are zero.
+    found = np.nan_to_num(release.correlation_matrix(indicators=True))
+    np.fill_diagonal(found, 1.0)
+    # Indicators are not shrunk.
+    columns, noise = release.restored_features, noise_of(release, "none", indicators=True)
+    missing = of_kind(columns, "missing")
+    if noise is None or not missing.any():
+        return found
+    units = half_ranges_of(columns)
+    means = (release.mean_vector(indicators=True) - centers_of(columns)) / units
+    covariance = release.covariance_matrix(indicators=True) / np.outer(units, units)
+    is_clear = np.abs(found) >= DEVIATIONS * correlation_noise(means, covariance, noise)
+    return np.where(is_clear | ~(missing | missing[:, None]), found, np.eye(len(found)))
+
+
+def _interpolated(normal: Array, table: Array) -> Array:
+    # As np.interp does on the grid: its steps are equal, so nothing is searched.
+    place = np.clip((normal - _GRID[0]) / _STEP, 0.0, len(_GRID) - 1.0)
+    below = np.minimum(place.astype(np.intp), len(_GRID) - 2)
+    return np.asarray(table[below] + (place - below) * np.diff(table)[below])
 
 
 def _odds(logits: Array) -> tuple[Array, Array]:
