@@ -288,3 +288,110 @@ def test_no_error_holds_a_cell_in_its_context(fit):
     while error is not None:
         assert SECRET not in str(error)
         error = error.__cause__ or error.__context__
+
+
+@pytest.fixture(scope="module")
+def levels():
+    """Rows of three classes, and some of none of them, with a yes or no beside them."""
+    rng = np.random.default_rng(9)
+    y = rng.choice(4, p=[0.3, 0.3, 0.2, 0.2], size=9000)
+    X = np.array([[0, 0], [0.4, 0.2], [-0.3, 0.5], [0.2, -0.4]])[y] + rng.normal(
+        scale=[0.12, 0.2], size=(9000, 2)
+    )
+    names = np.array(["c", "a", "b", "elsewhere"])
+    frame = pd.DataFrame(np.clip(X, -1, 1), columns=["x", "y"])
+    return frame.assign(kind=names[y], high=X[:, 0] + rng.normal(scale=0.2, size=9000) > 0)
+
+
+def level_schema(**changed):
+    columns = {name: dpcov.Numeric(lower=-1, upper=1) for name in ("x", "y")}
+    columns |= {"kind": dpcov.Categorical(categories=("a", "b", "c")), "high": dpcov.Boolean()}
+    return dpcov.Schema(columns=columns | changed)
+
+
+@pytest.fixture(scope="module")
+def of_levels(levels):
+    return made_release(levels, 10, 2, schema=level_schema())
+
+
+def test_levels_of_a_column_are_classes_of_any_release(levels, of_levels):
+    features = ["x", "y"]
+    model = PrivateLDA.from_release(of_levels, target="kind", features=features)
+    listed = levels[levels.kind != "elsewhere"]
+    exact = LinearDiscriminantAnalysis(store_covariance=True).fit(listed[features], listed.kind)
+    assert list(model.classes_) == list(exact.classes_) == ["a", "b", "c"]
+    np.testing.assert_allclose(model.priors_, exact.priors_, atol=0.003)
+    np.testing.assert_allclose(model.means_, exact.means_, atol=0.01)
+    # Rows of no listed class vary as the others do.
+    np.testing.assert_allclose(model.covariance_, exact.covariance_, atol=0.002)
+    assert np.mean(model.predict(listed) == exact.predict(listed[features])) > 0.99
+    assert model.score(listed, listed.kind) == pytest.approx(
+        exact.score(listed[features], listed.kind), abs=0.005
+    )
+    # What is not listed is no class.
+    assert model.score(levels, levels.kind) < 0.95 * model.score(listed, listed.kind)
+
+
+def test_yes_and_no_are_classes_and_other_levels_are_features(levels, of_levels):
+    model = PrivateLDA.from_release(of_levels, target="high")
+    assert list(model.get_encoded_names()) == ["x", "y", "kind=a", "kind=b", "kind=c"]
+    rows = pd.get_dummies(levels[["x", "y", "kind"]]).drop(columns="kind_elsewhere").astype(float)
+    exact = LinearDiscriminantAnalysis().fit(rows, levels.high)
+    assert list(model.classes_) == ["false", "true"]
+    predicted = model.predict(levels) == "true"
+    assert np.mean(predicted == exact.predict(rows)) > 0.98
+    right = np.mean(predicted == levels.high)
+    for labels in (levels.high, levels.high.astype(int), levels.high.astype(str)):
+        assert model.score(levels, labels) == pytest.approx(right)
+
+
+def test_classes_of_levels_where_values_and_levels_are_missing(levels):
+    rng = np.random.default_rng(10)
+    frame = levels.assign(
+        x=levels.x.mask(rng.random(9000) < 0.4), kind=levels.kind.mask(rng.random(9000) < 0.2)
+    )
+    made = made_release(frame, 100, 2, schema=level_schema())
+    model = PrivateLDA.from_release(made, target="kind", features=["x", "y"])
+    means = levels.groupby("kind")[["x", "y"]].mean().drop("elsewhere")
+    np.testing.assert_allclose(model.means_, means, atol=0.02)
+    assert np.mean(model.predict(levels) == levels.kind) > 0.7
+
+
+def test_a_level_that_the_noise_hides_has_the_mean_of_all(levels):
+    frame = levels.assign(kind=np.where(np.arange(9000) < 3, "b", "a"))
+    made = made_release(frame, "0.01", 2, schema=level_schema())
+    with pytest.warns(NoiseWarning, match="hides the spread"):
+        model = PrivateLDA.from_release(made, target="kind", features=["x", "y"])
+    everywhere = dict(zip(model.classes_, model.means_, strict=True))
+    mean = made.mean_vector()[:2]
+    np.testing.assert_allclose(everywhere["c"], mean)
+    assert np.all(np.isfinite(model.coef_)) and np.all(model.priors_ > 0)
+
+
+def test_rows_with_a_column_of_classes_are_released_once(levels):
+    budget = dpcov.Budget(rho=10)
+    model = PrivateLDA(target="kind", schema=level_schema(), budget=budget, seed=3).fit(levels)
+    assert not model.release_.group_names
+    listed = levels[levels.kind != "elsewhere"]
+    assert model.score(listed, listed.kind) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"target": "x"}, "no column of categories.*has: kind, high"),
+        ({"target": "kind=a"}, "no column of categories"),
+        ({"target": "kind", "features": ["x", "kind=a"]}, "cannot be among its own features"),
+        ({"target": "kind", "classes": ["a", "b"]}, "Give target, or classes"),
+        ({}, "target=COLUMN"),
+    ],
+)
+def test_classes_that_are_none_are_refused(of_levels, parameters, words):
+    with pytest.raises(DpcovError, match=words):
+        PrivateLDA.from_release(of_levels, **parameters)
+
+
+def test_labels_beside_a_column_of_classes_are_refused(levels):
+    model = PrivateLDA(target="kind", schema=level_schema(), budget=dpcov.Budget(rho=1), seed=3)
+    with pytest.raises(DpcovError, match="give no y"):
+        model.fit(levels, levels.kind)

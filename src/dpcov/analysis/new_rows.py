@@ -100,9 +100,25 @@ def read_matrix(release: Release, columns: Sequence[EncodedColumn], matrix: Arra
     return found
 
 
-def read_groups(release: Release, labels: Iterable[object]) -> NDArray[np.intp]:
-    """Return the place of every label among the groups of a release, as it read its own labels."""
-    return _grouping_of(release).codes_of(column_of_cells(labels, "y", "text"))
+def read_labels(
+    release: Release, labels: Iterable[object], column: str | None = None
+) -> NDArray[np.str_]:
+    """Return what the release calls every label of a column, by default that of its groups.
+
+    They are read as it read its own; what it does not list is `OTHER`.
+    """
+    if column is None:
+        grouping = _grouping_of(release)
+    else:
+        stated = _stated_of(release) or _plain(release.restored_features)
+        grouping = _grouping(stated, column)
+    return np.array(grouping.names)[grouping.codes_of(column_of_cells(labels, "y", "text"))]
+
+
+def _grouping(stated: Schema, column: str) -> Grouping:
+    declared, codes = stated.columns[column], stated.codes_of(column)
+    named = _with_names(declared, codes) if isinstance(declared, Categorical) else Boolean()
+    return Grouping(column, named, codes)
 
 
 def _grouping_of(release: Release) -> Grouping:
@@ -112,9 +128,7 @@ def _grouping_of(release: Release) -> Grouping:
     for name, declared in stated.columns.items():
         if name in used or not isinstance(declared, Boolean | Categorical):
             continue
-        codes = stated.codes_of(name)
-        named = _with_names(declared, codes) if isinstance(declared, Categorical) else declared
-        grouping = Grouping(name, named, codes)
+        grouping = _grouping(stated, name)
         if grouping.names == release.group_names:
             return grouping
     return Grouping("y", [name for name in release.group_names if name != OTHER])

@@ -1,6 +1,7 @@
-"""Fit linear and quadratic discriminant analysis to a release with one group for each class.
+"""Fit linear and quadratic discriminant analysis to a release; no class is looked up in rows.
 
-Class means, covariances and numbers of rows come from the groups; no class is looked up in rows.
+Class means, covariances and numbers of rows come from groups, one for each class.  The linear one
+also takes the levels of a column for classes, of which one matrix tells enough.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,13 +19,15 @@ from sklearn.utils.validation import column_or_1d
 
 from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.estimators.fit_rows import Roles, array_of, labels_of, table_of
+from dpcov.analysis.estimators.level_classes import level_classes, places_of_levels
+from dpcov.analysis.features import Columns, predictors
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import ReleaseError
 from dpcov.published.file.columns import OTHER
-from dpcov.published.linalg.symmetric import Array, compose, eigh
+from dpcov.published.linalg.symmetric import Array, Places, compose, eigh
 from dpcov.published.release import Release
-from dpcov.published.words.design import design_of, weighting_of
+from dpcov.published.words.design import design_of, weighting_of, weights_column
 
 # Rows of classes, weighted as they were, with means and covariance.
 Parts = list[tuple[float, Reading]]
@@ -79,8 +82,10 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
     def _read(self, release: Release) -> None:
         names = [name for name in release.group_names if name != OTHER]
         if not names:
-            problem = "This release has no groups. Release again with by=COLUMN, that of classes."
-            raise ReleaseError(problem)
+            raise ReleaseError(
+                "This release has no groups. PrivateLDA takes the levels of a column for classes: "
+                "target=COLUMN. Otherwise release again with by=COLUMN, that of classes."
+            )
         self.classes_ = np.unique(self._facts.get("labels", np.array(names)))
         self._pooled = self._reading()
         # A schema strips the names of categories.
@@ -131,11 +136,10 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
         if "labels" in self._facts:
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
         # It loads what handles rows, which reading a release does not need.
-        from dpcov.analysis.new_rows import read_groups
+        from dpcov.analysis.new_rows import read_labels
 
-        places = read_groups(self.release_, _one_column(y).tolist())
-        names = np.array(self.release_.group_names)
-        return float(accuracy_score(names[places], predicted, sample_weight=sample_weight))
+        labels = read_labels(self.release_, _one_column(y).tolist(), getattr(self, "target", None))
+        return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Log probabilities of the classes, (n_rows, n_classes)."""
@@ -150,6 +154,12 @@ class Discriminant(ClassifierMixin, ReleaseEstimator):  # type: ignore[misc]
 class PrivateLDA(Discriminant):
     """Linear discriminant analysis: a :class:`Discriminant` with one covariance for all classes.
 
+    Parameters
+    ----------
+    target : str, optional
+        The column whose levels, or yes and no, are the classes.  Any column of any release will do;
+        by default the groups of the release are the classes.
+
     Attributes
     ----------
     covariance_ : (p, p) float64
@@ -160,12 +170,53 @@ class PrivateLDA(Discriminant):
         In encoded units times the share of the rows that have a value.
     """
 
+    target: str | None = None
+
+    def _table(self, X: Any, y: Any) -> tuple[Any, Roles, dict[str, Any]]:
+        if self.target is None:
+            return super()._table(X, y)
+        if y is not None:
+            raise InputError(
+                "target= names a column of X, whose levels are the classes: give no y."
+            )
+        return table_of(X), Roles(), {}
+
+    def _check(self, columns: Columns, unasked: str | None) -> None:
+        super()._check(columns, unasked)
+        if self.target is not None:
+            if self.classes is not None:
+                raise InputError("The classes are the levels of target=. Give target, or classes.")
+            predictors(columns, places_of_levels(columns, self.target), self.features, unasked)
+
+    def _chosen(self, release: Release, columns: Columns) -> Places:
+        if self.target is None:
+            return super()._chosen(release, columns)
+        self._targets = places_of_levels(columns, self.target)
+        return predictors(columns, self._targets, self.features, weights_column(release))
+
+    def _read(self, release: Release) -> None:
+        if self.target is None:
+            super()._read(release)
+            return
+        pooled = self._reading()
+        found = level_classes(pooled, self._targets)
+        # In scikit-learn's order.
+        self.classes_, order = np.unique(found.names, return_index=True)
+        self.priors_ = (found.shares / found.shares.sum())[order]
+        self.means_ = pooled.mean + found.apart[order]
+        self.noise_edge_ = pooled.edge
+        scale = np.outer(pooled.half_ranges, pooled.half_ranges)
+        self._solve(pooled, (pooled.covariance - found.between) / scale)
+
     def _learn(self, found: Parts) -> None:
         pooled = self._unbiased(self._pooled)
         others = [self._of_class(OTHER)] if OTHER in self.release_.group_names else []
         # Noise is divided by the rows of the classes, which are fewer.
         self.noise_edge_ = pooled.edge / _shares([*found, *others])[: len(found)].sum()
-        within = self._within(pooled, found, others)
+        self._solve(pooled, self._within(pooled, found, others))
+
+    def _solve(self, pooled: Reading, within: Array) -> None:
+        """The scores, by the covariance within classes, (p, p), in encoded units."""
         # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).  It
         # classifies best, on images at any budget, between trusting noise and dropping directions.
         units = np.outer(pooled.evening, pooled.evening)
