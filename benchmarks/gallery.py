@@ -165,12 +165,12 @@ def intervals(directory: Path) -> Figure:
 def lda_confusion(directory: Path) -> Figure:
     """Which digits are taken for which, at epsilon 2 and without privacy."""
     page = names_of("digits.md")
-    made = seeded(page["learn"], page["schema"], Budget(epsilon=2, delta="1e-5"), SEED, by="digit")
+    made = seeded(page["learn"], page["schema"], Budget(epsilon=2, delta="1e-5"), SEED)
     test, names = page["test"], page["names"]
     figure = Figure(figsize=(7, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     models = [
-        (left, "released, ε = 2", PrivateLDA.from_release(made)),
+        (left, "released, ε = 2", PrivateLDA.from_release(made, target="digit")),
         (right, "without privacy", page["exact"]),
     ]
     for axes, title, model in models:
