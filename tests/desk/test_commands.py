@@ -116,10 +116,17 @@ def test_statements_name_files_of_the_folder_and_pages_warn_in_place_of_the_term
     assert closed == [str]
 
 
-@pytest.mark.parametrize("layout", [{"header": "5000"}, {"header": "2"}, {"encoding": "klingon"}])
-def test_where_a_layout_is_said_is_told_with_its_problems(desk, layout):
+@pytest.mark.parametrize(
+    ("layout", "field"),
+    [
+        ({"header": "5000"}, "“Line of names”"),
+        ({"header": "2"}, "“Line of names”"),
+        ({"encoding": "klingon"}, "“Encoding”"),
+    ],
+)
+def test_where_a_layout_is_said_is_told_with_its_problems(desk, layout, field):
     status, _, text = desk.post("/open", data="patients.csv", **layout)
-    assert status == 422 and "Here it is said under" in text
+    assert status == 422 and f"Here it is said in {field} under" in text
 
 
 def test_categories_are_typed_with_their_labels():

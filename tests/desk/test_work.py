@@ -356,7 +356,7 @@ def test_a_semicolon_and_a_decimal_comma_are_said_on_the_page(desk):
     status, _, text = desk.post("/open", data="european.csv", schema="")
     # What was typed stays, and the place to say it is open.
     assert status == 422 and 'value="european.csv"' in text and "<details open>" in text
-    assert "Here it is said under" in text
+    assert "Here it is said in “Delimiter” and “Decimal sign” under" in text
     work = opened(desk, "european.csv", delimiter=";", decimal=",")
     numbers = {f"{place}.{what}": text for place in range(2) for what, text in
                (("type", "numeric"), ("lower", "0"), ("upper", "250"))}  # fmt: skip

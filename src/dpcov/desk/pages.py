@@ -4,6 +4,7 @@ Contract: every word is escaped where it is put in.  Pages show names, types and
 and how the rows fit, where that was asked for, as counts that are marked as not private.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +28,14 @@ from dpcov.report.results import verdicts
 
 CODEBOOKS = (".toml", ".json", ".jsonld", ".json-ld", ".xml", *ENDINGS)
 _LAYOUT = "How the file is laid out, where it is unusual"
-# What problems of a layout speak of.
-_OF_LAYOUT = ("delimiter", "encoding", "[file]", "column names", "line of names", "blank row")
+# Fields of a layout, as problems call them, with their labels on the page.
+_LAYOUT_FIELDS = {
+    "delimiter": "Delimiter",
+    "decimal": "Decimal sign",
+    "encoding": "Encoding",
+    "header": "Line of names",
+    "part": "Sheet, or file within a zip",
+}
 _SAME_PEOPLE = (
     "Accounts there: {there}. If the table is of the same people, such as another year, write the "
     "name of theirs under Dataset: a new account does not count their earlier releases."
@@ -60,8 +67,11 @@ def start(
     typed: Mapping[str, str] | None = None,
 ) -> bytes:
     """Choose a table."""
-    if any(word in each for each in problems for word in _OF_LAYOUT):
-        problems = [*problems, f"Here it is said under: {_LAYOUT}."]
+    told = " ".join(problems)
+    fields = _LAYOUT_FIELDS.items()
+    meant = [f"“{label}”" for name, label in fields if re.search(rf"\b{name}\b", told)]
+    if meant:
+        problems = [*problems, f"Here it is said in {' and '.join(meant)} under: {_LAYOUT}."]
     tables = (path.name for path in folder.iterdir() if is_table(path))
     files = sorted(name for name in tables if not is_litter(name))
     return _filled(
@@ -76,6 +86,7 @@ def start(
         there=f"Tables there: {few_of(files, _NAMED)}." if files else "No table is in this folder.",
         schemas=sorted(path.name for path in folder.iterdir() if path.suffix.lower() in CODEBOOKS),
         layout=_LAYOUT,
+        labels=_LAYOUT_FIELDS,
     )
 
 
