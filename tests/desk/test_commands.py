@@ -1,5 +1,6 @@
 """What is typed of a file is what its commands say."""
 
+import socket
 import sqlite3
 import subprocess
 import warnings
@@ -114,6 +115,19 @@ def test_statements_name_files_of_the_folder_and_pages_warn_in_place_of_the_term
     with warnings.catch_warnings():
         serve.serve(tmp_path, 0, show=str, browse=False)
     assert closed == [str]
+
+
+def test_a_desk_that_was_stopped_opens_again_on_its_port():
+    first = serve.listen(0)
+    place = first.getsockname()
+    with socket.create_connection(place):
+        # Whoever closes first keeps the address busy for a minute.
+        first.accept()[0].close()
+    first.close()
+    with serve.listen(place[1]) as again:
+        assert again.getsockname() == place
+        with pytest.raises(UsageError, match="cannot be used"):
+            serve.listen(place[1])
 
 
 @pytest.mark.parametrize(

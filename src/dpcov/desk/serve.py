@@ -38,16 +38,13 @@ def serve(folder: Path, port: int, *, show: Callable[[str], object], browse: boo
 
 def listen(port: int) -> socket.socket:
     """A socket that only this machine reaches."""
-    listening = socket.socket()
     try:
-        listening.bind((HOST, port))
-        # A browser that is faster than the server waits instead of being refused.
-        listening.listen()
+        # It listens at once: a browser that is faster than the server waits, and is not refused.
+        return socket.create_server((HOST, port))
     except OSError as error:
         raise UsageError(
             f"Port {port} cannot be used: {reason_of(error)}. Leave out --port."
         ) from None
-    return listening
 
 
 def server_of(desk: Desk, port: int) -> uvicorn.Server:
