@@ -299,6 +299,13 @@ def test_stray_numbers_are_told_apart_in_bounded_memory(monkeypatch):
     assert {f.what: f.rows for f in found.columns[0].findings}["code"] == 300
 
 
+@pytest.mark.parametrize(("strays", "told"), [(1, False), (3, True)])
+def test_a_rare_category_that_is_spelled_differently_is_named(strays, told):
+    cells = ["F", "M"] * 50 + ["x"] * strays
+    found = fitted(pa.table({"a": cells}), a=SEX).columns[0]
+    assert [finding.what for finding in found.findings] == ["outside"] * told
+
+
 def test_no_cell_is_told_and_the_note_is_there():
     schema = Schema(columns={f"c{p}": case[1] for p, case in enumerate(CASES.values())})
     table = pa.table({f"c{p}": cells_of(case) for p, case in enumerate(CASES.values())})

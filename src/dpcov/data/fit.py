@@ -293,7 +293,8 @@ class _Column:
             yield Finding("constant", values, _MARKS if is_mark else _CONSTANT)
         elif common > max(_OFTEN * values, 2 * next_common) and not isinstance(declared, Boolean):
             yield self._finding("code", common, values, _CODE_OF.get(type(declared), _CODE))
-        elif self.outside > _MANY * values:
+        # Every category is listed, so one that is rare and not listed is spelled differently.
+        elif self.outside > (_OFTEN if isinstance(declared, Categorical) else _MANY) * values:
             words = _OUTSIDE.get(type(declared), _OUT_OF_BOUNDS)
             yield self._finding("outside", self.outside, values, words)
         elif isinstance(declared, Numeric) and self.at_lower + self.at_upper == values:
