@@ -164,6 +164,15 @@ def test_the_smallest_spread_that_shows_is_in_the_columns_unit(geometry):
         assert next(c.verdict for c in again if c.name == "height") in verdicts
 
 
+def test_a_column_that_the_noise_hides_shows_not_any_spread():
+    planned = rehearsal("census", 800).at(BUDGET)
+    told = dict(zip(planned.diagnosis.columns, planned.smallest, strict=True))
+    hidden = [each for each in told if each.hidden and each.name == each.source]
+    assert planned.scales_are_found and hidden
+    for column in hidden:
+        assert float(told[column]) == pytest.approx(column.smallest, rel=0.05)
+
+
 def test_made_up_rows_are_as_assumed():
     schema = dpcov.Schema(
         columns={

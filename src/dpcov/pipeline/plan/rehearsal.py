@@ -35,7 +35,7 @@ from dpcov.published.file.columns import EncodedColumn
 from dpcov.published.release import Release
 from dpcov.published.words.numbers import WITHIN
 from dpcov.published.words.summary import LIGHTS, short_name
-from dpcov.published.words.verdicts import Diagnosis
+from dpcov.published.words.verdicts import ColumnVerdict, Diagnosis
 
 # Is told the number of rehearsals done, and that of all.
 Tell: TypeAlias = Callable[[int, int], None]
@@ -252,7 +252,8 @@ class Rehearsal:
                 f"{f', weights {part} of their upper on average' * is_weighted}."
             )
         scales = (
-            "Scales are found for a part of the budget, so any spread shows ('any')."
+            "Scales are found for a part of the budget, so any spread shows ('any'), except where "
+            "the noise hides the column."
             if planned.scales_are_found
             else "Scales are those of the bounds: they fit better, rows are too few to find "
             "others, all columns have levels, the schema has a norm_bound, or you said so."
@@ -293,7 +294,7 @@ class Planned:
     def of(cls, made: Release) -> "Planned":
         """What a rehearsal's release says."""
         found, columns = made.diagnose(), made.features
-        smallest = map(_smallest, columns, (verdict.smallest for verdict in found.columns))
+        smallest = map(_smallest, columns, found.columns)
         are_found = any(column.lower is not None for column in columns)
         return cls(diagnosis=found, scales_are_found=are_found, smallest=tuple(smallest))
 
@@ -308,11 +309,13 @@ def _size(value: float) -> str:
     return "–" if isnan(value) else f"{value:.2g}"
 
 
-def _smallest(column: EncodedColumn, spread: float) -> str:
+def _smallest(column: EncodedColumn, verdict: ColumnVerdict) -> str:
+    spread = verdict.smallest
     if isnan(spread):
         return "–"
     if column.kind == "numeric":
-        return "any" if column.lower is not None else _size(spread)
+        is_found = column.lower is not None and not verdict.hidden
+        return "any" if is_found else _size(spread)
     # Of two values that p and 1 - p of the rows have: spread**2 = p (1 - p).
     return percent((1 - sqrt(1 - 4 * spread**2)) / 2) if spread < 0.5 else "–"
 
