@@ -52,6 +52,15 @@ def test_a_release_takes_patterns_and_states_the_columns(wide):
     assert list(Schema.loads(manifest.schema_toml).columns) == ["age", "sex", "ill"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "told"), [('"ignored"', True), ('"numeric"\nlower = 0\nupper = 6', False)]
+)
+def test_what_ignored_weights_cost_is_told_before_a_release(desk, kind, told):
+    columns = f'[columns.w]\ntype = {kind}\n[columns.ill]\ntype = "boolean"\n'
+    desk.schema.write_text(f'[weights]\ncolumn = "w"\nupper = 6\n{columns}')
+    assert ("from 0 to 6" in desk.done("schema check", desk.schema)) == told
+
+
 def test_plans_without_a_table_say_what_to_do(wide):
     budget = ("--rows", 300, "--rho", "0.5")
     for refused in (

@@ -9,7 +9,7 @@ from typer import Argument
 
 from dpcov.cli import options
 from dpcov.cli.options import example, option
-from dpcov.errors import UsageError, few_of
+from dpcov.errors import UsageError, few_of, printable
 from dpcov.files import check_output, write_file
 from dpcov.published.digits import plural
 
@@ -167,3 +167,9 @@ def _tell_complete(schema: "Schema") -> None:
         f"The schema is complete: {plural(len(schema.features), 'column')}, encoded as "
         f"{len(schema.encoded_columns)}, norm bound {schema.norm_bound_or_worst_case:.6g}."
     )
+    weights = schema.weights
+    if weights is not None and weights.column not in schema.features:
+        typer.echo(
+            f"Make '{printable(weights.column)}' numeric, from 0 to {weights.upper:g}. While "
+            "it is ignored, sampling errors are those of the most unequal weights."
+        )

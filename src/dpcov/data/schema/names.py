@@ -22,11 +22,11 @@ _PERSONAL = "{what}, by its name: it says who a person is"
 _TEXT = "free text, by its name"
 _ZIP = "a postal code, by its name: never a number; to use it, declare categorical regions"
 _WEIGHT = (
-    "a survey weight, by its name: if it is one, name it as the weights of the rows; if it is the "
-    "weight of a body, it is numeric"
+    "a survey weight, by its name: if it is one, name it as the weights of the rows, and make it "
+    "numeric, from 0 to the largest weight; the weight of a body is numeric, too"
 )
 _SEX = 'the categories are, for example, "female" and "male", or the codes of the codebook'
-_DATE = "a date, by its {by}; bounds are years, for example 1900 and 2030"
+_DATE = "a date, by its {by}; bounds are years, for example 1900 and 2030, each from its first day"
 _DIGITS = '; digits such as 20240131 need format = "%Y%m%d"'
 _YEAR = "a year, by its name; bounds are, for example, 1900 and 2030"
 _PERCENT = (
