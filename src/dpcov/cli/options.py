@@ -202,9 +202,11 @@ def rows_progress(*, show_rows: bool, quiet: bool) -> Iterator[Callable[[int], N
     """Show rows read so far (replace-one), or only that work goes on (their number is private)."""
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    text = "{task.description}" + (" {task.completed:,.0f} rows" if show_rows else "")
+    text = "{task.description}" + (
+        " {task.completed:,.0f} rows, as often as each is read" if show_rows else ""
+    )
     with _display(quiet, SpinnerColumn(), TextColumn(text), TimeElapsedColumn()) as display:
-        task = display.add_task("Gathering exact moments", total=None)
+        task = display.add_task("Reading the table", total=None)
         # Engines do not count where nobody looks.
         yield None if display.disable else lambda rows: display.advance(task, rows)
 
