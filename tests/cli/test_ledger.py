@@ -43,8 +43,19 @@ def test_a_release_that_was_interrupted_is_listed_and_said_to_count(desk):
     dpcov.Ledger(desk.ledger).reserve("patients", SPEND, "replace-one")
     told = desk.done("ledger show", desk.ledger, "--dataset", "patients")
     assert "  reserved " in told and "It counts: noise may exist." in told
-    line = r"   1  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d  committed  stratified  \(0\.5\)-zCDP"
-    assert re.fullmatch(line, told.splitlines()[0])
+    line = r"   1  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d  committed  stratified  \(0\.5\)-zCDP  (.+)"
+    first, second = told.splitlines()[:2]
+    # Which file it is; what was not written has none.
+    assert dpcov.load(desk.output).fingerprint.startswith(re.fullmatch(line, first)[1])
+    assert second.endswith("-zCDP")
+
+
+def test_the_only_account_is_shown_unasked(desk, account):
+    asked = desk.done("ledger show", desk.ledger, "--dataset", "patients")
+    assert desk.done("ledger show", desk.ledger) == asked
+    account(*GAUSSIAN)
+    refused = desk.run("ledger show", desk.ledger)
+    assert refused.exit_code == 2 and "Its accounts: g, patients" in refused.output
 
 
 def test_tampering_is_told_with_what_can_be_trusted_and_what_to_do(desk):

@@ -6,7 +6,7 @@ import typer
 
 from dpcov.cli import options
 from dpcov.cli.options import example, option
-from dpcov.errors import LedgerError, few_of
+from dpcov.errors import LedgerError, UsageError, few_of
 from dpcov.privacy.ledger.composition import Composition
 from dpcov.privacy.ledger.ledger import Ledger
 from dpcov.published.digits import plural
@@ -48,13 +48,18 @@ def list_datasets(ledger: options.LedgerPlace) -> None:
 
 
 @app.command(epilog=example("ledger show"))
-def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
-    """List every entry of a dataset and what is left."""
+def show(
+    ledger: options.LedgerPlace,
+    dataset: Annotated[str | None, option("ledger-show dataset")] = None,
+) -> None:
+    """List every entry of a dataset, with the beginning of its fingerprint, and what is left."""
     book = Ledger(ledger)
+    dataset = _only(book) if dataset is None else dataset
     entries = book.entries(dataset)
     for entry in entries:
         state, spend = f"{entry.reserved_at[:19]}  {entry.state:<9}", entry.spend
-        typer.echo(f"{entry.id:>4}  {state}  {spend.mechanism}  {spend.promise}")
+        told = f"{entry.id:>4}  {state}  {spend.mechanism}  {spend.promise}"
+        typer.echo(f"{told}  {(entry.fingerprint or '')[:12]}".rstrip())
     if any(entry.state != "committed" for entry in entries):
         typer.echo(
             "What is not committed was interrupted or still runs. It counts: noise may exist."
@@ -66,6 +71,14 @@ def show(ledger: options.LedgerPlace, dataset: Dataset) -> None:
         typer.echo(f"{unit}: total {total}, spent {spent}, left {left}")
     for told in filter(None, (balance.so_far, balance.in_words)):
         typer.echo(told)
+
+
+def _only(book: Ledger) -> str:
+    names = [account.name for account in book.datasets()]
+    if len(names) != 1:
+        told = few_of(names, 10) or "none"
+        raise UsageError(f"Say of which account: --dataset NAME. Its accounts: {told}.")
+    return names[0]
 
 
 @app.command(epilog=example("ledger verify"))

@@ -203,7 +203,7 @@ def rows_progress(*, show_rows: bool, quiet: bool) -> Iterator[Callable[[int], N
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     text = "{task.description}" + (
-        " {task.completed:,.0f} rows, as often as each is read" if show_rows else ""
+        " {task.completed:,.0f} rows, counted every time they are read" if show_rows else ""
     )
     with _display(quiet, SpinnerColumn(), TextColumn(text), TimeElapsedColumn()) as display:
         task = display.add_task("Reading the table", total=None)
