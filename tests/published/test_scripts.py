@@ -66,6 +66,10 @@ def run_r(path, more=""):
     return run(path.parent, "Rscript", "-e", code)
 
 
+PRINTED_BELOW = (
+    "These errors do not count the privacy noise, nor what weights and several rows of one person "
+    "take: they are too small."
+)
 PRINTED = 'writeLines(format(c(fit$coefficients[, 1:2], fit$r.squared), digits = 17)); "end"'
 
 
@@ -74,7 +78,7 @@ def test_the_script_for_r_runs_as_it_is_with_the_coefficients_of_this_package(re
     path = written(release, "r", tmp_path, target="recovery")
     done = run(tmp_path, "Rscript", path.name)
     assert done.returncode == 0, done.stderr
-    assert "R squared: 0.6" in done.stdout
+    assert "R squared: 0.6" in done.stdout and f"\n{PRINTED_BELOW}\n" in done.stdout
     found = run_r(path, f'cat("numbers\\n"); {PRINTED}')
     numbers = [float(x) for x in found.stdout.split("numbers\n")[1].split()[:13]]
     model = PrivateLinearRegression.from_release(release, target="recovery")
@@ -89,6 +93,8 @@ def test_a_script_says_what_its_standard_errors_do_not_count(release, program, t
     """Weights were not among it, which made errors of a survey 1.25 times too small."""
     text = written(release, program, tmp_path).read_text()
     assert "privacy noise: they are too small" in text
+    # Also where whoever runs it reads the errors.
+    assert text.index(PRINTED_BELOW) > text.lower().index("regress")
     assert "weighted rows, and several rows of one person, say less" in text
     assert "PrivateLinearRegression may differ" in text
 

@@ -51,6 +51,7 @@ cat("Private release:", dpcov$$title, "-", dpcov$$guarantee, "\n\n")
 fit <- lm.from.moments(y, x)
 cat("Regression of", y, "on", length(x), "features\n")
 print(fit$$coefficients)
+cat("These errors do not count the privacy noise, nor what weights and several rows of one person take: they are too small.\n")
 cat("R squared:", format(fit$$r.squared, digits = 4), "\n")
 used <- c(x, y)
 S <- dpcov$$covariance[used, used]

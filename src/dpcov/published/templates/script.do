@@ -25,4 +25,5 @@ ${label_lines}
 
 * Left out, because the noise hides them: ${left_out}
 regress ${y} ${x}
+display "These errors do not count the privacy noise, nor what weights and several rows of one person take: they are too small."
 capture noisily factor ${x} ${y}, factors(1)

@@ -43,6 +43,7 @@ println("Regression of ", labels[y], " on ", length(x), " features")
 for (name, estimate, std) in zip(vcat("(intercept)", labels[x]), estimates, errors)
     @printf("%-26s %12.5g %12.5g\n", name, estimate, std)
 end
+println("These errors do not count the privacy noise, nor what weights and several rows of one person take: they are too small.")
 @printf("R squared: %.4f\n", r2)
 hidden = [labels[k] for k in vcat(x, y) if covariance[k, k] <= 0]
 isempty(hidden) || println("No spread shows of: ", join(hidden, " "))
