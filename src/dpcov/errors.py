@@ -6,7 +6,8 @@ Contract: a message says what is wrong and what to do next, and never contains a
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import ClassVar
 from unicodedata import normalize
@@ -108,6 +109,11 @@ def few_of(names: Sequence[str], most: int) -> str:
     """The first of several names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def closest(given: object, known: Iterable[str]) -> str:
+    """The known name that may have been meant; empty where none is close."""
+    return next(iter(get_close_matches(str(given), list(known), n=1)), "")
 
 
 def printable(told: str) -> str:

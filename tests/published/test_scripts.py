@@ -268,6 +268,8 @@ def test_stata_expands_nothing_in_labels_and_names_are_names(hostile, tmp_path):
 def test_what_a_script_cannot_say_is_refused(release, tmp_path, program):
     with pytest.raises(UsageError, match="no feature of that name"):
         written(release, program, tmp_path, target="nothing")
+    with pytest.raises(UsageError, match="Did you mean 'recovery'"):
+        written(release, program, tmp_path, target="Recovery")
     with pytest.raises(ReleaseError, match="intercept"):
         written(plain(), program, tmp_path)
     with pytest.raises(UsageError, match="one of"):

@@ -5,7 +5,6 @@ Levels that hold nearly all rows are collinear beside an intercept.  So the firs
 """
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from math import inf
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from narwhals.exceptions import DuplicateError
 from sklearn.utils.validation import check_array, validate_data
 
 from dpcov.analysis.problems import InputError, require_matrix
-from dpcov.errors import ReleaseError, few_of, warn_caller
+from dpcov.errors import ReleaseError, closest, few_of, warn_caller
 from dpcov.published.estimate.present import MissingAs, Presence
 from dpcov.published.file.columns import EncodedColumn, centers_of, given_names, half_ranges_of
 from dpcov.published.linalg.symmetric import Array, Places
@@ -73,8 +72,8 @@ def find_features(
         if not found:
             some = few_of([column.name for column in columns], 8)
             known = [*(column.name for column in columns), *(column.source for column in columns)]
-            close = get_close_matches(str(name), known, n=1)
-            meant = f" Did you mean {close[0]!r}?" if close else ""
+            close = closest(name, known)
+            meant = f" Did you mean {close!r}?" if close else ""
             raise InputError(f"This release has no feature called {name!r}.{meant} It has: {some}")
         places += found
     if len(set(places)) != len(places):

@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Literal
 
-from dpcov.errors import UsageError, few_of
+from dpcov.errors import UsageError, closest, few_of
 from dpcov.files import write_file
 from dpcov.privacy.options import plain
 from dpcov.published.estimate.present import MissingAs
@@ -123,7 +123,9 @@ def _target(release: BaseRelease, target: str | None) -> int:
     elif target in names:
         goal = names.index(target)
     else:
-        raise UsageError(f"There is no feature of that name. Name one of: {few_of(names, 20)}.")
+        close = closest(target, names)
+        told = f"Did you mean '{close}'?" if close else f"Name one of: {few_of(names, 20)}."
+        raise UsageError(f"There is no feature of that name. {told}")
     if not _predictors(release, goal):
         raise UsageError("No feature is left to predict the target with. Choose another target.")
     return goal

@@ -7,7 +7,6 @@ not shown.
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, get_args
 
@@ -15,7 +14,7 @@ import msgspec
 
 from dpcov.data.schema.declared import Declared
 from dpcov.data.schema.problems import listed
-from dpcov.errors import SchemaError
+from dpcov.errors import SchemaError, closest
 
 
 def either(texts: Iterable[str]) -> str:
@@ -176,8 +175,8 @@ def _choices(struct: Any, name: str) -> list[str]:
 
 
 def _meant(given: object, known: Iterable[str]) -> str:
-    close = get_close_matches(str(given), list(known), n=1)
-    return f"; did you mean `{close[0]}`?" if close else ""
+    close = closest(given, known)
+    return f"; did you mean `{close}`?" if close else ""
 
 
 class Lines:
