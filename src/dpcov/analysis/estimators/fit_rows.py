@@ -96,7 +96,10 @@ class Terms:
     def _require_terms(self) -> None:
         """Refuse what is missing before a row is looked at."""
         if self.budget is None:
-            raise InputError("Fitting rows spends a privacy budget. Give budget=dpcov.Budget(...).")
+            raise InputError(
+                "Fitting rows spends a privacy budget. Give budget=dpcov.Budget(...). Reading a "
+                f"release is free: {type(self).__name__}.from_release(release, ...)."
+            )
         if (self.schema is None) == (self.bounds is None):
             problem = "Say what is public about the columns, which is never computed from rows:"
             raise InputError(f"{problem} one of the two, schema=... or bounds=(lower, upper).")
