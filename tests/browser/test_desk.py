@@ -171,6 +171,19 @@ def test_what_is_wrong_is_read_first_and_nothing_is_lost(released, person):
     assert browser.run("return document.getElementById('rows_per_person').value") == "none"
 
 
+def test_who_leaves_a_page_with_what_is_not_saved_is_asked(released, person):
+    """A step of the navigation lost all that was typed."""
+    asks = """const leaving = new Event("beforeunload", { cancelable: true });
+    dispatchEvent(leaving);
+    return leaving.defaultPrevented;"""
+    person.look(released[1])
+    assert not person.browser.run(asks)
+    person.type("title", "another title")
+    assert person.browser.run(asks)
+    person.press("Save and go on")
+    assert person.title() == "Budget"
+
+
 def test_a_tab_that_is_closed_in_the_middle_loses_nothing(person, running, monkeypatch):
     """The work goes on, and its address shows what came of it."""
     import dpcov.desk.work as module

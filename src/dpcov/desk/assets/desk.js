@@ -23,6 +23,9 @@
     if (sent || lost) event.preventDefault();
     else sent = true;
   });
+  addEventListener("beforeunload", (event) => {
+    if (!sent && typed(all("main form"))) event.preventDefault();
+  });
 
   const table = find("columns-table");
   if (table) {
