@@ -89,7 +89,20 @@ def diagnose(release: BaseRelease, numbers: GroupNumbers | None = None) -> Diagn
     if len(usable):
         together = told_of_rare_pairs(release, usable)
         remarks = (*remarks, *_as_long_as_the_bound(release), *[together] * bool(together))
+    remarks = (*_without_a_fit(release), *remarks)
     return replace(found, remarks=remarks, knows_means=release.has_intercept)
+
+
+def _without_a_fit(release: BaseRelease) -> tuple[str, ...]:
+    # One that is found in the rows themselves fits as well as any.
+    lost = release.manifest.statistics.lost
+    if not release.manifest.geometry_was_given or lost <= MOSTLY:
+        return ()
+    return (
+        f"Scaling rows down took about {percent(lost)} of the variance: the table does not fit the "
+        "geometry that it was given. One cause is a column that moves with the years, such as a "
+        "date. A release that finds its own geometry (--geometry private) reads better.",
+    )
 
 
 def _as_long_as_the_bound(release: BaseRelease) -> tuple[str, ...]:
