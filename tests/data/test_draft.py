@@ -115,6 +115,18 @@ def test_weights_of_surveys_are_noticed():
         assert isinstance(declared, Ignored) and words in declared.note, name
 
 
+@pytest.mark.parametrize("name", ["VSTRAT", "VPSU", "SDMVPSU", "sdmvstra", "psu", "strata"])
+def test_strata_and_sampling_units_are_no_numbers(name):
+    declared, _ = propose(name, "number")
+    assert isinstance(declared, Ignored) and "sampling unit of a survey" in declared.note
+    assert propose(name, "text") == BY_KIND["text"]
+
+
+@pytest.mark.parametrize("name", ["strategy", "pressure", "demonstrated", "orchestra"])
+def test_words_with_the_same_letters_are_no_strata(name):
+    assert propose(name, "number") == BY_KIND["number"]
+
+
 def test_codes_are_noticed():
     for name in ("icd_code", "BENE_RACE_CD", "cd"):
         declared, why = propose(name, "number")

@@ -25,6 +25,10 @@ _WEIGHT = (
     "a survey weight, by its name: if it is one, name it as the weights of the rows, and make it "
     "numeric, from 0 to the largest weight; the weight of a body is numeric, too"
 )
+_DESIGN = (
+    "a stratum or sampling unit of a survey, by its name: its number means nothing; if it is a "
+    "region, it is categorical"
+)
 _SEX = 'the categories are, for example, "female" and "male", or the codes of the codebook'
 _DATE = "a date, by its {by}; bounds are years, for example 1900 and 2030, each from its first day"
 _DIGITS = '; digits such as 20240131 need format = "%Y%m%d"'
@@ -77,6 +81,7 @@ _WEIGHTS = _words("""wt wgt wts pweight fweight aweight iweight pwgt fnlwgt weig
 gewichtung gewichtungsfaktor hochrechnung hochrechnungsfaktor hochr phrf hhrf poids""")
 # Those of NHANES, IPUMS and the General Social Survey, and whatever ends so.
 _WEIGHTED = re.compile(r"\w+wgt|wt[a-z]{2,3}[24]yr|(per|hh|asec|final)wt|wtss\w*|wtfinl|wtsupp")
+_DESIGNS = re.compile(r"v?(psu|strat|strata|stratum)|sdmv(psu|stra)")
 _DATES = _words("""date datetime dob birthdate birthday datum geburtsdatum geburtstag naissance
 fecha nacimiento""")
 # Weights of bodies, beside whose words a survey's have none: birth_weight, babywgt.
@@ -134,6 +139,8 @@ def propose(name: str, kind: str) -> Proposal:
     weighs = kind == "number" and (last & _WEIGHTS or _WEIGHTED.fullmatch(joined))
     if weighs and not _OF_A_BODY.fullmatch(joined):
         return Ignored(note=_WEIGHT), ""
+    if kind == "number" and _DESIGNS.fullmatch(joined):
+        return Ignored(note=_DESIGN), ""
     if (every if kind != "number" else last) & _DATES or _ends_in_a_date(words, last):
         return Date(), _DATE.format(by="name") + _DIGITS * (kind == "number")
     if kind == "number" and last & _CODES:
