@@ -81,7 +81,7 @@ _WEIGHTS = _words("""wt wgt wts pweight fweight aweight iweight pwgt fnlwgt weig
 gewichtung gewichtungsfaktor hochrechnung hochrechnungsfaktor hochr phrf hhrf poids""")
 # Those of NHANES, IPUMS and the General Social Survey, and whatever ends so.
 _WEIGHTED = re.compile(r"\w+wgt|wt[a-z]{2,3}[24]yr|(per|hh|asec|final)wt|wtss\w*|wtfinl|wtsupp")
-_DESIGNS = re.compile(r"v?(psu|strat|strata|stratum)|sdmv(psu|stra)")
+_DESIGNS = re.compile(r"v?(psu|stra(t|ta|tum))|sdmv(psu|stra)")
 _DATES = _words("""date datetime dob birthdate birthday datum geburtsdatum geburtstag naissance
 fecha nacimiento""")
 # Weights of bodies, beside whose words a survey's have none: birth_weight, babywgt.
