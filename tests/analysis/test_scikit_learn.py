@@ -12,6 +12,7 @@ import pytest
 from joblib import parallel_backend
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -35,6 +36,7 @@ from dpcov.data.gather import Gathering
 from dpcov.errors import UsageError
 from dpcov.noise.entropy import SystemEntropy
 from tests.analysis.conftest import SCHEMA
+from tests.releases import released
 
 # The checks fit an estimator and its clones again and again, on a few dozen rows: that takes
 # permission to spend again, seeds so that fits repeat, and little noise.
@@ -148,6 +150,18 @@ def test_cross_validation_is_refused_before_anything_is_spent(tmp_path, jobs):
     assert entries(ledger) == 0
     model.fit(ROWS, ROWS[:, 0])
     assert entries(ledger) == 1
+
+
+def test_what_has_read_a_release_is_a_step_of_a_pipeline_if_frozen():
+    frozen = pytest.importorskip("sklearn.frozen")
+    frame = pd.DataFrame(ROWS).add_prefix("x")
+    pca = PrivatePCA.from_release(released(frame, -4, 4, rho=1000), n_components=2)
+    with pytest.raises(InputError, match="a release is free"):
+        make_pipeline(pca, LinearRegression()).fit(frame, frame["x0"])
+    pipeline = make_pipeline(frozen.FrozenEstimator(pca), LinearRegression())
+    pipeline.fit(frame, frame["x0"])
+    alone = LinearRegression().fit(pca.transform(frame), frame["x0"])
+    np.testing.assert_allclose(pipeline[-1].coef_, alone.coef_)
 
 
 def test_one_right_is_used_once_by_many_threads(tmp_path):
