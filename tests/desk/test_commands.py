@@ -117,6 +117,13 @@ def test_statements_name_files_of_the_folder_and_pages_warn_in_place_of_the_term
     assert closed == [str]
 
 
+def test_the_only_table_of_a_folder_is_named_already(desk):
+    field = '<input id="data" name="data" value="{}"'
+    assert field.format("patients.csv") in desk.ask("/")[2]
+    (desk.folder / "other.csv").write_text("age\n1\n")
+    assert field.format("") in desk.ask("/")[2]
+
+
 def test_a_desk_that_was_stopped_opens_again_on_its_port():
     first = serve.listen(0)
     place = first.getsockname()

@@ -23,7 +23,7 @@ _TEXT = "free text, by its name"
 _ZIP = "a postal code, by its name: never a number; to use it, declare categorical regions"
 _WEIGHT = (
     "a survey weight, by its name: if it is one, name it as the weights of the rows, and make it "
-    "numeric, from 0 to the largest weight; the weight of a body is numeric, too"
+    "numeric, from 0 to a public bound; the weight of a body is numeric, too"
 )
 _DESIGN = (
     "a stratum or sampling unit of a survey, by its name: its number means nothing; if it is a "
