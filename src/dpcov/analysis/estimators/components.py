@@ -109,7 +109,8 @@ class PrivatePCA(Projection):
             warn_noise(
                 f"Only {self.n_above_noise_} of {plural(self.n_components_, 'component')} can be "
                 "told from the noise of the release; what others show may be noise alone."
-                + units * (self.scaling == "original")
+                + units
+                * (self.scaling == "original")
             )
 
     def _scale(self, reading: Reading) -> Array:
