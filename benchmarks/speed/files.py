@@ -35,7 +35,7 @@ from benchmarks.measured import store
 from benchmarks.measured import table as markdown
 from benchmarks.options import asked
 from benchmarks.speed.timing import interleaved_cpu
-from dpcov.data.engines.base import TableEncoding
+from dpcov.data.encode import Encoder
 from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.gather import Gathering
 from dpcov.data.layout import FileLayout
@@ -53,12 +53,12 @@ import dpcov
 from dpcov.data.layout import FileLayout
 from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.sources.streams import open_bytes
-from dpcov.data.engines.base import TableEncoding
+from dpcov.data.encode import Encoder
 from dpcov.data.gather import Gathering
 from dpcov.data.questions import MomentsQuestion
 unit = dpcov.Numeric(lower=-4, upper=4)
 schema = dpcov.Schema(columns=dict.fromkeys(sys.argv[2].split(","), unit))
-Gathering().answer(sys.argv[1], TableEncoding(schema=schema), MomentsQuestion())
+Gathering().answer(sys.argv[1], Encoder(schema), MomentsQuestion())
 # A process inherits the peak that getrusage tells.
 print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 """
@@ -107,7 +107,7 @@ def peak_megabytes(path: Path, names: Sequence[str]) -> float:
 def table_moments(data: Any, schema: dpcov.Schema, spec: MomentsSpec, **where: Any) -> Any:
     """Exact moments of a table as a schema encodes it; keywords as in `Gathering`."""
     question = MomentsQuestion(spec=spec)
-    return Gathering(**where).answer(data, TableEncoding(schema=schema), question)
+    return Gathering(**where).answer(data, Encoder(schema), question)
 
 
 def measure(path: Path, n_features: int, rounds: int) -> dict[str, tuple[float, float]]:

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 import dpcov
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.engines.base import BallEncoding, TableEncoding
+from dpcov.data.encode import Encoder
+from dpcov.data.engines.base import BallEncoding
 from dpcov.data.engines.local import GroupedRows
 from dpcov.data.exact.linear import LinearMap
 from dpcov.data.exact.losses import LossQuestion
@@ -48,7 +49,7 @@ SCHEMA = dpcov.Schema(
         "c": dpcov.Categorical(categories=LABELS[:-1], missing="indicator"),
     }
 )
-ENCODING = TableEncoding(schema=SCHEMA)
+ENCODING = Encoder(SCHEMA)
 # Every further field of a schema, each on cells that it changes and on hostile ones.
 CODES = (-9, "unknown", 99.5)
 FIELDS = {
@@ -216,7 +217,7 @@ class Gatherer:
         """Of the encoding, in the geometry asked for."""
         if self.geometry is None:
             return self.encoding.norm_bound
-        return TableEncoding(schema=SCHEMA, geometry=self.geometry).norm_bound
+        return Encoder(SCHEMA, geometry=self.geometry).norm_bound
 
     def __call__(self, rows):
         """Moments, or None where the table is refused in plain words."""
@@ -294,8 +295,8 @@ def test_every_row_counts_as_it_does_alone(name, folder):
 @pytest.mark.parametrize("name", [name for name in QUICK if name not in SLOW])
 def test_every_field_of_a_schema_reads_a_cell_by_itself(name, fields, folder):
     made = gatherer_of(name, folder)
-    made.encoding = TableEncoding(
-        schema=dpcov.Schema(columns=FIELDS[fields], missing="indicator", missing_codes=CODES)
+    made.encoding = Encoder(
+        dpcov.Schema(columns=FIELDS[fields], missing="indicator", missing_codes=CODES)
     )
     made.pool = POOLS[DOORS[name].cells][:4] + FIELD_POOLS[DOORS[name].cells]
     check_at_once(made)
@@ -308,8 +309,8 @@ def test_every_field_of_a_schema_reads_a_cell_by_itself(name, fields, folder):
 def test_a_copy_of_rows_that_are_asked_again_gives_what_they_give(name, fields, folder):
     """It holds one text of all that are read alike."""
     made = gatherer_of(name, folder)
-    made.encoding = TableEncoding(
-        schema=dpcov.Schema(columns=FIELDS[fields], missing="indicator", missing_codes=CODES)
+    made.encoding = Encoder(
+        dpcov.Schema(columns=FIELDS[fields], missing="indicator", missing_codes=CODES)
     )
     made.pool = [row for pools in (POOLS, FIELD_POOLS) for row in pools[DOORS[name].cells]]
     kept = [place for place in range(len(made.pool)) if made.alone(place) is not None] * 2
@@ -342,7 +343,7 @@ def test_no_door_but_the_guessing_one_refuses_ordinary_rows(folder):
 def test_histograms(name, folder):
     made = gatherer_of(name, folder)
     for window in (Window(-1, 2, 64), FineWindow(-0.25)):
-        made.windows = tuple(window for _ in ENCODING.encoder.value_columns)
+        made.windows = tuple(window for _ in ENCODING.value_columns)
         made.alone.cache_clear()
         check_at_once(made)
     # Rings of both columns: a row's own cells say how it shares its unit among them.
@@ -387,7 +388,7 @@ def test_under_a_public_linear_map(name, folder):
 
 @pytest.mark.parametrize("name", ["arrow_table", "pandas_objects", "csv", "sqlite", "dask_frame"])
 def test_by_a_column(name, folder):
-    grouped = TableEncoding(schema=(split := split_schema(SCHEMA, "c"))[0], grouping=split[1])
+    grouped = Encoder((split := split_schema(SCHEMA, "c"))[0], grouping=split[1])
     made = gatherer_of(name, folder)
     made.encoding, made.spec = grouped, MomentsSpec(shells=2, groups=len(LABELS))
     check_at_once(made)
@@ -398,7 +399,7 @@ def test_what_groups_lose_in_a_geometry(name, folder):
     schema, grouping = split_schema(SCHEMA, "c")
     made = gatherer_of(name, folder)
     made.geometry = Geometry(columns={"n": Scale(center=1.5, scale=0.1)}, norm_bound=2.0)
-    made.encoding = TableEncoding(schema=schema, grouping=grouping)
+    made.encoding = Encoder(schema, grouping=grouping)
     made.spec = MomentsSpec(shells=2, groups=len(grouping.names))
     made.losses = LossQuestion((1,), (0.25,), 5.0, in_l2=True)
     check_at_once(made)

@@ -11,7 +11,7 @@ import pytest
 import dpcov
 from dpcov.audit.neighboring import far_out
 from dpcov.audit.releases import drawers
-from dpcov.data.engines.base import TableEncoding
+from dpcov.data.encode import Encoder
 from dpcov.data.exact.linear import LinearMap
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
@@ -280,8 +280,8 @@ def test_the_noise_given_the_geometry_has_the_stated_law(neighbors):
     # Each draw of so many columns has 120 numbers with noise of their own.
     rows = np.random.default_rng(0).normal(size=(1000, 14))
     columns = {f"x{place}": dpcov.Numeric(lower=-50, upper=50) for place in range(14)}
-    encoding = TableEncoding(schema=dpcov.Schema(missing="never", columns=columns))
-    mechanism = Surveyed.of(Gaussian(), encoding.schema, encoding.encoder)
+    encoding = Encoder(dpcov.Schema(missing="never", columns=columns))
+    mechanism = Surveyed.of(Gaussian(), encoding.schema, encoding)
     n_rows = len(rows) if neighbors == "replace-one" else None
     problem = Problem(n_features=15, neighbors=neighbors, n_rows=n_rows)
     calibration = mechanism.calibrate(problem, dpcov.Budget(rho=5))

@@ -6,7 +6,6 @@ import pyarrow.parquet as pq
 
 import dpcov
 from dpcov.data.encode import Encoder, as_matrix, encode_array, whole
-from dpcov.data.engines.base import TableEncoding
 from dpcov.data.exact.moments import Moments
 from dpcov.data.gather import Gathering
 from dpcov.data.questions import MomentsQuestion
@@ -71,4 +70,4 @@ def local(X):
 def table_moments(data, schema, spec, **where):
     """Of a table as a schema encodes it; keywords as in `Gathering`."""
     question = MomentsQuestion(spec=spec)
-    return Gathering(**where).answer(data, TableEncoding(schema=schema), question)
+    return Gathering(**where).answer(data, Encoder(schema), question)

@@ -9,7 +9,8 @@ import dpcov
 from dpcov import Boolean, Budget, Categorical, Numeric, Schema
 from dpcov.data import checkpoint as checkpoint_module
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.engines.base import BallEncoding, TableEncoding
+from dpcov.data.encode import Encoder
+from dpcov.data.engines.base import BallEncoding
 from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import split_schema
@@ -208,13 +209,13 @@ def test_moments_are_taken_for_what_they_were_gathered_for_alone():
     grouped = gathered(table(), mechanism="stratified", by="x2")
     rest, grouping = split_schema(SCHEMA, "x2")
     question = MomentsQuestion(spec=grouped.moments.spec)
-    assert grouped.take(TableEncoding(schema=rest, grouping=grouping), question) is grouped.moments
+    assert grouped.take(Encoder(rest, grouping=grouping), question) is grouped.moments
     for encoding in (
-        TableEncoding(schema=rest),
-        TableEncoding(schema=SCHEMA, grouping=grouping),
+        Encoder(rest),
+        Encoder(SCHEMA, grouping=grouping),
         BallEncoding(n_features=3, norm_bound=2.0),
     ):
         with pytest.raises(UsageError, match="another schema"):
             grouped.take(encoding, question)
     with pytest.raises(UsageError, match="Gather them again"):
-        grouped.take(TableEncoding(schema=rest, grouping=grouping), MomentsQuestion())
+        grouped.take(Encoder(rest, grouping=grouping), MomentsQuestion())

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from dpcov.data.engines.base import TableEncoding
+from dpcov.data.encode import Encoder
 from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import split_schema
@@ -35,7 +35,7 @@ def path(tmp_path):
 
 
 def kept(data, memory, schema=SCHEMA):
-    return KeptSource(open_source(data), memory, TableEncoding(schema=schema).readers)
+    return KeptSource(open_source(data), memory, Encoder(schema).readers)
 
 
 def rows_of(source):
@@ -104,7 +104,7 @@ def test_a_copy_of_long_texts_that_all_differ_keeps_within_64_bytes_a_cell(kind,
     schema, grouping = Schema(columns={**SCHEMA.columns, "sort": levels}), None
     if by is not None:
         schema, grouping = split_schema(schema, by)
-    encoding = TableEncoding(schema=schema, grouping=grouping)
+    encoding = Encoder(schema, grouping=grouping)
     answer = Gathering(threads=1).answer
     source = KeptSource(open_source(table.to_reader()), 2**20, encoding.readers)
     spec = MomentsSpec(shells=2, groups=1 if by is None else len(grouping.names))
@@ -145,19 +145,19 @@ def test_a_stream_that_does_not_fit_is_refused():
 @pytest.mark.parametrize("memory", [None, 0.04])
 def test_answers_do_not_depend_on_the_copy(path, memory):
     gathering = Gathering(threads=2, memory_limit=memory)
-    ask = gathering.ask(path, TableEncoding(schema=SCHEMA), again=True)
+    ask = gathering.ask(path, Encoder(SCHEMA), again=True)
     for question in QUESTIONS:
-        assert ask(question) == gathering.answer(path, TableEncoding(schema=SCHEMA), question)
+        assert ask(question) == gathering.answer(path, Encoder(SCHEMA), question)
 
 
 def test_a_file_that_is_not_kept_may_not_change(path):
     gathering = Gathering(threads=1, memory_limit=0.04)
-    ask = gathering.ask(path, TableEncoding(schema=SCHEMA), again=True)
+    ask = gathering.ask(path, Encoder(SCHEMA), again=True)
     ask(QUESTIONS[0])
     pa.csv.write_csv(TABLE[1:], path)
     # The copy is what was asked before.
     assert ask(QUESTIONS[1]).n_rows == ROWS
-    ask = Gathering(threads=1).ask(path, TableEncoding(schema=SCHEMA))
+    ask = Gathering(threads=1).ask(path, Encoder(SCHEMA))
     ask(QUESTIONS[0])
     pa.csv.write_csv(TABLE, path)
     with pytest.raises(DataError, match="changed"):

@@ -11,7 +11,8 @@ from sklearn.datasets import load_digits
 
 import dpcov
 from dpcov.analysis import mean_intervals
-from dpcov.data.engines.base import MomentsTask, TableEncoding, working_bytes
+from dpcov.data.encode import Encoder
+from dpcov.data.engines.base import MomentsTask, working_bytes
 from dpcov.data.geometry import Geometry, Scale
 from dpcov.errors import (
     BudgetError,
@@ -269,7 +270,7 @@ def test_what_cannot_be_surveyed_is_refused_unpaid_and_undrawn(
 def test_memory_for_the_matrix_alone_is_refused_unpaid(ledger, monkeypatch):
     """Lengths of rows take more, where columns are few."""
     monkeypatch.setattr(CountNoise, "draw", None)
-    task = MomentsTask(encoding=TableEncoding(schema=SCHEMA))
+    task = MomentsTask(encoding=Encoder(SCHEMA))
     limit = (task.answer_bytes + working_bytes(task, threads=1)) / 2**30
     terms = {"schema": SCHEMA, "budget": COMING, "mechanism": "gaussian", "threads": 1}
     paid = {"ledger": ledger, "dataset": "people"}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpcov.audit.neighboring import Neighboring
 from dpcov.data.encode import Encoder
-from dpcov.data.engines.base import BallEncoding, Encoding, TableEncoding
+from dpcov.data.engines.base import BallEncoding, Encoding
 from dpcov.data.gather import Gathering
 from dpcov.data.schema.declared import Numeric
 from dpcov.data.schema.schema import Schema
@@ -62,7 +62,7 @@ def _schema(n_columns: int) -> Schema:
 
 def _encoding(mechanism: Mechanism[Any], n_columns: int) -> Encoding:
     if isinstance(mechanism, Surveyed):
-        return TableEncoding(schema=_schema(n_columns))
+        return Encoder(_schema(n_columns))
     return BallEncoding(n_features=n_columns, norm_bound=1.0)
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dpcov.data.engines.base import Encoding, TableEncoding
+from dpcov.data.encode import Encoder
+from dpcov.data.engines.base import Encoding
 from dpcov.data.exact.moments import Moments, MomentsSpec
 from dpcov.data.exact.sums import ExactSum
 from dpcov.data.geometry import Geometry
@@ -104,7 +105,7 @@ class Checkpoint:
         # What decides how a row is encoded, and into which group it falls.  As texts, since equal
         # schemas may differ in the order of their columns.
         wanted = rest.dumps(), by, self.geometry and self.geometry.meaning
-        if not isinstance(encoding, TableEncoding) or wanted != (
+        if not isinstance(encoding, Encoder) or wanted != (
             encoding.schema.meaning,
             encoding.grouping and encoding.grouping.reader.name,
             encoding.geometry and encoding.geometry.meaning,

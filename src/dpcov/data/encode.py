@@ -17,6 +17,8 @@ from dpcov.data.exact.library import NUMPY, Array, Library, column_norms, ordere
 from dpcov.data.exact.linear import ROW_BITS, FloatMatrix, Places, by_columns
 from dpcov.data.exact.losses import Losses
 from dpcov.data.geometry import Geometry, longest_row, reach
+from dpcov.data.groups import Grouping
+from dpcov.data.layout import FileLayout
 from dpcov.data.questions import digest_of
 from dpcov.data.readers import Reader, reader_of
 from dpcov.data.schema.declared import Categorical
@@ -64,9 +66,15 @@ class _Feature:
 
 
 class Encoder:
-    """Encode blocks of rows as a complete schema says; an intercept is the first column."""
+    """Encode blocks of rows as a complete schema says; an intercept is the first column.
 
-    def __init__(self, schema: Schema, geometry: Geometry | None = None) -> None:
+    Rows have groups by one more column where there is a ``grouping``.  It can be pickled.
+    """
+
+    def __init__(
+        self, schema: Schema, geometry: Geometry | None = None, grouping: Grouping | None = None
+    ) -> None:
+        self.schema, self.geometry, self.grouping = schema, geometry, grouping
         declared = schema.encoded_columns
         if geometry is None:
             self.columns, self.norm_bound = declared, schema.norm_bound_or_worst_case
@@ -90,7 +98,6 @@ class Encoder:
         self._declared = declared
         # What a level, an indicator or the intercept is written as.
         self._ones = np.array([column.largest for column in self.columns]) * self._unit
-        self._intercept = schema.intercept
         self._n_values = count_values(declared)
         self._weight: Reader | None = None
         if schema.weights is not None and schema.weights.upper is not None:
@@ -105,11 +112,25 @@ class Encoder:
         self._always = kinds != "missing"
         self._limits = [(c.lowest * self._unit, c.largest * self._unit) for c in self.columns]
 
+    def __reduce__(self) -> tuple[type["Encoder"], tuple[Any, ...]]:
+        return Encoder, (self.schema, self.geometry, self.grouping)
+
+    @property
+    def layout(self) -> FileLayout | None:
+        """How files with the table are laid out."""
+        return self.schema.file
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the encoded rows."""
+        return len(self.columns)
+
     @property
     def readers(self) -> list[Reader]:
         """Of the columns to read from a source."""
         features = [each.reader for each in (*self._numbers, *self._categories)]
-        return features if self._weight is None else [*features, self._weight]
+        beside = [] if self._weight is None else [self._weight]
+        return [*features, *beside, *([self.grouping.reader] if self.grouping else ())]
 
     @property
     def wanted(self) -> dict[str, ReadAs]:
@@ -118,10 +139,11 @@ class Encoder:
 
     @np.errstate(over="ignore", invalid="ignore")
     def read(self, block: Block) -> Cells:
-        """Read what is encoded of a block, in the order of :attr:`value_columns`, and weights."""
+        """Read a block: features in the order of :attr:`value_columns`, weights, and groups."""
         features = (*self._numbers, *self._categories)
         weights = None if self._weight is None else np.asarray(self._weight.of(block), np.float64)
-        return Cells([each.reader.of(block) for each in features], weights)
+        groups = None if self.grouping is None else self.grouping.codes(block)
+        return Cells([each.reader.of(block) for each in features], weights, groups)
 
     def encode(self, cells: Cells, losses: Losses | None = None) -> tuple[FloatMatrix, Places]:
         """Encode rows as (n, c) float64, Fortran-contiguous: rows of norm at most 1.
@@ -157,7 +179,7 @@ class Encoder:
         Indicators of missing values are part of the sum, but not counted.
         """
         encoded, _ = self._mapped(*self._written(cells))
-        features = encoded[:, int(self._intercept) :]
+        features = encoded[:, int(self.schema.intercept) :]
         mean_square = column_norms(features) * (self.norm_bound**2 / max(1, self._n_values))
         found: FloatMatrix = mean_square / (1.0 + mean_square)
         return found
@@ -169,7 +191,7 @@ class Encoder:
         n_rows, n_numbers = len(cells.columns[0]), len(self._numbers)
         encoded = by_columns(n_rows, len(self.columns))
         encoded[:, self._levels] = 0.0
-        if self._intercept:
+        if self.schema.intercept:
             encoded[:, 0] = self._unit
         there = self._always.copy()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -188,7 +210,7 @@ class Encoder:
 
     def _mapped(self, rows: FloatMatrix, places: Places) -> tuple[FloatMatrix, Places]:
         # Features under the linear map beside the intercept, all divided by the norm bound.
-        start, linear = int(self._intercept), self._linear
+        start, linear = int(self.schema.intercept), self._linear
         if linear is None:
             return rows, places
         _shorten(rows[:, start:], 4.0**ROW_BITS - start * self._unit**2)

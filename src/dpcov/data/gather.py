@@ -5,13 +5,14 @@ a copy of a table's rows is kept then while it has room.  What comes out is sens
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Annotated, Any
 
 from dpcov.data.checkpoint import Checkpoint
+from dpcov.data.encode import Encoder
 from dpcov.data.engines import LOCAL, load_engine, local, name_engine
-from dpcov.data.engines.base import Encoding, HistogramTask, MomentsTask, TableEncoding, TellRows
+from dpcov.data.engines.base import Encoding, HistogramTask, MomentsTask, TellRows
 from dpcov.data.kept import KeptSource
 from dpcov.data.memory import allowed_bytes
 from dpcov.data.questions import Ask, MomentsQuestion, Question
@@ -81,12 +82,12 @@ class Gathering:
 
     def _task(self, encoding: Encoding, question: Question) -> MomentsTask | HistogramTask:
         if question.geometry is not None:
-            assert isinstance(encoding, TableEncoding)
-            encoding = replace(encoding, geometry=question.geometry)
+            assert isinstance(encoding, Encoder)
+            encoding = Encoder(encoding.schema, question.geometry, encoding.grouping)
         where: dict[str, Any] = {"threads": self.threads, "memory_limit": self.memory_limit}
         if isinstance(question, MomentsQuestion):
             return MomentsTask(encoding=encoding, **vars(question), **where)
-        assert isinstance(encoding, TableEncoding)
+        assert isinstance(encoding, Encoder)
         return HistogramTask(encoding=encoding, question=question, **where)
 
     def _reads_here(self, data: Any) -> bool:

@@ -134,11 +134,11 @@ def release(
         if geometry is None:
             geometry = (data.geometry or "schema") if isinstance(data, Checkpoint) else "private"
         declared, data = _declared(schema, data, where)
-        terms, encoding = plan_table(
+        terms, encoder = plan_table(
             *(declared, budget, mechanism, neighbors, n_rows, by, options, geometry),
             *(accept_large_delta, isinstance(data, Checkpoint)),
         )
-        ask = terms.ask(where, data, encoding)
+        ask = terms.ask(where, data, encoder)
     return publish(ReleaseMaker(terms), ask, paid, output, overwrite, entropy)
 
 
@@ -202,12 +202,12 @@ def survey(
         declared, data = _declared(schema, data, where)
         if declared.norm_bound is not None:
             raise UsageError("A schema with a norm_bound keeps its geometry. Leave norm_bound out.")
-        terms, encoding = plan_table(
+        terms, encoder = plan_table(
             declared, expected, AUTO, neighbors, n_rows, by, {}, "private", accept_large_delta
         )
         assert isinstance(terms.mechanism, Surveyed)
         terms = replace(terms, mechanism=SurveyAlone(terms.mechanism, expected), budget=budget)
-        ask = terms.ask(where, data, encoding)
+        ask = terms.ask(where, data, encoder)
     return publish(GeometryMaker(terms), ask, paid, output, overwrite, entropy).geometry
 
 
@@ -247,14 +247,14 @@ def checkpoint(
     name = plain("name", name, str)
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     declared, data = _declared(schema, data, where)
-    terms, encoding = plan_table(
+    terms, encoder = plan_table(
         *(declared, budget, mechanism, neighbors, n_rows, by, options, geometry), one_question=True
     )
     terms.require_one_question()
     question = terms.mechanism.question(terms.problem)
     assert terms.schema_toml is not None
-    gathered = where.answer(data, encoding, question)
-    facts = {"schema_toml": terms.schema_toml, "by": by, "geometry": encoding.geometry}
+    gathered = where.answer(data, encoder, question)
+    facts = {"schema_toml": terms.schema_toml, "by": by, "geometry": encoder.geometry}
     return Checkpoint.of_part(gathered, name, **facts)
 
 

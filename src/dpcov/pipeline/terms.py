@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dpcov.data.checkpoint import Checkpoint
-from dpcov.data.engines.base import Encoding, TableEncoding
+from dpcov.data.encode import Encoder
+from dpcov.data.engines.base import Encoding
 from dpcov.data.exact.linear import LinearMap
 from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
@@ -99,7 +100,7 @@ def plan_table(
     geometry: Geometry | Release | str | Path,
     accept_large_delta: bool = False,
     one_question: bool = False,
-) -> tuple[ReleaseTerms, TableEncoding]:
+) -> tuple[ReleaseTerms, Encoder]:
     """Decide everything about the release of a table that public numbers decide.
 
     ``one_question``: whether the table is saved moments, of which no length of rows can be asked.
@@ -129,11 +130,10 @@ def plan_table(
     # Questions say in which geometry they are asked, where rows can be asked several.
     measured = None if one_question else known
     stated = known if one_question else None
-    encoding = TableEncoding(schema=schema, grouping=grouping, geometry=stated)
-    encoder = encoding.encoder
+    encoder = Encoder(schema, stated, grouping)
     groups = () if grouping is None else grouping.names
     problem = Problem(
-        n_features=len(encoder.columns),
+        n_features=encoder.n_features,
         neighbors=neighbors,
         n_rows=n_rows,
         rows_per_person=schema.rows_per_person,
@@ -164,7 +164,7 @@ def plan_table(
         known=known,
         stated=stated,
     )
-    return terms, encoding
+    return terms, encoder
 
 
 def mechanism_for(

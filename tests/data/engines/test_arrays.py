@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 import dpcov
+from dpcov.data.encode import Encoder
 from dpcov.data.engines import arrays
 from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
-from dpcov.data.engines.base import BallEncoding, MomentsTask, TableEncoding
+from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.exact import moments as here
 from dpcov.data.exact.library import NUMPY, ordered_norms
 from dpcov.data.exact.moments import Moments, MomentsSpec, exact_shell_of, shorten
@@ -173,7 +174,7 @@ def test_groups_and_shells_share_the_strata(shells):
 def test_rows_of_a_table_come_here_to_be_encoded():
     schema = dpcov.Schema(columns={"size": dpcov.Numeric(lower=0, upper=10)})
     block = pa.record_batch({"size": [1.0, 2.0, 11.0], "kind": ["a", "b", "a"]})
-    encoding = TableEncoding(schema=schema, grouping=Grouping("kind", ["a", "b"]))
+    encoding = Encoder(schema, grouping=Grouping("kind", ["a", "b"]))
     described = MomentsTask(encoding=encoding, spec=MomentsSpec(groups=3), watched=True)
     gathered = DeviceMoments(NUMPY, described)
     gathered.add_host(block)

@@ -16,12 +16,12 @@ import pytest
 
 import dpcov
 from dpcov.data import memory
+from dpcov.data.encode import Encoder
 from dpcov.data.engines import load_engine, local, name_engine
 from dpcov.data.engines.base import (
     BallEncoding,
     Failure,
     MomentsTask,
-    TableEncoding,
     attempt,
     merge_or_raise,
     merge_parts,
@@ -44,8 +44,8 @@ SCHEMA = dpcov.Schema(
 )
 TABLE = pa.table({"size": np.linspace(-1, 11, 500), "kind": ["a", "b", "c", "a", None] * 100})
 REST, GROUPING = split_schema(SCHEMA, "kind")
-GROUPED = TableEncoding(schema=REST, grouping=GROUPING)
-PLAIN = MomentsTask(encoding=TableEncoding(schema=SCHEMA), spec=MomentsSpec())
+GROUPED = Encoder(REST, grouping=GROUPING)
+PLAIN = MomentsTask(encoding=Encoder(SCHEMA), spec=MomentsSpec())
 BALL = BallEncoding(n_features=5, norm_bound=2.0)
 TASK = MomentsTask(encoding=BALL, spec=MomentsSpec(shells=4))
 TASKS = {
@@ -117,7 +117,7 @@ def test_parts_gathered_from_a_pickled_task_and_merged_equal_the_local_engine(na
 
 
 def test_rows_of_a_table_have_the_groups_of_one_more_column():
-    block, plain = TABLE.to_batches()[0][:3], TableEncoding(schema=REST)
+    block, plain = TABLE.to_batches()[0][:3], Encoder(REST)
     assert (list(plain.wanted), list(GROUPED.wanted)) == (["size"], ["size", "kind"])
     assert GROUPED.read(block).groups.tolist() == [0, 1, 2]
     assert plain.read(block).groups is None

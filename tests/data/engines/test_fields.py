@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import dpcov
-from dpcov.data.engines.base import TableEncoding
+from dpcov.data.encode import Encoder
 from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.gather import Gathering
 from dpcov.data.groups import split_schema
@@ -101,7 +101,7 @@ TYPES = {
     **{"sex": pa.int64(), "job": pa.string(), "born": pa.date32(), "seen": pa.timestamp("us")},
     **{**NUMBERS, "ok": pa.int16(), "w": pa.float32()},
 }
-ENCODING = TableEncoding(schema=SCHEMA)
+ENCODING = Encoder(SCHEMA)
 SPEC = MomentsSpec(shells=3, normalized=True)
 
 
@@ -228,9 +228,8 @@ SPARK_KINDS = ("int", "string", "date", "timestamp", "double", "double", "int", 
 
 def test_cells_are_read_as_the_schema_says():
     block = texts().to_batches()[0]
-    encoder = ENCODING.encoder
-    cells = encoder.read(block).columns
-    found = dict(zip(encoder.value_columns, map(list, cells), strict=True))
+    cells = ENCODING.read(block).columns
+    found = dict(zip(ENCODING.value_columns, map(list, cells), strict=True))
     nan = None
     plain = {
         name: [None if x != x else round(float(x), 3) for x in xs] for name, xs in found.items()
@@ -249,7 +248,7 @@ def test_groups_are_the_levels_of_a_column(tmp_path):
     assert grouping.names == ("nurse", "office", "else", "(other)")
     codes = grouping.codes(texts().to_batches()[0])
     assert codes.tolist() == [0, 1, 2, 1, 3, 3]
-    encoding, spec = TableEncoding(schema=rest, grouping=grouping), MomentsSpec(groups=4)
+    encoding, spec = Encoder(rest, grouping=grouping), MomentsSpec(groups=4)
     wanted = gathered(texts(), encoding, spec)
     for store in ("tab separated text", "arrow, typed", "sqlite", "pandas, objects"):
         assert gathered(STORES[store](tmp_path), encoding, spec) == wanted
@@ -309,8 +308,7 @@ def test_a_release_is_named_by_its_functions_labels_and_units():
 
 def test_a_plan_rehearses_rows_that_fit_the_schema():
     block = Rehearsal(schema=SCHEMA, n_rows=4000).made_up(4000).to_batches()[0]
-    encoder = ENCODING.encoder
-    found = dict(zip(encoder.value_columns, encoder.read(block).columns, strict=True))
+    found = dict(zip(ENCODING.value_columns, ENCODING.read(block).columns, strict=True))
     # Dates spread over their bounds, and every level is met.
     assert abs(np.nanmean(found["born"]) - 60) < 2
     assert abs(np.nanmean(found["seen"]) - 2010) < 1

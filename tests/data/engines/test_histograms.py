@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcov.data.engines.base import TableEncoding
+from dpcov.data.encode import Encoder
 from dpcov.data.exact.linear import LinearMap
 from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.gather import Gathering
@@ -145,11 +145,11 @@ def test_rows_are_shared_by_weight():
 
 @pytest.fixture(scope="module")
 def here():
-    return Gathering(threads=1).answer(TABLE, TableEncoding(schema=SCHEMA), QUESTION)
+    return Gathering(threads=1).answer(TABLE, Encoder(SCHEMA), QUESTION)
 
 
 def test_columns_are_counted_in_the_order_of_the_encoding(here):
-    assert TableEncoding(schema=SCHEMA).encoder.value_columns == ("size", "ok", "kind")
+    assert Encoder(SCHEMA).value_columns == ("size", "ok", "kind")
     assert here.counts[0].tolist() == [0, 0, 40, 40, 40, 0, 80]
     assert here.counts[1].tolist() == [0, 0, 40, 40, 120]
     assert here.counts[2].tolist() == [0, 0, 80, 80, 40]
@@ -166,7 +166,7 @@ def answer(request, tmp_path):
         request.getfixturevalue("session")
     elif engine != "local":
         pytest.importorskip({"dask": "dask", "device": "torch"}[engine])
-    encoding = TableEncoding(schema=SCHEMA)
+    encoding = Encoder(SCHEMA)
     return lambda question: Gathering(engine=engine).answer(str(path), encoding, question)
 
 
@@ -176,7 +176,7 @@ def test_all_engines_count_alike(answer, here):
     question = HistogramQuestion(
         windows=(Window(cells=1),) * 3, shared=Shared(rings, in_l2=True), watched=True
     )
-    expected = Gathering(threads=1).answer(TABLE, TableEncoding(schema=SCHEMA), question)
+    expected = Gathering(threads=1).answer(TABLE, Encoder(SCHEMA), question)
     assert sum(map(sum, expected.counts[3:])) > 0
     assert answer(question) == expected
 
@@ -190,7 +190,7 @@ def test_all_engines_map_rows_alike(answer):
         HistogramQuestion(windows=(Window(0.0, 1.0, 64),), geometry=geometry),
         MomentsQuestion(spec=MomentsSpec(shells=4), geometry=geometry, watched=True),
     ):
-        expected = Gathering(threads=1).answer(TABLE, TableEncoding(schema=SCHEMA), question)
+        expected = Gathering(threads=1).answer(TABLE, Encoder(SCHEMA), question)
         assert answer(question) == expected
 
 
@@ -210,4 +210,4 @@ def test_what_does_not_fit_is_refused(here):
     with pytest.raises(DataError, match="different questions"):
         here.merge(Histograms(HistogramQuestion(windows=(Window(),))))
     with pytest.raises(UsageError, match="Gathering needs"):
-        Gathering(memory_limit=1e-6).answer(TABLE, TableEncoding(schema=SCHEMA), QUESTION)
+        Gathering(memory_limit=1e-6).answer(TABLE, Encoder(SCHEMA), QUESTION)

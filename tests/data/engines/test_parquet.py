@@ -8,14 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpcov
+from dpcov.data.encode import Encoder
 from dpcov.data.engines import parquet
-from dpcov.data.engines.base import (
-    BallEncoding,
-    Failure,
-    MomentsTask,
-    TableEncoding,
-    require_columns,
-)
+from dpcov.data.engines.base import BallEncoding, Failure, MomentsTask, require_columns
 from dpcov.data.exact.moments import MomentsSpec
 from dpcov.data.sources import open_source
 from dpcov.errors import DataError
@@ -115,7 +110,7 @@ def test_a_place_outside_of_a_dictionary_is_refused(tmp_path):
     assert written.count(run + b"\0") == 1
     path.write_bytes(written.replace(run + b"\0", run + b"\3"))
     schema = dpcov.Schema(columns={"a": dpcov.Categorical(categories=["a", "b", "c"])})
-    task = MomentsTask(encoding=TableEncoding(schema=schema), spec=MomentsSpec())
+    task = MomentsTask(encoding=Encoder(schema), spec=MomentsSpec())
     (piece,) = parquet.pieces(parquet.open_files(path, ""), ["a"])
     assert isinstance(parquet.gather_piece(["a"], task, piece), Failure)
     with pytest.raises(DataError):

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dpcov
-from dpcov.data.engines.base import TableEncoding
+from dpcov.data.encode import Encoder
 from dpcov.data.exact.linear import LinearMap
 from dpcov.data.exact.losses import Losses, LossQuestion
 from dpcov.data.exact.moments import MomentsSpec
@@ -146,7 +146,7 @@ def test_the_losses_of_a_table_are_those_of_its_encoded_rows(mapped, grouped, we
     frame["g"] = np.where(np.arange(len(frame)) % 3 == 0, "s", "t")
     frame["w"] = np.arange(len(frame)) % 6 - 1.0
     schema, grouping = split_schema(schema, "g")
-    encoding = TableEncoding(schema=schema, grouping=grouping if grouped else None)
+    encoding = Encoder(schema, grouping=grouping if grouped else None)
     scales = {name: Scale(center=0.3, scale=1.5) for name in "abc"}
     matrix = np.random.default_rng(2).normal(size=(5, 6)) if mapped else None
     linear = None if matrix is None else LinearMap.nearest(matrix)

@@ -9,8 +9,7 @@ if it were inhabited.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -22,17 +21,12 @@ from dpcov.data.exact.linear import Places
 from dpcov.data.exact.losses import Losses
 from dpcov.data.exact.moments import Moments
 from dpcov.data.exact.sums import packed_entries, panel_entries
-from dpcov.data.geometry import Geometry
-from dpcov.data.groups import Grouping
 from dpcov.data.histograms import HistogramQuestion, Histograms
-from dpcov.data.layout import FileLayout
 from dpcov.data.memory import allowed_bytes, gib
 from dpcov.data.questions import MomentsQuestion
-from dpcov.data.readers import Reader
-from dpcov.data.schema.schema import Schema
 from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, open_source
-from dpcov.data.sources.base import Wanted, check_names
+from dpcov.data.sources.base import check_names
 from dpcov.errors import DataError, DpcovError, UsageError
 
 # Called with the number of rows after every block.
@@ -50,62 +44,6 @@ _MOST_ROWS = 2**16
 _BLOCKS_PER_THREAD = 5
 _BLOCKS_AHEAD = 3
 _ENTRY = 8
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableEncoding:
-    """Rows of a table as a complete schema says, with groups by one more column if wanted."""
-
-    schema: Schema
-    grouping: Grouping | None = None
-    geometry: Geometry | None = None
-
-    @property
-    def layout(self) -> FileLayout | None:
-        """How files with the table are laid out."""
-        return self.schema.file
-
-    @cached_property
-    def encoder(self) -> Encoder:
-        """Made once in every process."""
-        return Encoder(self.schema, self.geometry)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: each for name, each in self.__dict__.items() if name != "encoder"}
-
-    @property
-    def n_features(self) -> int:
-        """Columns of the encoded rows."""
-        return len(self.encoder.columns)
-
-    @property
-    def norm_bound(self) -> float:
-        """The schema's bound."""
-        return self.encoder.norm_bound
-
-    @property
-    def readers(self) -> list[Reader]:
-        """Of the columns that the schema names, and of the grouping column."""
-        return [*self.encoder.readers, *([self.grouping.reader] if self.grouping else ())]
-
-    @property
-    def wanted(self) -> Wanted:
-        """The columns to read from a source, and how."""
-        return {reader.name: reader.wanted for reader in self.readers}
-
-    def read(self, block: Block) -> Cells:
-        """Read a block of the wanted columns."""
-        groups = None if self.grouping is None else self.grouping.codes(block)
-        return replace(self.encoder.read(block), groups=groups)
-
-    def encode(
-        self, cells: Cells, losses: Losses | None = None
-    ) -> tuple[NDArray[np.float64], Places | None]:
-        """Encode rows, and tell the columns that they have, where others are zero, or None for all.
-
-        ``losses`` is told the rows that are scaled down.
-        """
-        return self.encoder.encode(cells, losses)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +68,7 @@ class BallEncoding:
 
 
 # How a block of rows becomes vectors in the unit ball; public.
-Encoding: TypeAlias = TableEncoding | BallEncoding
+Encoding: TypeAlias = Encoder | BallEncoding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +157,7 @@ class MomentsTask(Task, MomentsQuestion):
 class HistogramTask(Task):
     """Answer a `HistogramQuestion`, which is asked of tables with a schema only."""
 
-    encoding: TableEncoding
+    encoding: Encoder
     question: HistogramQuestion
 
     @property
@@ -244,13 +182,13 @@ class HistogramTask(Task):
 
     def add(self, answer: Histograms, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Count every column's own numbers."""
-        cells, encoder = self.encoding.read(block), self.encoding.encoder
+        cells = self.encoding.read(block)
         if self.question.watched:
             answer.watch(cells.digest)
         if self.question.geometry is None:
-            answer.add(encoder.column_values(cells))
+            answer.add(self.encoding.column_values(cells))
         else:
-            answer.add([encoder.row_lengths(cells)])
+            answer.add([self.encoding.row_lengths(cells)])
 
 
 def tell(progress: TellRows | None, block: Block) -> None:
