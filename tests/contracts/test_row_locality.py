@@ -199,10 +199,7 @@ class Gatherer:
         """What is asked; with a digest of the rows, which must add up like the moments."""
         if self.windows:
             return HistogramQuestion(
-                windows=self.windows,
-                watched=self.watched,
-                geometry=self.geometry,
-                shared=self.shared,
+                windows=self.windows, geometry=self.geometry, shared=self.shared
             )
         return MomentsQuestion(
             spec=self.spec,

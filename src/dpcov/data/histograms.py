@@ -179,8 +179,6 @@ class HistogramQuestion:
 
     # One for each column of the encoding's `column_values`.
     windows: tuple[Window | FineWindow, ...]
-    # Whether to sum up a digest of the rows.
-    watched: bool = False
     # Count the lengths of rows encoded in it instead, as `Encoder.row_lengths` gives them.
     geometry: Geometry | None = None
     # Rings of some columns, whose counts come after those of the windows.
@@ -200,6 +198,7 @@ class Histograms:
         self.question = question
         self.counts: list[Counts] = [np.zeros(size, dtype=np.int64) for size in question.sizes]
         self.n_rows = 0
+        # Sum of the digests of all rows: a table that changes between questions is noticed.
         self.digest = 0
         self._lock = Lock()
 

@@ -50,7 +50,7 @@ TABLE = pa.table(
     }
 )
 QUESTION = HistogramQuestion(
-    windows=(Window(cells=4), Window(cells=2), Window(lower=0, upper=2, cells=2)), watched=True
+    windows=(Window(cells=4), Window(cells=2), Window(lower=0, upper=2, cells=2))
 )
 
 
@@ -173,9 +173,7 @@ def answer(request, tmp_path):
 def test_all_engines_count_alike(answer, here):
     assert answer(QUESTION) == here
     rings = (0, 7, Rings(-0.5, 0.1, 6)), (1, 2, Rings(-1.0, 2.0, 1))
-    question = HistogramQuestion(
-        windows=(Window(cells=1),) * 3, shared=Shared(rings, in_l2=True), watched=True
-    )
+    question = HistogramQuestion(windows=(Window(cells=1),) * 3, shared=Shared(rings, in_l2=True))
     expected = Gathering(threads=1).answer(TABLE, Encoder(SCHEMA), question)
     assert sum(map(sum, expected.counts[3:])) > 0
     assert answer(question) == expected

@@ -79,7 +79,7 @@ class Shortening:
 
 def question(geometry: Geometry) -> HistogramQuestion:
     """How long rows are in a geometry without a norm bound."""
-    return HistogramQuestion(windows=(Window(0.0, 1.0, CELLS),), watched=True, geometry=geometry)
+    return HistogramQuestion(windows=(Window(0.0, 1.0, CELLS),), geometry=geometry)
 
 
 IN_BOUNDS = question(Geometry(columns={}))

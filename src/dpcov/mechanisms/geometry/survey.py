@@ -111,7 +111,6 @@ def survey(
         HistogramQuestion(
             windows=tuple(windows.get(place, Window(cells=1)) for place in range(size)),
             shared=Shared(tuple(rings), in_l2=isinstance(cost, ZCDP)),
-            watched=True,
         )
     )
     numbers = sum(not column.has_levels for column in columns)
@@ -246,7 +245,7 @@ def _hidden(
 
 def question(columns: Sequence[SurveyColumn]) -> HistogramQuestion:
     """The first question of a survey."""
-    return HistogramQuestion(windows=tuple(map(_window, columns)), watched=True)
+    return HistogramQuestion(windows=tuple(map(_window, columns)))
 
 
 def _window(column: SurveyColumn) -> Window | FineWindow:
