@@ -31,7 +31,7 @@ from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import Grouping, split_schema
 from dpcov.data.histograms import FineWindow, HistogramQuestion, Histograms, Rings, Shared, Window
 from dpcov.data.questions import MomentsQuestion
-from dpcov.data.sources import databases, delimited, frames, jsonlines
+from dpcov.data.sources import base, databases, delimited, frames
 from dpcov.data.vault import Key
 from dpcov.errors import DpcovError
 from dpcov.pipeline.arrays import _group_codes
@@ -469,14 +469,14 @@ def test_postgres(folder, postgres_database):
     check_at_once(made)
 
 
-def arrow_types_by_block(names, rows, wanted):
+def arrow_types_by_block(cells_of, wanted):
     """What the databases did: one type for all cells of a block."""
     columns = []
-    for cells in zip(*rows, strict=True):
+    for cells in map(cells_of.get, wanted):
         kinds = {type(cell) for cell in cells} - {type(None)}
         kind = (float if kinds <= {int, float} else str) if len(kinds) > 1 else lambda cell: cell
         columns.append(pa.array([cell if cell is None else kind(cell) for cell in cells]))
-    return pa.RecordBatch.from_arrays(columns, names=list(names))
+    return pa.RecordBatch.from_arrays(columns, names=list(wanted))
 
 
 def typed_together(groups, categories):
@@ -509,7 +509,7 @@ LENIENT = (delimited, "CheckedLines", LenientLines)
 FAULTS = {
     "one type for a block of cells": (
         *("sqlite", [(1.0, 2**53 + 1), (2.0, 1.5)]),
-        [(databases, "_batch_of_rows", arrow_types_by_block)],
+        [(databases, "batch_of_cells", arrow_types_by_block)],
     ),
     "pandas objects by Arrow's guess": (
         *("pandas_objects", [(1.0, Decimal("1.5")), (1.0, Decimal("1.00"))]),
@@ -517,7 +517,7 @@ FAULTS = {
     ),
     "JSON by one type for a block": (
         *("json_lines", ['{"n": 1, "c": 9007199254740993}', '{"n": 1, "c": 1.5}']),
-        [(jsonlines, "column_of_cells", by_arrows_guess)],
+        [(base, "column_of_cells", by_arrows_guess)],
     ),
     "labels of all rows together": (None, [(1.0, 2**53 + 1), (1.0, 1.5)], []),
     "a quotation mark": ("csv", ['1,"a', "2,x", '3,"a"'], [LENIENT]),

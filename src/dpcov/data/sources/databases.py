@@ -25,7 +25,7 @@ from dpcov.data.sources.base import (
     ReadAs,
     TypedSource,
     Wanted,
-    column_of_cells,
+    batch_of_cells,
     kind_of_arrow_type,
 )
 from dpcov.data.sources.guesses import refuse_guesses
@@ -326,16 +326,8 @@ class Sqlite(DatabaseSource):
     def _batches(self, block_rows: int, wanted: Wanted) -> Iterator[pa.RecordBatch]:
         with self._cursor() as (names, cursor):
             while rows := cursor.fetchmany(block_rows):
-                yield _batch_of_rows(names, rows, wanted)
-
-
-def _batch_of_rows(
-    names: Sequence[str], rows: Sequence[Sequence[Any]], wanted: Wanted
-) -> pa.RecordBatch:
-    # Every cell is read by itself, as the schema wants its column.
-    cells = dict(zip(names, zip(*rows, strict=True), strict=True))
-    columns = {name: column_of_cells(cells[name], name, way) for name, way in wanted.items()}
-    return pa.RecordBatch.from_pydict(columns)
+                cells = dict(zip(names, zip(*rows, strict=True), strict=True))
+                yield batch_of_cells(cells, wanted)
 
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"

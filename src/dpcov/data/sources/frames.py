@@ -14,6 +14,7 @@ import pyarrow.parquet
 
 from dpcov.data.seal import sealed
 from dpcov.data.sources.base import (
+    FIRST_ROWS,
     Block,
     Kind,
     ReadAs,
@@ -26,8 +27,6 @@ from dpcov.data.sources.base import (
 )
 from dpcov.errors import DataError
 
-# A draft looks at so many rows.
-_FIRST_ROWS = 1000
 _NO_TABLE = "it is no data frame whose columns all have names of their own; make it one."
 _NO_LAZY = (
     "What a lazy frame holds may follow from its rows. Compute it first, save it as Parquet, or "
@@ -62,7 +61,7 @@ class FrameSource(Source):
 
     def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Read from the Arrow types of the first rows; pandas' own do not tell texts from dates."""
-        first = self._frame[:_FIRST_ROWS]
+        first = self._frame[:FIRST_ROWS]
         return {name: _kind_of_cells(first[:, at]) for at, name in enumerate(self.columns)}
 
     def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:

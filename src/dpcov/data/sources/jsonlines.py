@@ -10,24 +10,22 @@ from itertools import islice
 from typing import Any, TypedDict
 
 import msgspec
-import pyarrow as pa
 
 from dpcov.data.sources.base import (
+    FEW_ROWS,
+    FIRST_ROWS,
     Block,
     Kind,
     Source,
     Wanted,
+    batch_of_cells,
     check_names,
-    column_of_cells,
     kind_of_cells,
 )
 from dpcov.data.sources.streams import Opener
 from dpcov.errors import DataError
 
 _BLOCK_BYTES = 1 << 20
-_FIRST_ROWS = 1000
-# Rows at a time, so few that their cells stay in the processor's cache.
-_FEW = 1024
 _NUMBER: Any = float | str | bool | None
 _ANY: Any = int | _NUMBER
 _ROW = msgspec.json.Decoder(dict[str, Any])
@@ -44,7 +42,7 @@ class JsonLinesSource(Source):
 
     def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Look at the types of the first cells."""
-        rows = self._first(_FIRST_ROWS)
+        rows = self._first(FIRST_ROWS)
         return {name: kind_of_cells(row.get(name) for row in rows) for name in self.columns}
 
     def blocks(self, block_rows: int, *, wanted: Wanted | None = None) -> Iterator[Block]:
@@ -58,12 +56,8 @@ class JsonLinesSource(Source):
         make: Any = TypedDict
         kinds = {name: _NUMBER if way == "number" else _ANY for name, way in wanted.items()}
         decode, lines = msgspec.json.Decoder(make("Row", kinds)).decode, self._lines()
-        while rows := [decode(line) for line in islice(lines, min(block_rows, _FEW))]:
-            columns = [
-                column_of_cells([row[name] for row in rows], name, reading)
-                for name, reading in wanted.items()
-            ]
-            yield pa.RecordBatch.from_arrays(columns, names=list(wanted))
+        while rows := [decode(line) for line in islice(lines, min(block_rows, FEW_ROWS))]:
+            yield batch_of_cells({name: [row[name] for row in rows] for name in wanted}, wanted)
 
     def _first(self, count: int) -> list[dict[str, Any]]:
         read = self._sealed(lambda: list(map(_ROW.decode, islice(self._lines(), count))))

@@ -12,18 +12,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from dpcov.data.layout import NAMES_BELOW, FileLayout
 from dpcov.data.memory import allowed_bytes, gib
 from dpcov.data.sources.base import (
+    FEW_ROWS,
+    FIRST_ROWS,
     Block,
     Kind,
-    ReadAs,
     Source,
     Wanted,
+    batch_of_cells,
     check_header,
-    column_of_cells,
     kind_of_cells,
 )
 from dpcov.errors import DataError, UsageError
@@ -31,8 +30,6 @@ from dpcov.extras import load_extra
 
 ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _SECONDS_PER_DAY = 86_400
-# Rows at a time, so few that their cells stay in the processor's cache.
-_FEW = 1024
 # Bytes of memory for a byte of cells, packed into records or written as text.
 _HELD = {False: 8, True: 4}
 
@@ -55,21 +52,17 @@ class SheetSource(Source):
 
     def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Look at the types of the first cells."""
-        rows = self._sealed(lambda: list(map(self._cells, islice(self._rows(), 1, 1000))))
-        # A duration is read as a number.
-        rows = [[0.0 if type(cell) is timedelta else cell for cell in row] for row in rows]
+        rows = self._sealed(lambda: list(map(self._cells, islice(self._rows(), 1, FIRST_ROWS + 1))))
         cells = zip(*rows, strict=True) if rows else ((),) * len(self.columns)
         named = zip(self.columns, cells, strict=True)
-        return {name: kind_of_cells(each, decimal) for name, each in named}
+        return {name: kind_of_cells(_in_days(each), decimal) for name, each in named}
 
     def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         rows = self._rows()
         next(rows)
-        chosen = [(self.columns.index(name), name, reading) for name, reading in wanted.items()]
-        while some := [self._cells(row) for row in islice(rows, min(block_rows, _FEW))]:
-            cells = list(zip(*some, strict=True))
-            columns = [_column(cells[place], name, reading) for place, name, reading in chosen]
-            yield pa.RecordBatch.from_arrays(columns, names=list(wanted))
+        while some := [self._cells(row) for row in islice(rows, min(block_rows, FEW_ROWS))]:
+            cells = dict(zip(self.columns, zip(*some, strict=True), strict=True))
+            yield batch_of_cells({name: _in_days(cells[name]) for name in wanted}, wanted)
 
     def _cells(self, row: list[Any]) -> list[Any]:
         # The cells below names; a blank row at the end is not in the file, others would be rows.
@@ -104,11 +97,11 @@ class SheetSource(Source):
         return super()._explain(error, schema_names)
 
 
-def _column(cells: Sequence[Any], name: str, reading: ReadAs) -> pa.Array:
+def _in_days(cells: Sequence[Any]) -> Sequence[Any]:
     # A duration is a number of days, as spreadsheets count.
-    if timedelta in set(map(type, cells)):
-        cells = [c.total_seconds() / _SECONDS_PER_DAY if type(c) is timedelta else c for c in cells]
-    return column_of_cells(cells, name, reading)
+    if timedelta not in set(map(type, cells)):
+        return cells
+    return [c.total_seconds() / _SECONDS_PER_DAY if type(c) is timedelta else c for c in cells]
 
 
 def _require_memory(path: Path, memory_limit: float | None) -> None:
