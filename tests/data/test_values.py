@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from dpcov.data.cells import number_column, number_of, text_column, text_of
+from dpcov.data.schema.declared import Boolean
+from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
 from dpcov.data.values import (
     MISSING,
@@ -21,6 +23,7 @@ from dpcov.data.values import (
     truth_values,
 )
 from dpcov.errors import DataError
+from tests.data.reading import read_column
 
 # Arrow's own cast from decimal rounds some of these otherwise.
 DECIMALS = ("0.57", "0.58", "1234567.89", "-0.29", "1E+3")
@@ -157,7 +160,7 @@ def test_numbers_stay_as_they_are_where_truth_is_wanted():
     [
         (pa.array(["1_0"]), "holds text that is (neither true nor false|not a number)"),
         (pa.array(["zebra"]), "holds text"),
-        (pa.array([b"1"]), "holds something that is not a number"),
+        (pa.array([b"\xff"]), "holds (something that is not a number|text that is neither)"),
         (pa.array([0], pa.date32()), "holds something that is not a number"),
     ],
     ids=str,
@@ -198,6 +201,11 @@ def test_what_is_no_number_is_refused_by_its_kind(read, cells, words):
         ("NA", np.nan, "NA"),
         (date(2020, 1, 1), None, "2020-01-01"),
         (pd.Timestamp("2020-01-01", tz="UTC"), None, "2020-01-01 00:00:00+00:00"),
+        (np.datetime64("2020-01-02"), None, "2020-01-02"),
+        (np.datetime64("2020-01-02T03:04:05", "ns"), None, "2020-01-02 03:04:05"),
+        (np.datetime64("10000-01-01"), None, None),
+        (np.datetime64(2**62, "s"), None, None),
+        (np.datetime64("NaT", "ns"), np.nan, None),
         (time(1, 2), None, "01:02:00"),
         (b"a", None, "a"),
         ("zebra4711", None, "zebra4711"),
@@ -225,6 +233,22 @@ def test_columns_of_cells_have_the_type_that_is_wanted():
     assert number_column([1, None, "2.5"], "x").equals(pa.array([1.0, None, 2.5]))
     assert text_column([1, None, 2.5, "a"], "x").equals(pa.array(["1", None, "2.5", "a"]))
     assert text_column([], "x").type == pa.string()
+
+
+BYTES = [b"yes", None, b"0", b" NA "]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"x": pd.Series(BYTES, dtype=object)}),
+        pa.table({"x": pa.array(BYTES, pa.binary())}),
+        pa.table({"x": pa.array(BYTES, pa.large_binary()).dictionary_encode()}),
+    ],
+    ids=["objects", "binary", "dictionary"],
+)
+def test_bytes_are_the_truth_value_of_their_text_in_every_source(frame):
+    assert plain(read_column(frame, Schema(columns={"x": Boolean()}), "x")) == [1, None, 0, None]
 
 
 @pytest.mark.parametrize("read", [numbers, truth_values])

@@ -76,6 +76,7 @@ def number_of(cell: object, name: str, otherwise: str = NO_NUMBER) -> float:
 
 def truth_value_of(cell: object, name: str) -> float:
     """Return 1 for true and 0 for false, also in words; otherwise what `number_of` does."""
+    cell = text_of(cell, name) if isinstance(cell, bytes) else cell
     word = cell.strip().lower() if isinstance(cell, str) else None
     return _TRUTH[word] if word in _TRUTH else number_of(cell, name, _NO_TRUTH_VALUE)
 
@@ -160,7 +161,12 @@ def plain_cell(cell: Any) -> Any:
     """Return a cell as an object of Python's own types, None if it is missing."""
     if type(cell) is int or type(cell) is str:
         return cell
-    if isinstance(cell, np.generic) and not isinstance(cell, np.datetime64 | np.timedelta64):
+    if isinstance(cell, np.datetime64):
+        # Python counts no parts of microseconds, and no years beyond 9999.
+        is_finer = np.datetime_data(cell.dtype)[0] in ("ns", "ps", "fs", "as")
+        own = (cell.astype("datetime64[us]") if is_finer else cell).item()
+        cell = cell if isinstance(own, int) else own
+    elif isinstance(cell, np.generic) and not isinstance(cell, np.timedelta64):
         # A number of fewer bits is exactly a float64, too.
         cell = float(cell) if isinstance(cell, np.floating) else cell.item()
     if cell is None or isinstance(cell, str | bool | int):

@@ -153,8 +153,6 @@ class Notation:
         day = None
         if cell is None:
             day = math.nan
-        elif isinstance(cell, np.datetime64):
-            day = math.nan if np.isnat(cell) else float(cell.astype("datetime64[D]").astype(int))
         elif isinstance(cell, date):
             day = day_of_date(cell)
         elif isinstance(cell, str):

@@ -66,7 +66,7 @@ def numbers(column: Column, name: str, notation: Notation = PLAIN) -> NDArray[An
 
 def truth_values(column: Column, name: str, notation: Notation = PLAIN) -> NDArray[Any]:
     """Return a column as 0 and 1 (numbers stay as they are); missing values are NaN."""
-    if isinstance(column, np.ndarray) or kind_of_arrow_type(column.type) != "text":
+    if isinstance(column, np.ndarray) or kind_of_arrow_type(column.type) not in ("text", "other"):
         return numbers(column, name, notation)
     return _per_value(column, name, lambda value: notation.truth_of(value, name), np.nan)
 
