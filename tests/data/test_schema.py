@@ -2,13 +2,16 @@ import math
 from datetime import date
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric, Weights
 from dpcov.data.schema.schema import Schema
+from dpcov.data.sources import open_source
 from dpcov.errors import SchemaError
+from tests.data.reading import read_encoded
 
 AGE = Numeric(lower=17, upper=90)
 SEX = Categorical(categories=("Male", "Female"))
@@ -106,7 +109,7 @@ COLUMNS = [
 TABLES = [
     ({"columns": {}}, "nothing to release"),
     ({"columns": {" ": Boolean()}}, "without a name"),
-    ({"columns": {3: Boolean()}}, "without a name"),
+    ({"columns": {None: Boolean()}}, "without a name"),
     (
         {"columns": {"a": Categorical(categories=("b",)), "a=b": Boolean()}},
         "encoded as 'a=b'; rename",
@@ -392,3 +395,12 @@ def test_schemas_are_written_as_ever():
     assert filled.dumps() == FILLED
     assert Schema.loads(FILLED) == filled
     assert Schema(columns={}).dumps().endswith("rows_per_person = 1\n\n[columns]\n")
+
+
+@pytest.mark.parametrize("year", [2019, np.int64(2019)], ids=["int", "numpy"])
+def test_whole_numbers_can_name_columns_as_in_a_data_frame(year):
+    frame = pd.DataFrame({year: [0.5, 1.0]})
+    schema = Schema(columns={name: Numeric(lower=0, upper=1) for name in frame}, missing="never")
+    assert schema == Schema(columns={"2019": Numeric(lower=0, upper=1)}, missing="never")
+    (encoded,) = read_encoded(open_source(frame), schema, 9)
+    assert encoded.shape == (2, 2)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from msgspec import Struct, field
@@ -298,9 +298,13 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     file: FileLayout | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.columns, Mapping):
+        given: Any = self.columns
+        if not isinstance(given, Mapping):
             raise SchemaError("The columns are a mapping of column names to declarations.")
-        force_setattr(self, "columns", dict(self.columns))
+        # Data frames may number their columns, by years for example.
+        numbered = {name: str(name) for name in given if isinstance(name, int | np.integer)}
+        named = {numbered.get(name, name): kind for name, kind in given.items()}
+        force_setattr(self, "columns", named)
         together = tuple(map(as_names, as_names(self.missing_together)))
         force_setattr(self, "missing_together", together)
         for name in self.__struct_fields__:
