@@ -14,6 +14,7 @@ from dpcov.analysis import mean_intervals
 from dpcov.data.encode import Encoder
 from dpcov.data.engines.base import MomentsTask, working_bytes
 from dpcov.data.geometry import Geometry, Scale
+from dpcov.data.questions import MomentsQuestion
 from dpcov.errors import (
     BudgetError,
     DataError,
@@ -216,6 +217,14 @@ def test_the_whole_budget_is_the_surveys(budget):
     if made.noise_multiplier is not None:
         assert 1 / (2 * made.noise_multiplier**2) >= made.survey.rho
         assert float(made.survey.rho * 2 * made.noise_multiplier**2) == pytest.approx(1, rel=1e-9)
+
+
+def test_a_survey_alone_asks_for_no_moments():
+    surveyed = Surveyed(Stratified(), TableFacts((SurveyColumn("x"),), ()))
+    asked = Problem(n_features=2, neighbors="replace-one", n_rows=N)
+    moments, lengths = surveyed.largest_questions(asked)
+    assert isinstance(moments, MomentsQuestion)
+    assert SurveyAlone(surveyed, COMING).largest_questions(asked) == (lengths,)
 
 
 def test_columns_and_lengths_together_cost_the_budget(counts_drawn):
