@@ -54,47 +54,40 @@ class DelimitedSource(Source):
         self.name, self.once = name, once
         self._opener, self._layout = opener, layout
         self._delimiter = layout.delimiter or delimiter
-        self._header = self._sealed(self._read_header)
-        self.columns = check_header(self._header, name, layout.header)
+        self.columns = check_header(self._sealed(self._read_header), name, layout.header)
 
     def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Guess from the first block of text, and from more where a column has no value in it."""
         if self.once:
-            return self._guessed(self._header, decimal, _PADDED_MISSING)
-        found = self._looked_at(self._header, decimal)
-        if empty := self._labels_of(found, "other"):
+            return self._guessed(self.columns, decimal, _PADDED_MISSING)
+        found = self._looked_at(self.columns, decimal)
+        if empty := [column for column, kind in found.items() if kind == "other"]:
             found |= self._looked_at(empty, decimal, _LONG_BLOCK)
         return found
 
     def _looked_at(
-        self, labels: Sequence[str], decimal: str, block_bytes: int = BLOCK_BYTES
+        self, columns: Sequence[str], decimal: str, block_bytes: int = BLOCK_BYTES
     ) -> dict[str, Kind]:
         # Blanks around words are looked for where that can change a guess: it takes long.
-        found = self._guessed(labels, decimal, _MISSING, block_bytes)
-        if texts := self._labels_of(found, "text"):
+        found = self._guessed(columns, decimal, _MISSING, block_bytes)
+        if texts := [column for column, kind in found.items() if kind == "text"]:
             found |= self._guessed(texts, decimal, _PADDED_MISSING, block_bytes)
         return found
 
-    def _labels_of(self, found: Mapping[str, Kind], kind: Kind) -> list[str]:
-        named = zip(self.columns, self._header, strict=True)
-        return [label for column, label in named if found.get(column) == kind]
-
     def _guessed(
         self,
-        labels: Sequence[str],
+        columns: Sequence[str],
         decimal: str,
         missing: Sequence[str],
         block_bytes: int = BLOCK_BYTES,
     ) -> dict[str, Kind]:
-        layout: dict[str, Any] = {"decimal": decimal, "columns": labels, "missing": missing}
-        guessed = self._sealed(lambda: self._parse({}, **layout, block_bytes=block_bytes)).schema
-        column_of = dict(zip(self._header, self.columns, strict=True))
-        return {column_of[label]: kind for label, kind in kinds_of(guessed).items()}
+        layout: dict[str, Any] = {"decimal": decimal, "columns": columns, "missing": missing}
+        guessed = self._sealed(lambda: self._parse({}, **layout, block_bytes=block_bytes))
+        return kinds_of(guessed.schema)
 
     def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
-        label_of = dict(zip(self.columns, self._header, strict=True))
         types = {
-            label_of[column]: pa.float64() if reading == "number" else pa.string()
+            column: pa.float64() if reading == "number" else pa.string()
             for column, reading in wanted.items()
         }
         for batch in self._parse(types):
@@ -102,7 +95,7 @@ class DelimitedSource(Source):
                 # Such as nan(1), which no other reader takes for a number.
                 if pa.types.is_floating(cells.type) and pc.any(pc.is_nan(cells)).as_py():
                     raise pa.ArrowInvalid(f"In CSV column #{self.columns.index(column)}")
-            yield batch.rename_columns(list(wanted))
+            yield batch
 
     def _parse(
         self,
@@ -130,15 +123,11 @@ class DelimitedSource(Source):
             null_values=list(missing),
             strings_can_be_null=not types,
         )
-        read = pa.csv.ReadOptions(block_size=block_bytes)
-        try:
-            return pa.csv.open_csv(pa.PythonFile(checked, mode="r"), read, parse, convert)
-        except pa.ArrowInvalid as error:
-            if "Empty CSV file" not in str(error):
-                raise
-            # A line of names that does not end, and no row.
-            names = pa.schema([(label, pa.null()) for label in self._header])
-            return pa.RecordBatchReader.from_batches(names, [])
+        # The line of names was read.
+        read = pa.csv.ReadOptions(
+            block_size=block_bytes, column_names=self.columns, skip_rows_after_names=1
+        )
+        return pa.csv.open_csv(pa.PythonFile(checked, mode="r"), read, parse, convert)
 
     def _read_header(self) -> list[str]:
         head = head_of(open_text(self._opener, self._layout, self.name))

@@ -1,10 +1,10 @@
 """Read delimited text in which no row can change where another one begins.
 
-Contract: text passes unchanged, or is refused.  A quotation mark may only open a cell, close it, or
-stand doubled inside (RFC 4180), and every one is closed; a table of several columns has no blank
-line.  A lenient reader joins rows at a stray quotation mark and leaves blank lines out: one row
-would then decide how many rows there are.  No row is longer than a block: whether one can be read
-would depend on where it begins.
+Contract: text passes unchanged, but that its last line ends, or is refused.  A quotation mark may
+only open a cell, close it, or stand doubled inside (RFC 4180), and every one is closed; a table of
+several columns has no blank line.  A lenient reader joins rows at a stray quotation mark and leaves
+blank lines out: one row would then decide how many rows there are.  No row is longer than a block:
+whether one can be read would depend on where it begins.
 """
 
 from codecs import BOM_UTF8
@@ -48,6 +48,8 @@ class CheckedLines(Borrowed):
     def read(self, size: int) -> bytes:
         """Return so many bytes, fewer only at the end: a row may not lie in three blocks."""
         data = head_of(self._stream, size)
+        if 0 < len(data) < size and data[-1:] not in (b"\n", b"\r"):
+            data += b"\n"
         text = data.removeprefix(BOM_UTF8) if self._begins else data
         if self._begins and text[:1] in (b"\n", b"\r"):
             raise DataError(f"'{self._name}' begins with a blank line. Remove it.")
