@@ -8,7 +8,7 @@ if it were inhabited.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -108,6 +108,11 @@ class Task(ABC):
     def add(self, answer: Any, block: Block, groups: NDArray[np.intp] | None = None) -> None:
         """Add rows, and their groups if the encoding does not tell them; from any thread."""
 
+    def blocks(self, data: Any) -> Iterator[Block]:
+        """What is read of data that `open_source` opens."""
+        source = open_source(data, self.encoding.layout, self.memory_limit)
+        return source.blocks(self.block_rows, wanted=self.encoding.wanted)
+
     def total(self, blocks: Iterable[Block]) -> Any:
         """The answer for these rows."""
         answer = self.empty()
@@ -119,7 +124,7 @@ class Task(ABC):
         """The answer for one part of a table: what `open_source` reads and has a length."""
         if not len(part):
             return self.empty()
-        return self.total(open_source(part).blocks(self.block_rows, wanted=self.encoding.wanted))
+        return self.total(self.blocks(part))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,9 +79,7 @@ def _gather(data: Any, task: Task, progress: TellRows | None) -> Any:
 def _blocks(data: Any, task: Task, rows: int) -> Iterable[Any]:
     # Parts of a tensor of so many rows, or what a source reads.
     if not isinstance(data, torch.Tensor):
-        return open_source(data, task.encoding.layout, task.memory_limit).blocks(
-            task.block_rows, wanted=task.encoding.wanted
-        )
+        return task.blocks(data)
     if len(data.shape) != 2 or data.is_complex() or data.is_sparse:
         raise DataError("Give a dense matrix of real numbers with rows and columns.")
     return torch.split(data.detach(), rows)

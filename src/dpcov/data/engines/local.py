@@ -75,12 +75,11 @@ def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
 
 def _blocks(data: Any, task: Task) -> Generator[GroupedBlock, None, None]:
     rows, groups = (data.rows, data.groups) if isinstance(data, GroupedRows) else (data, None)
-    source = open_source(rows, task.encoding.layout, task.memory_limit)
     if groups is not None:
-        _require_a_group_a_row(source, len(groups))
+        rows = open_source(rows)
+        _require_a_group_a_row(rows, len(groups))
     start = 0
-    read = source.blocks(task.block_rows, wanted=task.encoding.wanted)
-    with closing(prefetch(read)) as blocks:
+    with closing(prefetch(task.blocks(rows))) as blocks:
         for block in blocks:
             yield block, None if groups is None else groups[start : start + len(block)]
             start += len(block)

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from dpcov.data.cells import text_of, truth_value_of, whole
+from dpcov.data.cells import text_of, truth_value_of
 from dpcov.data.dates import pattern_of
 from dpcov.data.schema.declared import (
     Boolean,
@@ -24,6 +24,7 @@ from dpcov.data.schema.declared import (
     Weights,
     encoded_columns_of,
 )
+from dpcov.data.values import codes_of_spellings
 from dpcov.errors import DataError, SchemaError
 from dpcov.published.file.columns import LARGEST_SCALE, SMALLEST_BOUND, SMALLEST_SCALE
 
@@ -158,8 +159,7 @@ def _of_categories(declared: Categorical) -> Iterator[str]:
 
 def _counted(spelled: Iterable[str], declared: Categorical) -> set[str]:
     # What counts as one of these spellings.
-    every = {same for text in spelled for same in (text, *whole(text))}
-    return {text.casefold() for text in every} if declared.ignore_case else every
+    return {*codes_of_spellings(dict.fromkeys(spelled, 0), ignore_case=declared.ignore_case)}
 
 
 def _of_table(schema: Any) -> Iterator[str]:
