@@ -655,6 +655,19 @@ def test_categories_of_statas_single_precision_are_as_they_are_written(tmp_path)
     assert read_column(tmp_path / "c.dta", AS_WRITTEN, "c").tolist() == [0, 1, 2, MISSING]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
+def test_a_stream_is_read_once_whatever_its_encoding(encoding):
+    """The head, from which the names are read, ends within a line and a character."""
+    text = "größe,b\n" + "".join(f"{'é' * 9},{number}\n" for number in range(90_000))
+    stream, layout = io.BytesIO(text.encode(encoding)), FileLayout(encoding=encoding)
+    source = delimited.from_stream(stream, "s", layout)
+    assert source.columns == ("größe", "b")
+    read = [block.column("b").to_numpy() for block in source.blocks(9999, wanted={"b": "number"})]
+    assert np.concatenate(read).tolist() == list(range(90_000))
+    with pytest.raises(DataError, match="s can be read only once"):
+        list(source.blocks(9999))
+
+
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
 @pytest.mark.parametrize("names", ["a,b", '"a","b"'])
 def test_a_line_of_names_alone_may_lack_its_end(tmp_path, names, end):

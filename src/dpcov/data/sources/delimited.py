@@ -21,7 +21,7 @@ from dpcov.data.cells import MISSING_WORDS, NO_NUMBER
 from dpcov.data.layout import NAMES_BELOW, PLAIN, FileLayout
 from dpcov.data.sources.base import Block, Kind, Source, Wanted, check_header, kinds_of
 from dpcov.data.sources.lines import BLOCK_BYTES, CheckedLines
-from dpcov.data.sources.streams import Opener, Recorded, Replayed, head_of, open_text
+from dpcov.data.sources.streams import Opener, Replayed, head_of, open_text
 from dpcov.errors import DataError
 from dpcov.published.digits import plural
 
@@ -54,6 +54,8 @@ class DelimitedSource(Source):
         self.name, self.once = name, once
         self._opener, self._layout = opener, layout
         self._delimiter = layout.delimiter or delimiter
+        # The text of a stream, of which only the head was read.
+        self._begun: Any = None
         self.columns = check_header(self._sealed(self._read_header), name, layout.header)
 
     def kinds(self, decimal: str = ".") -> dict[str, Kind]:
@@ -107,9 +109,8 @@ class DelimitedSource(Source):
         block_bytes: int = BLOCK_BYTES,
     ) -> Any:
         quote = self._layout.quote
-        text, n_columns = open_text(self._opener, self._layout, self.name), len(self.columns)
         signs = {"delimiter": self._delimiter, "quote": quote}
-        checked = CheckedLines(text, columns=n_columns, name=self.name, **signs)
+        checked = CheckedLines(self._text(), columns=len(self.columns), name=self.name, **signs)
         parse = pa.csv.ParseOptions(
             delimiter=self._delimiter,
             quote_char=quote or False,
@@ -129,8 +130,19 @@ class DelimitedSource(Source):
         )
         return pa.csv.open_csv(pa.PythonFile(checked, mode="r"), read, parse, convert)
 
+    def _text(self) -> Any:
+        # From the line of names on.
+        if not self.once:
+            return open_text(self._opener, self._layout, self.name)
+        if self._begun is None:
+            raise DataError(f"{self.name} can be read only once. Save it to a file first.")
+        text, self._begun = self._begun, None
+        return text
+
     def _read_header(self) -> list[str]:
-        head = head_of(open_text(self._opener, self._layout, self.name))
+        text = open_text(self._opener, self._layout, self.name)
+        head = head_of(text)
+        self._begun = Replayed(head, text) if self.once else None
         if not head.strip():
             raise DataError(f"'{self.name}' is empty. Its first line must hold the column names.")
         if head.startswith(_PACKED):
@@ -193,19 +205,4 @@ class DelimitedSource(Source):
 
 def from_stream(stream: BinaryIO, name: str, layout: FileLayout = PLAIN) -> DelimitedSource:
     """Read CSV text from a stream that can be read only once."""
-
-    def openings() -> Iterator[Any]:
-        # The first finds the line of names; bytes that end within a character could not be decoded.
-        first = Recorded(stream)
-        yield first
-        yield Replayed(first.kept, stream)
-
-    streams = openings()
-
-    def opener() -> Any:
-        opened = next(streams, None)
-        if opened is None:
-            raise DataError(f"{name} can be read only once. Save it to a file first.")
-        return opened
-
-    return DelimitedSource(opener, name=name, layout=layout, once=True)
+    return DelimitedSource(lambda: stream, name=name, layout=layout, once=True)

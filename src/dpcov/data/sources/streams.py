@@ -153,23 +153,10 @@ def awaited(stream: Any) -> Any:
     return Awaited(stream) if os.name == "posix" and has_file else stream
 
 
-class Recorded(Borrowed):
-    """A stream of which is kept what was read, in order to read it again."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream, self.kept = stream, bytearray()
-
-    def read(self, size: int, /) -> bytes:
-        """Return the next bytes; none at the end."""
-        data = bytes(self._stream.read(size))
-        self.kept += data
-        return data
-
-
 class Replayed(Borrowed):
     """The head that was already read, then the rest of the stream."""
 
-    def __init__(self, head: bytes | bytearray, rest: Any) -> None:
+    def __init__(self, head: bytes, rest: Any) -> None:
         self._head, self._rest = memoryview(head), rest
 
     def read(self, size: int, /) -> bytes:
