@@ -1,7 +1,6 @@
 """The contract of every mechanism, for a release in a geometry that is found privately."""
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -294,7 +293,7 @@ def test_the_noise_given_the_geometry_has_the_stated_law(neighbors):
         maps.add(numbers)
         linear = LinearMap(numbers, made.linear_exponent)
         geometry = Geometry.of(made.columns, made.norm_bound, linear)
-        encoded = replace(encoding, geometry=geometry)
+        encoded = Encoder(encoding.schema, geometry)
         (stratum,) = gathering.answer(rows, encoded, MomentsQuestion()).strata
         variances = np.full((15, 15), float(made.noise.off_diagonal_variance))
         np.fill_diagonal(variances, float(made.noise.diagonal_variance))
