@@ -105,41 +105,33 @@ def thread_count(threads: int | None) -> int:
 
 def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, None]:
     """Iterate over ``items`` with a background thread that stays up to ``depth`` items ahead."""
-    waiting: queue.Queue[object] = queue.Queue(maxsize=depth)
-    stopped = threading.Event()
+    waiting: queue.SimpleQueue[object] = queue.SimpleQueue()
+    room, stopped = threading.Semaphore(depth), threading.Event()
     failure: list[BaseException] = []
 
     def read() -> None:
         try:
             for item in items:
-                if not _put(waiting, item, stopped):
+                waiting.put(item)
+                room.acquire()
+                if stopped.is_set():
                     return
         except BaseException as error:
             failure.append(error)
-        _put(waiting, _DONE, stopped)
+        waiting.put(_DONE)
 
     # A daemon: a reader that is stuck in a library must not keep the process alive.
     reader = threading.Thread(target=read, name="dpcov-prefetch", daemon=True)
     reader.start()
     try:
         while (item := waiting.get()) is not _DONE:
+            room.release()
             yield item  # type: ignore[misc]
         if failure:
             raise failure[0]
     finally:
         stopped.set()
-
-
-def _put(waiting: "queue.Queue[object]", item: object, stopped: threading.Event) -> bool:
-    # Hand an item over; False when nobody wants it any more.
-    # Wakes up now and then to see whether the consumer has stopped.
-    while not stopped.is_set():
-        try:
-            waiting.put(item, timeout=0.1)
-        except queue.Full:
-            continue
-        return True
-    return False
+        room.release()
 
 
 def share(items: Iterator[Item], work: Callable[[Item], None], threads: int) -> None:
