@@ -235,7 +235,7 @@ def test_columns_of_cells_have_the_type_that_is_wanted():
     assert text_column([], "x").type == pa.string()
 
 
-BYTES = [b"yes", None, b"0", b" NA "]
+BYTES = [b"yes", None, b"0", b" NA ", b"unknown"]
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,8 @@ BYTES = [b"yes", None, b"0", b" NA "]
     ids=["objects", "binary", "dictionary"],
 )
 def test_bytes_are_the_truth_value_of_their_text_in_every_source(frame):
-    assert plain(read_column(frame, Schema(columns={"x": Boolean()}), "x")) == [1, None, 0, None]
+    schema = Schema(columns={"x": Boolean(missing_codes=("unknown",))})
+    assert plain(read_column(frame, schema, "x")) == [1, None, 0, None, None]
 
 
 @pytest.mark.parametrize("read", [numbers, truth_values])

@@ -76,7 +76,6 @@ def number_of(cell: object, name: str, otherwise: str = NO_NUMBER) -> float:
 
 def truth_value_of(cell: object, name: str) -> float:
     """Return 1 for true and 0 for false, also in words; otherwise what `number_of` does."""
-    cell = text_of(cell, name) if isinstance(cell, bytes) else cell
     word = cell.strip().lower() if isinstance(cell, str) else None
     return _TRUTH[word] if word in _TRUTH else number_of(cell, name, _NO_TRUTH_VALUE)
 

@@ -105,6 +105,7 @@ class Notation:
 
     def truth_of(self, cell: object, name: str) -> float:
         """Return 1 for true, 0 for false, also in words; otherwise what `value_of` does."""
+        cell = text_of(cell, name) if isinstance(cell, bytes) else cell
         if isinstance(cell, str) and cell.strip() in self.words:
             return math.nan
         value = truth_value_of(cell, name)
