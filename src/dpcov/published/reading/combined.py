@@ -25,13 +25,13 @@ from dpcov.published.file.manifest import (
 )
 from dpcov.published.file.statistics import StatisticsRecord
 from dpcov.published.reading.combined_unit import (
-    Member,
     Members,
     combined_unit,
     noisy_counts,
     reference_of,
     weights_of,
 )
+from dpcov.published.reading.record import ReleaseRecord
 
 MOST = 32
 
@@ -51,7 +51,7 @@ _ONE_SCHEMA = "Release every table with the same schema file."
 
 
 def combined_facts(
-    releases: Iterable[Member], *, disjoint: bool = False
+    releases: Iterable[ReleaseRecord], *, disjoint: bool = False
 ) -> tuple[Manifest, Arrays]:
     """Manifest and arrays of the combination; UsageError where they do not belong together.
 
@@ -294,7 +294,7 @@ def joint_guarantee(members: Members, disjoint: bool = False) -> Guarantee:
     return replace(members[0].guarantee, promise=promise, numerics=numerics)
 
 
-def _spend(member: Member) -> Spend:
+def _spend(member: ReleaseRecord) -> Spend:
     noise, name = member.statistics.noise, member.manifest.mechanism.name
     normal = noise is not None and "gaussian" in noise.family
     return spend_of(member.guarantee.promise, name, is_gaussian=normal)

@@ -8,21 +8,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, log, sqrt
-from typing import Any, Protocol
 
 import numpy as np
 
 from dpcov.errors import UsageError
-from dpcov.privacy.guarantee import Guarantee
 from dpcov.published.estimate.entry_noise import seems_inhabited
-from dpcov.published.estimate.frame import Frame, mapped_squares
+from dpcov.published.estimate.frame import mapped_squares
 from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.scaled_down import correlation_error
 from dpcov.published.estimate.unit import EntryNoise, Part, Source, UnitEstimate, unit_estimate
-from dpcov.published.file.columns import EncodedColumn, centers_of, half_ranges_of
-from dpcov.published.file.manifest import Manifest
-from dpcov.published.file.statistics import NoisyStatistics
+from dpcov.published.file.columns import centers_of, half_ranges_of
 from dpcov.published.linalg.symmetric import Array, symmetrize
+from dpcov.published.reading.record import ReleaseRecord
 
 _GEOMETRY = (
     "Make the later release in the geometry of the first one (geometry=, --geometry FIRST.dpcov)."
@@ -31,40 +28,7 @@ _GEOMETRY = (
 _SHELL = 16.0
 
 
-class Member(Protocol):
-    """What is asked of a release that is combined with others; a release is made of this module."""
-
-    manifest: Manifest
-    guarantee: Guarantee
-    statistics: NoisyStatistics
-    members: tuple[Any, ...]
-
-    @property
-    def fingerprint(self) -> str:
-        """Digest of the manifest."""
-
-    @property
-    def unit(self) -> UnitEstimate:
-        """Its second moment."""
-
-    @property
-    def frame(self) -> Frame:
-        """Where its noise was added."""
-
-    @property
-    def has_intercept(self) -> bool:
-        """Whether means are known."""
-
-    @property
-    def public_intercept(self) -> float | None:
-        """The intercept's moment, where it has no noise."""
-
-    @property
-    def encoded_features(self) -> tuple[EncodedColumn, ...]:
-        """Its columns without the intercept."""
-
-
-Members = Sequence[Member]
+Members = Sequence[ReleaseRecord]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -229,7 +193,7 @@ def weights_of(members: Members, disjoint: bool) -> list[float]:
     return [count / sum(counts) for count in counts]
 
 
-def reference_of(members: Members) -> Member:
+def reference_of(members: Members) -> ReleaseRecord:
     """Whose geometry the combination has: a found one, of the largest budget, the oldest first."""
     return min(
         members,
@@ -253,7 +217,7 @@ def _placed(members: Members, rows: float | None) -> list[Weighted]:
     return placed
 
 
-def _mapped(found: Weighted, member: Member, reference: Member) -> Weighted:
+def _mapped(found: Weighted, member: ReleaseRecord, reference: ReleaseRecord) -> Weighted:
     """The same in the coordinates of the reference."""
     back = encoded_map(member, reference) @ member.frame.back
     forth = np.linalg.inv(reference.frame.back) @ back
@@ -261,7 +225,7 @@ def _mapped(found: Weighted, member: Member, reference: Member) -> Weighted:
     return replace(found, unit=unit, forth=forth, back=back)
 
 
-def encoded_map(member: Member, reference: Member) -> Array:
+def encoded_map(member: ReleaseRecord, reference: ReleaseRecord) -> Array:
     """From rows as one release encodes them to rows as another does, (d, d).
 
     A missing value is zero in both, so that centers shift only the values that are present.
@@ -278,7 +242,7 @@ def encoded_map(member: Member, reference: Member) -> Array:
     return found
 
 
-def _with_public_intercept(member: Member, unit: UnitEstimate) -> UnitEstimate:
+def _with_public_intercept(member: ReleaseRecord, unit: UnitEstimate) -> UnitEstimate:
     known = member.public_intercept
     if known is None:
         return unit
@@ -304,7 +268,7 @@ def _variances(members: Members, placed: Sequence[Weighted]) -> list[float]:
     ]
 
 
-def _lost(member: Member, members: Members) -> float:
+def _lost(member: ReleaseRecord, members: Members) -> float:
     """The part that scaling rows down took of one: the average of all that were scaled alike."""
     alike = [
         other.statistics.lost
@@ -336,7 +300,7 @@ def noisy_counts(members: Members) -> tuple[Array, Array]:
     return np.array(counts), np.array(variances)
 
 
-def _base(member: Member) -> float:
+def _base(member: ReleaseRecord) -> float:
     """Variance of an entry off the diagonal that the budget alone decides, up to a factor."""
     unit, noise = member.unit, member.statistics.noise
     assert noise is not None
@@ -346,7 +310,7 @@ def _base(member: Member) -> float:
     return _first_shell(member, unit) * ratio / member.statistics.radius**4
 
 
-def _first_shell(member: Member, unit: UnitEstimate) -> float:
+def _first_shell(member: ReleaseRecord, unit: UnitEstimate) -> float:
     # Variance of a diagonal entry of the outermost norm shell.
     statistics, noise = member.statistics, member.statistics.noise
     assert noise is not None
@@ -354,7 +318,7 @@ def _first_shell(member: Member, unit: UnitEstimate) -> float:
     return float(noise.diagonal_variance) * step**2
 
 
-def same_coordinates(one: Member, other: Member) -> bool:
+def same_coordinates(one: ReleaseRecord, other: ReleaseRecord) -> bool:
     """Whether noise was added in the same coordinates, up to the norm bound, a common factor."""
     same = one.manifest.columns == other.manifest.columns
     return same and np.array_equal(one.frame.back, other.frame.back)

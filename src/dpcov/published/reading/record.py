@@ -6,7 +6,6 @@ Contract: everything here is public.  Numbers that contradict each other are ref
 from collections.abc import Sequence
 from functools import cached_property
 from math import sqrt
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,12 +22,15 @@ from dpcov.published.file.manifest import Manifest, read_guarantee
 from dpcov.published.file.stated import said_to_be_complete
 from dpcov.published.file.statistics import NoisyStatistics
 from dpcov.published.linalg.symmetric import Array, Places
-from dpcov.published.reading.combined import arrays_of, check_combined
-from dpcov.published.reading.combined_unit import combined_unit, reference_of
 
 
 class ReleaseRecord:
-    """What a release states: statistics, guarantee, columns, groups; and the law of its noise."""
+    """What a release states: statistics, guarantee, columns, groups; and the law of its noise.
+
+    ``members`` are the releases that a combined one was made of, oldest first.
+    """
+
+    members: tuple["ReleaseRecord", ...] = ()
 
     def __init__(self, manifest: Manifest, arrays: Arrays) -> None:
         # The fingerprint names these numbers; whoever changed one would read and save another.
@@ -42,12 +44,6 @@ class ReleaseRecord:
             raise ReleaseError(
                 "The numbers of the release contradict each other; get a fresh copy."
             )
-        # Of a combined one: the releases that it was made of, oldest first.
-        self.members: tuple[Any, ...] = tuple(
-            type(self)(member, arrays_of(arrays, place))
-            for place, member in enumerate(manifest.combined)
-        )
-        check_combined(manifest, self.members)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ReleaseRecord) and self.fingerprint == other.fingerprint
@@ -110,15 +106,11 @@ class ReleaseRecord:
     @cached_property
     def unit(self) -> UnitEstimate:
         """The second moment before post-processing, and the law of its noise."""
-        if self.members:
-            return combined_unit(self.members, self.manifest.disjoint)
         return unit_estimate(self.statistics, self.manifest.n_rows)
 
     @cached_property
     def frame(self) -> Frame:
         """From the coordinates in which noise was added to encoded ones."""
-        if self.members:
-            return reference_of(self.members).frame
         return Frame.of(self.statistics, len(self.manifest.columns))
 
     @property

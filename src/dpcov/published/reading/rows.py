@@ -25,9 +25,13 @@ from dpcov.published.estimate.post import Noisy, PostProcessing, along, find_pos
 from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.row_factors import RowFactors, indicator_factors, row_factors
 from dpcov.published.estimate.unit import UnitEstimate, centered
+from dpcov.published.file.archive import Arrays
 from dpcov.published.file.columns import EncodedColumn, half_ranges_of, of_kind
+from dpcov.published.file.manifest import Manifest
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, Places
+from dpcov.published.reading.combined import arrays_of, check_combined
+from dpcov.published.reading.combined_unit import combined_unit, reference_of
 from dpcov.published.reading.record import ReleaseRecord
 
 P = ParamSpec("P")
@@ -50,6 +54,26 @@ def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
 
 class RowMoments(ReleaseRecord):
     """Means and covariance of encoded rows, before and after post-processing."""
+
+    def __init__(self, manifest: Manifest, arrays: Arrays) -> None:
+        super().__init__(manifest, arrays)
+        self.members = tuple(
+            type(self)(member, arrays_of(arrays, place))
+            for place, member in enumerate(manifest.combined)
+        )
+        check_combined(manifest, self.members)
+
+    @cached_property
+    def unit(self) -> UnitEstimate:
+        """The second moment before post-processing, and the law of its noise."""
+        if self.members:
+            return combined_unit(self.members, self.manifest.disjoint)
+        return super().unit
+
+    @cached_property
+    def frame(self) -> Frame:
+        """From the coordinates in which noise was added to encoded ones."""
+        return reference_of(self.members).frame if self.members else super().frame
 
     @cached_property
     def _moment(self) -> Noisy:
