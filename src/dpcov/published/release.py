@@ -34,8 +34,6 @@ class Release(BaseRelease):
     ``manifest`` is its public record, ``guarantee`` what is promised to each person in the table.
     """
 
-    members: tuple["Release", ...]
-
     def __repr__(self) -> str:
         told = f"{self.guarantee.promise}, {self.fingerprint[:12]}"
         return f"Release({told}: {self.diagnose().headline.rstrip('.')})"

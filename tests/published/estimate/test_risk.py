@@ -106,7 +106,7 @@ def test_slopes_of_every_estimate_are_its_derivatives(name, dimension, mean_vari
     assert not any(map(np.any, lost))
 
 
-def test_sums_over_pairs_across_block_borders():
+def test_sums_over_pairs():
     generator = np.random.default_rng(6)
     values, heights = np.sort(generator.normal(size=300)), generator.normal(size=(300, 2))
     naive = [sum(1.0 / (x - y) for y in values if y != x) for x in values]

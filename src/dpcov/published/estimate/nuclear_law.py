@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.published.estimate.risk import row_blocks
 from dpcov.published.linalg.symmetric import Array
 
 # Imaginary part at which the transform is taken, in units of e d**(-1/3).
@@ -115,9 +114,6 @@ def excess(values: Array, scale: float) -> Array:
 
 
 def _transform(values: Array, height: float) -> NDArray[np.complex128]:
-    # Mean of 1/(lambda_i + i height - lambda_j) over the others, in blocks: memory O(d).
-    sums = np.empty(values.size, dtype=np.complex128)
-    for rows in row_blocks(values.size):
-        gaps = values[rows, np.newaxis] + 1j * height - values
-        sums[rows] = (1.0 / gaps).sum(axis=1)
-    return (sums - 1.0 / (1j * height)) / values.size
+    # Mean of 1/(lambda_i + i height - lambda_j) over the others.
+    gaps = values[:, np.newaxis] + 1j * height - values
+    return ((1.0 / gaps).sum(axis=1) - 1.0 / (1j * height)) / values.size

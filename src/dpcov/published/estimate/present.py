@@ -123,10 +123,7 @@ class Presence:
     @property
     def rows(self) -> Array:
         """One where a feature is present and zero elsewhere, of an encoded row: (p, p + 1)."""
-        found = np.eye(1, len(self.units) + 1) + np.zeros((len(self.units), 1))
-        marked = np.flatnonzero(self.indicators >= 0)
-        found[marked, 1 + self.indicators[marked]] -= self.units[marked]
-        return found
+        return self.of_rows(np.eye(1 + len(self.units)))
 
     def of_rows(self, matrix: Array) -> Array:
         """``rows @ matrix``, (p, q), without a product of matrices; ``matrix`` is (p + 1, q)."""

@@ -10,7 +10,6 @@ every spectral estimator f that is continuous and piecewise smooth (docs/shrinka
 C being the noise's covariance: a private trace may have lowered its variance along I/√d to w.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,8 +20,6 @@ from dpcov.published.linalg.symmetric import Array
 
 # Distance kept between neighboring eigenvalues, in units of √v.
 SMALLEST_GAP = 1e-9
-# Rows of a (d, d) array of pairs that are in memory at once.
-BLOCK_ROWS = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,35 +72,21 @@ class SpectralEstimate(NamedTuple):
 
 
 def pair_sums(values: Array) -> Array:
-    """m_i = Σ_{j≠i} 1/(λ_i − λ_j) over the values that differ from λ_i, in memory of order d."""
-    sums = np.empty_like(values)
-    for rows in row_blocks(values.size):
-        gaps = _gaps(values, rows, values.size)
-        sums[rows] = np.divide(1.0, gaps, out=gaps).sum(axis=1)
-    return sums
+    """m_i = Σ_{j≠i} 1/(λ_i − λ_j) over the values that differ from λ_i."""
+    return np.asarray((1.0 / _gaps(values)).sum(axis=1))
 
 
 def squared_chord_slopes(heights: Array, values: Array) -> float:
-    """Σ_{i<j} Σ_k ((h_ik − h_jk)/(λ_i − λ_j))² for heights (d, k), in memory of order d."""
-    total = 0.0
-    for rows in row_blocks(values.size):
-        gaps = _gaps(values, rows, rows.stop)
-        for column in heights.T:
-            slopes = (column[rows, np.newaxis] - column[: rows.stop]) / gaps
-            slopes *= slopes
-            # Pairs inside the block occur twice.
-            total += float(slopes.sum()) - 0.5 * float(slopes[:, rows.start :].sum())
-    return total
+    """Σ_{i<j} Σ_k ((h_ik − h_jk)/(λ_i − λ_j))² for heights (d, k)."""
+    gaps = _gaps(values)
+    chords = ((column[:, np.newaxis] - column) / gaps for column in heights.T)
+    # Every pair occurs twice.
+    return sum(float(np.vdot(slopes, slopes)) for slopes in chords) / 2
 
 
-def row_blocks(size: int) -> Iterator[slice]:
-    """Cut range(size) into slices of at most :data:`BLOCK_ROWS`."""
-    return (slice(start, min(start + BLOCK_ROWS, size)) for start in range(0, size, BLOCK_ROWS))
-
-
-def _gaps(values: Array, rows: slice, stop: int) -> Array:
-    # λ_i − λ_j for i in ``rows`` and j < ``stop``, infinite where the two are equal.
-    gaps = values[rows, np.newaxis] - values[:stop]
+def _gaps(values: Array) -> Array:
+    # λ_i − λ_j, (d, d), infinite where the two are equal.
+    gaps = values[:, np.newaxis] - values
     gaps[gaps == 0.0] = np.inf
     return gaps
 

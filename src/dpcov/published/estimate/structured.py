@@ -68,8 +68,7 @@ def blended(first: Estimate, second: Estimate, off_diagonal_variance: float) -> 
     risk = first.risk - slope * share + squared * share**2 + 4.0 * off_diagonal_variance
     if share <= 0.0 or risk >= first.risk:
         return first
-    guide_share = first.guide_share + share * (second.guide_share - first.guide_share)
-    return Estimate(first.matrix + share * change, risk, guide_share)
+    return Estimate(first.matrix + share * change, risk)
 
 
 def _edges(values: Array) -> list[int]:

@@ -36,8 +36,6 @@ from dpcov.published.reading.rows import on_one_thread
 class BaseRelease(EncodedRelease):
     """What is estimated from a release, as arrays."""
 
-    members: tuple["BaseRelease", ...]
-
     @on_one_thread
     def second_moment(self, post: Post | None = None) -> Array:
         """Estimate of E[x x'], (d, d), in encoded units, intercept included if there is one.

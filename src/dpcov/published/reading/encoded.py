@@ -41,8 +41,6 @@ _LEAST_EDGE = 1e-4
 class EncodedRelease(RowMoments):
     """Estimates in encoded units, and the features that they are of."""
 
-    members: tuple["EncodedRelease", ...]
-
     @cached_property
     @on_one_thread
     def stretch(self) -> Stretch | None:

@@ -6,6 +6,7 @@ Contract: everything here is public.  Numbers that contradict each other are ref
 from collections.abc import Sequence
 from functools import cached_property
 from math import sqrt
+from typing import Self
 
 import msgspec
 import numpy as np
@@ -30,7 +31,7 @@ class ReleaseRecord:
     ``members`` are the releases that a combined one was made of, oldest first.
     """
 
-    members: tuple["ReleaseRecord", ...] = ()
+    members: tuple[Self, ...] = ()
 
     def __init__(self, manifest: Manifest, arrays: Arrays) -> None:
         # The fingerprint names these numbers; whoever changed one would read and save another.
