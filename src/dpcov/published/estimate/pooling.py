@@ -33,9 +33,7 @@ class Pulled(NamedTuple):
     kept: Array
 
 
-def pull(
-    noisy: Array, variances: Array, mean: Array, shares: Array, most: Array | float = np.inf
-) -> Pulled:
+def pull(noisy: Array, variances: Array, mean: Array, shares: Array) -> Pulled:
     """Shrink entries of groups toward a common mean, by the variation between groups.
 
     Entry k of group g is mean_k + a deviation of variance t_k + an error of known variance v_gk.
@@ -44,8 +42,7 @@ def pull(
     are a t + b on average, where a group with a large share is close by itself.  Weights are
     1 / (a t + b)^2, by turns.  Few groups tell t of one entry badly, so that all t are drawn toward
     their mean, as far as their own errors explain how they differ.  The variances of errors count
-    how badly t is known.  ``noisy`` and ``variances`` are (G, k), ``mean`` is (k,); no t exceeds
-    ``most``.
+    how badly t is known.  ``noisy`` and ``variances`` are (G, k), ``mean`` is (k,).
     """
     t = np.zeros(noisy.shape[1])
     of_mean = np.sum(shares**2 * variances, axis=0)
@@ -60,7 +57,7 @@ def pull(
         told = a * ((noisy - mean) ** 2 - b) / size**2
         found, errors = _drawn(told.sum(axis=0) / information, 2 / information, known)
         # Half a step: with few groups whole ones may go to and fro between two numbers.
-        last, t = t, (t + np.clip(found, 0.0, most)) / 2
+        last, t = t, (t + np.maximum(found, 0.0)) / 2
         if np.allclose(t, last, rtol=_CLOSE, atol=_CLOSE * float(variances.min())):
             break
     kept = t / (t + variances)
@@ -68,7 +65,6 @@ def pull(
     # errors are in proportion to t + v, so that larger t are likelier than as much smaller ones.
     beyond = np.exp(norm.logpdf(found / errors) - norm.logcdf(found / errors))
     expected = found + errors * beyond + errors**2 * np.sqrt(information / len(noisy))
-    expected = np.minimum(expected, most)
     uncertain = kept**2 * variances + (1 - kept) ** 2 * (a * expected + of_mean)
     return Pulled(mean + kept * (noisy - mean), uncertain, kept)
 
@@ -249,7 +245,7 @@ def _common(
         mean = symmetrize(undo @ np.sum(shares * within, axis=0) @ undo)
         variance = 2 * float(np.mean(np.sum(shares**2 * own, axis=0)[known]))
         part = Part(matrix=mean, diagonal_variance=variance)
-        found = shrink_strata([part], clearest_is_inhabited=True).matrix
+        found = shrink_strata([part]).matrix
         spread = (float(np.trace(found)) ** 2 + float(np.sum(found**2))) / entries.sum()
         errors = own + spread * sampling
         squares = (within - root @ found @ root) ** 2 / unit - errors
@@ -295,7 +291,6 @@ def _pull_columns(
             errors[:, rows, columns],
             target[rows, columns],
             shares[:, rows, columns],
-            1 - target[rows, columns] ** 2,
         )
         kept = made.kept
         found[:, rows, columns] = found[:, columns, rows] = made.values

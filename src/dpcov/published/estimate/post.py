@@ -15,7 +15,7 @@ from dpcov.privacy.options import plain
 from dpcov.published.estimate.centering import Centering
 from dpcov.published.estimate.nuclear_law import entry_variances
 from dpcov.published.estimate.nuclear_strata import shrink_nuclear_strata
-from dpcov.published.estimate.strata import FEW_FEATURES, Stratum, shrink_strata
+from dpcov.published.estimate.strata import Stratum, shrink_strata
 from dpcov.published.estimate.threshold import RULES, choose_threshold, threshold_matrix
 from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
 from dpcov.published.file.statistics import Post, PostOptions
@@ -109,14 +109,14 @@ def shrunk(estimate: UnitEstimate) -> Estimate:
             "How far to shrink this matrix is not known, since its noise is not isotropic or has "
             "no stated law, such as that of groups estimated together. Use post='psd' (--post psd)."
         )
-    parts, few = estimate.parts, len(estimate.matrix) <= FEW_FEATURES
+    parts = estimate.parts
     zero = Estimate(np.zeros_like(estimate.matrix), estimate.trace_bound**2)
     if not parts:
         return zero
     if any(part.nuclear_scale is not None for part in parts):
         found = shrink_nuclear_strata(parts)
     elif estimate.parts_may_be_empty:
-        found = shrink_strata(parts, joint_trace=estimate.joint_trace, clearest_is_inhabited=few)
+        found = shrink_strata(parts, estimate.joint_trace)
     else:
         found = Stratum.of(parts[0]).shrunk
     # Rows no longer than the largest shell's radius have at most this trace: nearer to the truth.

@@ -91,6 +91,17 @@ def _gaps(values: Array) -> Array:
     return gaps
 
 
+def risk_weights(risks: Array, temperature: float) -> Array:
+    """Shares of estimates in their average, (k,), by their risks: exp(−risk / temperature).
+
+    At 4 times the noise's variance along a unit direction the averaged risk of linear projections
+    is an unbiased estimate of the average's risk, and within that times log k of the best (Leung,
+    Barron 2006).
+    """
+    odds = np.exp((risks.min() - risks) / temperature)
+    return np.asarray(odds / odds.sum())
+
+
 def stein_risk(estimate: SpectralEstimate, spectrum: NoisySpectrum) -> float:
     """Estimate E‖estimate − S‖²_F without bias; it can be negative when the true risk is small."""
     v, w, d = spectrum.off_diagonal_variance, spectrum.mean_variance, spectrum.dimension

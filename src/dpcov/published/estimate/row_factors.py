@@ -198,9 +198,7 @@ class _Levels:
         found = (self.sums(self.squares) - known) / tells
         weights = tells**2 / np.maximum(self.sums(self.square_stds**2), _SURE**2)
         # The median by weight: in few columns have some rows no listed level.
-        order = np.argsort(found)
-        half = int(np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2))
-        seen = float(found[order][min(half, len(found) - 1)])
+        seen = float(np.quantile(found, 0.5, method="inverted_cdf", weights=weights))
         prior, whole = 12 / max(lost, _SURE) ** 2, float(weights.sum())
         mean = (prior * (1 - lost / 2) + whole * seen) / (prior + whole)
         return mean, 1 / sqrt(prior + whole)

@@ -5,13 +5,11 @@ negative ones, and has an unbiased estimate of its own squared error.  Curves of
 risk, the projection and zero are averaged by their risks (docs/shrinkage.md).
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from dpcov.errors import NumericError
 from dpcov.published.estimate.curve import least_risk_curve
-from dpcov.published.estimate.risk import NoisySpectrum, SpectralEstimate, stein_risk
+from dpcov.published.estimate.risk import NoisySpectrum, SpectralEstimate, risk_weights, stein_risk
 from dpcov.published.linalg.project import capped_simplex_projection
 from dpcov.published.linalg.symmetric import Array
 
@@ -48,12 +46,14 @@ def shrink_values(
 
 def shrink_spectrum(spectrum: NoisySpectrum) -> tuple[Array, float]:
     """Shrink eigenvalues whose noise law is known; return them and their estimated risk."""
-    estimates = candidates(spectrum)
-    risks = {name: stein_risk(estimate, spectrum) for name, estimate in estimates.items()}
-    values, risk = np.zeros(spectrum.dimension), 0.0
-    for name, weight in _average_weights(risks, spectrum).items():
-        values += weight * estimates[name].values
-        risk += weight * risks[name]
+    estimates = candidates(spectrum).values()
+    risks = np.array([stein_risk(estimate, spectrum) for estimate in estimates])
+    v = spectrum.off_diagonal_variance
+    # Along the noisiest unit direction; with d = 1 there is none but I/√d.
+    largest = spectrum.mean_variance if spectrum.dimension == 1 else 2.0 * v
+    weights = risk_weights(risks, 4.0 * max(largest, SMALLEST_SHARE * v))
+    values = weights @ np.array([estimate.values for estimate in estimates])
+    risk = float(weights @ risks)
     if not (np.isfinite(values).all() and np.isfinite(risk)):
         raise NumericError("The shrunk eigenvalues overflowed. Rescale matrix and variance.")
     return values, risk
@@ -76,15 +76,3 @@ def candidates(spectrum: NoisySpectrum) -> dict[str, SpectralEstimate]:
         "projected": projected,
         "zero": SpectralEstimate(np.zeros(spectrum.dimension), 0.0, 0.0),
     }
-
-
-def _average_weights(risks: Mapping[str, float], spectrum: NoisySpectrum) -> dict[str, float]:
-    # At this temperature the averaged risk of linear projections is an unbiased estimate of the
-    # average's risk, and within 8v·log 4 of the best (Leung, Barron 2006).
-    v, least = spectrum.off_diagonal_variance, min(risks.values())
-    # Along the noisiest unit direction; with d = 1 there is none but I/√d.
-    largest = spectrum.mean_variance if spectrum.dimension == 1 else 2.0 * v
-    temperature = 4.0 * max(largest, SMALLEST_SHARE * v)
-    shares = {name: float(np.exp((least - risk) / temperature)) for name, risk in risks.items()}
-    total = sum(shares.values())
-    return {name: share / total for name, share in shares.items() if share > 0.0}

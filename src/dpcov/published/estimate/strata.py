@@ -17,6 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from dpcov.errors import UsageError
+from dpcov.published.estimate.risk import risk_weights
 from dpcov.published.estimate.shrink import shrink_values
 from dpcov.published.estimate.structured import blended, guided_candidates, sparse_candidate
 from dpcov.published.estimate.unit import Estimate, Part
@@ -149,25 +150,23 @@ class EstimatedStratum(NamedTuple):
         return self.estimate.risk - float(np.sum(self.residual**2))
 
 
-def shrink_strata(
-    parts: Sequence[Part], *, joint_trace: float | None = None, clearest_is_inhabited: bool = False
-) -> Estimate:
+def shrink_strata(parts: Sequence[Part], joint_trace: float | None = None) -> Estimate:
     """Estimate Σ_s S_s from at least one S_s + W_s with Gaussian noise, all in the same units.
 
     ``joint_trace`` is Σ_s tr S_s / √(2v_s) with independent noise of variance 1, v_s being the
-    variance off the diagonal.  ``clearest_is_inhabited`` keeps the clearest without evidence.
+    variance off the diagonal.
     """
-    found = estimated_strata(parts, joint_trace, clearest_is_inhabited)
+    found = estimated_strata(parts, joint_trace)
     total = sum((each.estimate.matrix for each in found), start=np.zeros_like(parts[0].matrix))
     return Estimate(total, _expected_squared_error(found))
 
 
 def estimated_strata(
-    parts: Sequence[Part], joint_trace: float | None = None, clearest_is_inhabited: bool = False
+    parts: Sequence[Part], joint_trace: float | None = None
 ) -> list[EstimatedStratum]:
     """What :func:`shrink_strata` keeps, the clearest first."""
     strata = sorted(map(Stratum.of, parts), key=lambda stratum: stratum.variance)
-    kept = _with_evidence(_comparable_runs(strata), clearest_is_inhabited)
+    kept = _with_evidence(_comparable_runs(strata))
     if joint_trace is not None:
         sharpened = iter(with_joint_trace(list(itertools.chain(*kept)), joint_trace))
         kept = [[next(sharpened) for _ in run] for run in kept]
@@ -191,13 +190,13 @@ def _comparable_runs(strata: list[Stratum]) -> list[list[Stratum]]:
     return runs
 
 
-def _with_evidence(runs: list[list[Stratum]], clearest_is_inhabited: bool) -> list[list[Stratum]]:
+def _with_evidence(runs: list[list[Stratum]]) -> list[list[Stratum]]:
     # A run may stand out together although none of its strata does alone.
     kept, pooled = list[list[Stratum]](), list[Stratum]()
-    needed = -inf if clearest_is_inhabited else EVIDENCE_ALONE
+    zero = np.zeros_like(runs[0][0].matrix)
+    needed = -inf if len(zero) <= FEW_FEATURES else EVIDENCE_ALONE
 
     def guide() -> Array:
-        zero = np.zeros_like(runs[0][0].matrix)
         return sum((stratum.shrunk.matrix for stratum in pooled), start=zero)
 
     for run in runs:
@@ -281,10 +280,8 @@ def _perhaps_sparse(stratum: Stratum) -> Estimate:
 
 
 def _averaged(candidates: list[Estimate], variance: float) -> Estimate:
-    # Weights ∝ exp(−risk/8v), the temperature of shrinkage.
     matrices, risks, guide_shares = zip(*candidates, strict=True)
-    shares = np.exp((min(risks) - np.array(risks)) / (8.0 * variance))
-    weights = shares / shares.sum()
+    weights = risk_weights(np.array(risks), 8.0 * variance)
     matrix = np.tensordot(weights, matrices, axes=1)
     return _positive(Estimate(matrix, float(weights @ risks), float(weights @ guide_shares)))
 
