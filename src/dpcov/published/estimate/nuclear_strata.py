@@ -10,9 +10,9 @@ import numpy as np
 
 from dpcov.published.estimate import nuclear_law as ullman
 from dpcov.published.estimate.curve import nonnegative_minimizer
-from dpcov.published.estimate.risk import NoisySpectrum
+from dpcov.published.estimate.risk import NoisySpectrum, risk_weights
 from dpcov.published.estimate.shrink import shrink_spectrum
-from dpcov.published.estimate.unit import Estimate, Part
+from dpcov.published.estimate.unit import Estimate, Part, by_precision
 from dpcov.published.linalg.symmetric import Array, compose, eigh
 
 # Standard deviations of its trace from which a stratum counts as present: the tail is heavy.
@@ -41,13 +41,12 @@ class _Observation:
     def __init__(self, part: Part) -> None:
         assert part.trace is not None and part.trace_variance is not None and part.nuclear_scale
         d, self.scale = len(part.matrix), part.nuclear_scale
-        own_variance = ullman.trace_variance(d) * self.scale**2
-        share = own_variance / (own_variance + part.trace_variance)
-        shift = share * (part.trace - float(np.trace(part.matrix))) / d
+        own, own_variance = float(np.trace(part.matrix)), ullman.trace_variance(d) * self.scale**2
+        self.trace, self.trace_variance = by_precision(
+            own, own_variance, part.trace, part.trace_variance
+        )
         self.largest_trace = part.largest_trace
-        self.matrix: Array = part.matrix + shift * np.eye(d)
-        self.trace = float(np.trace(self.matrix))
-        self.trace_variance = (1.0 - share) * own_variance
+        self.matrix: Array = part.matrix + (self.trace - own) / d * np.eye(d)
         self.off_diagonal_variance = ullman.off_diagonal_variance(d) * self.scale**2
         self.dimensions = d * (d + 1) / 2
         # Along a unit direction, and along all of them.
@@ -81,10 +80,10 @@ def _estimate(seen: _Observation, shape: Array, known_error: float) -> Estimate:
     shaped, own = _shaped(seen, shape), _shrunk(seen)
     distance = float(np.linalg.norm(own.matrix - shaped.matrix))
     doubt = BENEFIT_OF_DOUBT * 2.0 * math.sqrt(seen.unit_variance) * distance
-    advantage = own.risk + doubt - shaped.risk
-    weight = 0.5 * (1.0 + math.tanh(advantage / (8.0 * seen.unit_variance)))
-    matrix = weight * shaped.matrix + (1.0 - weight) * own.matrix
-    risk = weight * shaped.risk + (1.0 - weight) * own.risk
+    risks = np.array([shaped.risk, own.risk])
+    weights = risk_weights(risks - [doubt, 0.0], 4.0 * seen.unit_variance)
+    matrix = weights[0] * shaped.matrix + weights[1] * own.matrix
+    risk = float(weights @ risks)
     # Unbiased risks can be negative: keep them between their own deviation, nearly that of the
     # noise's squared norm, and zero's error.
     least = seen.total_variance * min(1.0, math.sqrt(2.0 / seen.dimensions))

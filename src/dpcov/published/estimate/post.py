@@ -17,7 +17,7 @@ from dpcov.published.estimate.nuclear_law import entry_variances
 from dpcov.published.estimate.nuclear_strata import shrink_nuclear_strata
 from dpcov.published.estimate.strata import Stratum, shrink_strata
 from dpcov.published.estimate.threshold import RULES, choose_threshold, threshold_matrix
-from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate
+from dpcov.published.estimate.unit import Estimate, Part, UnitEstimate, by_precision
 from dpcov.published.file.statistics import Post, PostOptions
 from dpcov.published.linalg.project import clip_eigenvalues, project_psd, project_psd_trace
 from dpcov.published.linalg.symmetric import Array, Places
@@ -192,9 +192,7 @@ def _kept(
         if trace is not None and variance and n_outside:
             if joint is not None and own and len(unit.parts) == 1:
                 # Two noisy traces of one matrix.
-                share = variance / (variance + own)
-                trace += share * (joint * sqrt(own) - trace)
-                variance *= 1 - share
+                trace, variance = by_precision(trace, variance, joint * sqrt(own), own)
             trace -= outside(part.matrix)
             variance += n_outside * own
         kept = replace(part, matrix=compress(part.matrix), trace=trace, trace_variance=variance)

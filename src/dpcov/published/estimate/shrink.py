@@ -10,6 +10,7 @@ import numpy as np
 from dpcov.errors import NumericError
 from dpcov.published.estimate.curve import least_risk_curve
 from dpcov.published.estimate.risk import NoisySpectrum, SpectralEstimate, risk_weights, stein_risk
+from dpcov.published.estimate.unit import by_precision
 from dpcov.published.linalg.project import capped_simplex_projection
 from dpcov.published.linalg.symmetric import Array
 
@@ -33,14 +34,13 @@ def shrink_values(
     """
     if v == 0.0:
         return np.maximum(values, 0.0), 0.0
-    shift = share = 0.0
+    d, own = values.size, float(values.sum())
+    found, variance = own, 2.0 * v * d
     if trace is not None and trace_variance is not None:
-        # Noise along I/√d is all that the trace knows of: its sum moves, by precision.
-        own_variance = 2.0 * v * values.size
-        share = own_variance / (own_variance + trace_variance)
-        shift = share * (trace - values.sum()) / values.size
-    moved, mean_variance = values + shift, (1.0 - share) * 2.0 * v
-    law = NoisySpectrum(values=moved, off_diagonal_variance=v, mean_variance=mean_variance)
+        # Noise along I/√d is all that the trace knows of.
+        found, variance = by_precision(own, variance, trace, trace_variance)
+    moved = values + (found - own) / d
+    law = NoisySpectrum(values=moved, off_diagonal_variance=v, mean_variance=variance / d)
     return shrink_spectrum(law)
 
 

@@ -20,7 +20,7 @@ from dpcov.errors import UsageError
 from dpcov.published.estimate.risk import risk_weights
 from dpcov.published.estimate.shrink import shrink_values
 from dpcov.published.estimate.structured import blended, guided_candidates, sparse_candidate
-from dpcov.published.estimate.unit import Estimate, Part
+from dpcov.published.estimate.unit import Estimate, Part, by_precision
 from dpcov.published.linalg import symmetric
 from dpcov.published.linalg.project import project_psd
 from dpcov.published.linalg.symmetric import Array, EigenSystem, compose, eigenvalues, eigh
@@ -108,8 +108,8 @@ class Stratum(Part):
         own, own_variance = float(np.trace(self.matrix)), self.noise_std**2 * len(self.matrix)
         if self.trace is None or self.trace_variance is None:
             return own, sqrt(own_variance)
-        share = own_variance / (own_variance + self.trace_variance)
-        return own + share * (self.trace - own), sqrt(share * self.trace_variance)
+        trace, variance = by_precision(own, own_variance, self.trace, self.trace_variance)
+        return trace, sqrt(variance)
 
 
 def with_joint_trace(strata: Sequence[Stratum], joint_trace: float) -> list[Stratum]:

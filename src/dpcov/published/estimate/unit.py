@@ -73,6 +73,12 @@ def _total(values: list[float | None]) -> float | None:
     return sum(known) if len(known) == len(values) else None
 
 
+def by_precision(one: float, variance: float, other: float, others: float) -> tuple[float, float]:
+    """The average of two independent noisy numbers of these variances, and its own variance."""
+    whole = variance + others
+    return one + variance / whole * (other - one), variance * (others / whole)
+
+
 class EntryNoise(NamedTuple):
     """Variances of diagonal and of other entries, and the covariance of any two diagonal ones."""
 
