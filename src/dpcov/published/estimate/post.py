@@ -119,12 +119,6 @@ def shrunk(estimate: UnitEstimate) -> Estimate:
         found = shrink_strata(parts, estimate.joint_trace)
     else:
         found = Stratum.of(parts[0]).shrunk
-    # Rows no longer than the largest shell's radius have at most this trace: nearer to the truth.
-    largest = estimate.largest_trace
-    if largest is None:
-        largest = max(part.largest_trace for part in parts)
-    if np.trace(found.matrix) > largest:
-        found = Estimate(project_psd_trace(found.matrix, largest), found.risk)
     return found if np.any(found.matrix) else zero
 
 

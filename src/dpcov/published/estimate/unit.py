@@ -116,7 +116,7 @@ class UnitEstimate:
     noise, with noise of variance one; ``trace_bound``, at most one, is what the true trace exceeds
     in one of 40 releases at most.  ``noise`` is None where it has no published law.  ``sources`` is
     what it is the sum of where coordinates differ; then the variances of parts and of the whole are
-    averages.  ``largest_trace`` is a public bound on the trace; None: the largest of the parts'.
+    averages.
     """
 
     matrix: Array
@@ -131,7 +131,6 @@ class UnitEstimate:
     trace_bound: float = 1.0
     count_variance: float = 0.0
     sources: tuple[Source, ...] = ()
-    largest_trace: float | None = None
 
 
 def unit_estimate(statistics: NoisyStatistics, n_rows: float | None) -> UnitEstimate:

@@ -92,7 +92,6 @@ def merged(members: Sequence[Weighted]) -> UnitEstimate:
         noise_is_nuclear=any(unit.noise_is_nuclear for unit in units),
         parts=parts,
         joint_trace=None if moved else _joint_trace(members, len(parts)),
-        largest_trace=sum(map(_largest_trace, members)),
         parts_may_be_empty=any(unit.parts_may_be_empty for unit in units),
         trace_bound=max(map(_trace_bound, members)),
         sources=tuple(map(_source, members)) if moved else (),
@@ -101,12 +100,6 @@ def merged(members: Sequence[Weighted]) -> UnitEstimate:
 
 def _trace_bound(member: Weighted) -> float:
     return member.unit.trace_bound * member.scale * member.longest
-
-
-def _largest_trace(member: Weighted) -> float:
-    # Of a member as a whole: its rows may be in other merged parts than those of other members.
-    largest = max((part.largest_trace for part in member.unit.parts), default=inf)
-    return inf if member.forth is not None else member.factor * largest
 
 
 def _source(member: Weighted) -> Source:
