@@ -5,7 +5,7 @@ Contract: public numbers only, deterministic.  Derived in docs/shrinkage.md.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,6 @@ _SPREADS = np.append(1e-4, 0.005 * 2.0 ** np.arange(8))
 
 # What all blocks together weigh beside the numbers of one block, and passes to find the shares.
 _DRAWN, _ROUNDS = 5.0, 30
-
-# Pairs whose likelihoods lie in the cache at a time.
-_TOGETHER = 2**15
 
 
 def sources_of(columns: Sequence[EncodedColumn]) -> list[Places]:
@@ -164,25 +161,15 @@ def _by_block(sources: Sequence[Places]) -> tuple[Places, Places, Places]:
 def _shares(likely: Array, starts: Places) -> Array:
     """Shares of the spreads in the block of every pair, from their likelihoods, both (k, pairs)."""
     spreads, pairs = likely.shape
-    ends, shares = np.append(starts, pairs), np.full((spreads, len(starts)), 1 / spreads)
-    # Some blocks together, as many as the cache of a core holds.
-    cuts = np.unique(
-        np.append(np.searchsorted(starts, np.arange(0, pairs, _TOGETHER)), len(starts))
-    )
-    runs = [
-        (slice(first, last), slice(ends[first], ends[last]), np.diff(ends[first : last + 1]))
-        for first, last in pairwise(cuts)
-    ]
+    sizes, shares = np.diff(starts, append=pairs), np.full((spreads, len(starts)), 1 / spreads)
     for _ in range(_ROUNDS - 1):
-        counts = np.empty_like(shares)
-        for own, inside, sizes in runs:
-            parts = likely[:, inside] * np.repeat(shares[:, own], sizes, axis=1)
-            parts /= parts.sum(axis=0)
-            np.add.reduceat(parts, starts[own] - inside.start, axis=1, out=counts[:, own])
+        parts = likely * np.repeat(shares, sizes, axis=1)
+        parts /= parts.sum(axis=0)
+        counts = np.add.reduceat(parts, starts, axis=1)
         whole = counts.sum(axis=1, keepdims=True)
         counts += _DRAWN * whole / whole.sum()
         shares = counts / counts.sum(axis=0)
-    return np.repeat(shares, np.diff(ends), axis=1)
+    return np.repeat(shares, sizes, axis=1)
 
 
 def within_counts(covariance: Array, mean: Array, columns: Sequence[EncodedColumn]) -> Array:
