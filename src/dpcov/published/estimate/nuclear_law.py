@@ -116,4 +116,4 @@ def excess(values: Array, scale: float) -> Array:
 def _transform(values: Array, height: float) -> NDArray[np.complex128]:
     # Mean of 1/(lambda_i + i height - lambda_j) over the others.
     gaps = values[:, np.newaxis] + 1j * height - values
-    return ((1.0 / gaps).sum(axis=1) - 1.0 / (1j * height)) / values.size
+    return np.asarray(((1.0 / gaps).sum(axis=1) - 1.0 / (1j * height)) / values.size)

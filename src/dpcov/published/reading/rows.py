@@ -6,7 +6,7 @@ Contract: everything here is public, and computed from noisy statistics, determi
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
 class RowMoments(ReleaseRecord):
     """Means and covariance of encoded rows, before and after post-processing."""
 
-    def __init__(self, manifest: Manifest, arrays: Arrays) -> None:
+    def __init__(self: Self, manifest: Manifest, arrays: Arrays) -> None:
         super().__init__(manifest, arrays)
         self.members = tuple(
             type(self)(member, arrays_of(arrays, place))
