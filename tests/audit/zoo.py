@@ -104,8 +104,7 @@ class Search(Mechanism):
         return NoisyStatistics(layout="estimate", arrays=arrays, notes=(f"radius {found}",))
 
     def find(self, answers, epsilon, entropy):
-        facts = {"threshold": 0.0, "monotone": True, "entropy": entropy}
-        return sparse_vector(answers, epsilon=epsilon, **facts)
+        return sparse_vector(answers, threshold=0.0, epsilon=epsilon, entropy=entropy)
 
 
 class ReusedSearchNoise(Search):

@@ -2,8 +2,8 @@
 
 Guarantee : epsilon-DP for any number of queries (so epsilon**2 / 2-zCDP), given what was released
     before (radius and trace); under both relations.  Numerics : idealized.
-    Public inputs : threshold, radii, candidates, epsilon, beta, sensitivity, whether the queries
-    are monotone.  Private input : the answers, that is the number of rows in each norm shell.
+    Public inputs : threshold, radii, candidates, epsilon, beta, sensitivity.  Private input : the
+    answers, that is the number of rows in each norm shell.
     Proof : blocks.md, Theorems 3 to 5.
 References : Dwork, Roth (2014), section 3.6; Lyu, Su, Li (2017); Dong, Yi (2023), Universal private
     estimators; Dong, Liang, Yi (2022), section 5.2, Algorithm 3, Lemmas 5 and 9; their queries
@@ -40,22 +40,19 @@ def sparse_vector(
     threshold: float,
     epsilon: Fraction | float,
     sensitivity: float = 1.0,
-    monotone: bool = False,
     entropy: Entropy,
 ) -> int | None:
     """Find the first query whose answer is about the threshold or more (AboveThreshold).
 
     Exact **sensitive** answers are read one by one until the search ends; they may be endless.
-    The whole search costs ``epsilon``; ``sensitivity`` is the largest change of one answer, and
-    ``monotone`` queries all move one way when the table changes: half the noise then suffices.
-    Returns the query's position, from 0, or None.
+    The whole search costs ``epsilon`` if all answers move one way when the table changes, by
+    ``sensitivity`` at most.  Returns the query's position, from 0, or None.
     """
-    threshold_scale = 2.0 * sensitivity / float(epsilon)
-    query_scale = threshold_scale if monotone else 2.0 * threshold_scale
+    scale = 2.0 * sensitivity / float(epsilon)
     # One draw serves all comparisons: their number costs nothing.
-    noisy_threshold = threshold + threshold_scale * float(laplaces(1, entropy)[0])
+    noisy_threshold = threshold + scale * float(laplaces(1, entropy)[0])
     for position, answer in enumerate(queries):
-        if answer + query_scale * float(laplaces(1, entropy)[0]) >= noisy_threshold:
+        if answer + scale * float(laplaces(1, entropy)[0]) >= noisy_threshold:
             return position
     return None
 
@@ -81,7 +78,6 @@ def private_radius(
         threshold=-patience,
         epsilon=epsilon,
         sensitivity=rows_per_person,
-        monotone=True,
         entropy=entropy,
     )
     return len(outliers) - 1 if found is None else found
@@ -131,7 +127,6 @@ def choose_clip(
         threshold=0.0,
         epsilon=epsilon,
         sensitivity=rows_per_person,
-        monotone=True,
         entropy=entropy,
     )
     # The query found is the first bad one, so the norm before it is taken.
