@@ -62,7 +62,7 @@ def test_shares_are_known_better_and_correlations_as_well(monkeypatch):
 
 @pytest.fixture(scope="module", params=["map", "no map"])
 def geometry(request):
-    made = release(1)
+    made = release(3)
     # Few rows are longer.
     found = Geometry.of(made.manifest.columns, 4.4)
     if request.param == "map":

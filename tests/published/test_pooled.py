@@ -47,7 +47,7 @@ def truth_of_alike():
 @pytest.fixture(scope="module")
 def made():
     frame = regions(0.0)
-    return frame, released(frame, rho="0.03")
+    return frame, released(frame, 1, rho="0.03")
 
 
 def scores(frame, release, truth=None):

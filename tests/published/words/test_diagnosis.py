@@ -295,7 +295,7 @@ def test_nothing_is_said_where_the_noise_is_not_known_or_hides_all():
     assert alone.headline == "1 of 1 column can be used."
 
 
-@pytest.mark.parametrize(("seed", "rows"), [(14, 400), (36, 250), (37, 400)])
+@pytest.mark.parametrize(("seed", "rows"), [(15, 400), (19, 400), (36, 250)])
 def test_columns_cannot_be_used_where_no_correlation_is_known_to_a_half(seed, rows):
     found = make("abc", rows, epsilon="1", entropy=dpcov.SeededEntropy(seed)).diagnose()
     assert all(column.within > 0.5 and not column.hidden for column in found.columns)

@@ -120,15 +120,13 @@ def survey(
         cells = Cells.zoomed(wide.counts[place], again.counts[place], window)
         seen = _look(cells, finer, problem, size, entropy)
         alone[place] = _closer(alone[place], seen)
-        found[place] = [alone[place].finer or found[place][0]]
     together = part_of(second, 1 - _FINER) if windows else second
     usual = _usual_scale(columns, found, alone)
-    fits = usual is not None and usual > _FITS
     seen_alone = [
         each.as_one_value() if each.is_too_narrow(usual) else each for each in alone.values()
     ]
     around = look_around(
-        seen_alone, again.counts[size:], together, problem, size, entropy, fits=fits
+        seen_alone, again.counts[size:], together, problem, size, entropy, fits=usual > _FITS
     )
     for place, spread in zip(alone, around, strict=True):
         found[place] = [spread]
@@ -188,12 +186,12 @@ def _closer(alone: Alone, seen: Seen) -> Alone:
 
 def _usual_scale(
     columns: Sequence[SurveyColumn], found: Sequence[Sequence[Spread]], alone: Mapping[int, Alone]
-) -> float | None:
-    """Median scale of the numbers in which values showed; None if there are none."""
+) -> float:
+    """Median scale of the numbers in which values showed; 0 if there are none."""
     numbers = [place for place, column in enumerate(columns) if not column.has_levels]
     shown = (alone[place].finer if place in alone else found[place][0] for place in numbers)
     scales = [spread.scale for spread in shown if spread is not None]
-    return float(np.median(scales)) if scales else None
+    return float(np.median(scales)) if scales else 0.0
 
 
 def check_cost(cost: Cost, columns: Sequence[SurveyColumn], problem: Problem) -> None:

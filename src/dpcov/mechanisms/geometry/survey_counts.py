@@ -26,11 +26,6 @@ LACKING = 3.0
 RUNS = 1, 2, 4
 """Neighboring shells of which the sums are tested."""
 
-LEAST_FALL, HIDDEN_SHELLS = 2.0, 2
-"""Factor by which a tail falls from shell to shell at least, and how far it may go on unseen.
-
-A scale that is too small makes rows long and spoils all columns, one that is too large its own."""
-
 # A spread from which so many of the rows are surely missing, and so narrow beside others, is a
 # value that many rows share, missed by a few cells.  Without the second condition errors were 1.01
 # to 1.03 times as large.
@@ -142,10 +137,10 @@ class Alone:
         """Whether a spread showed without finer cells, and not all of it."""
         return self.is_spread and self.window is None
 
-    def is_too_narrow(self, usual: float | None) -> bool:
+    def is_too_narrow(self, usual: float) -> bool:
         """Whether it is a spread that misses much, far narrower than is ``usual`` in the table."""
         misses = self.others > max(_MISSED * self.rows, LACKING * self.unsure) > 0
-        return self.is_tail and misses and self.spread.scale < _NARROW * (usual or 0.0)
+        return self.is_tail and misses and self.spread.scale < _NARROW * usual
 
     def as_one_value(self) -> "Alone":
         """What showed as one value, beside which others lie anywhere."""
@@ -229,24 +224,14 @@ def last_ring(seen: Array, std: float, evidence: float) -> int | None:
     return ring + int(np.flatnonzero(together > std).max(initial=0))
 
 
-def unseen(tail: Array, square: Array, last: int, hidden: float, rows: float) -> float:
-    """Mean square of what the noise may hide beyond the last shell, where tails go on as they end.
+def unseen(tail: Array, square: Array, last: int, hidden: float) -> float:
+    """Mean square of what the noise may hide in the shell behind the last one that shows.
 
-    ``tail`` is the noisy share of the values in a shell and outward, up to two shells beyond the
-    last one that shows, ``square`` the mean squared distance in a shell; one standard deviation of
+    Tails fall by half from shell to shell at least.  ``tail`` is the noisy share of the values in a
+    shell and outward, ``square`` the mean squared distance in a shell; one standard deviation of
     the noise may hide the share ``hidden``.
     """
     if last + 1 == len(square):
         return 0.0
-    share = max(tail[last], hidden)
-    most = max(tail[last + 1], 0.0) + hidden
-    # A tail falls by a power of the distance, as fast as before the last shell or right behind it.
-    before = tail[last - 1] / share if last else 2.0
-    fall = max(before, share / most, LEAST_FALL)
-    total, share = 0.0, min(share / fall, most)
-    for shell in range(last + 1, min(last + 1 + HIDDEN_SHELLS, len(square))):
-        if share * rows < 1:
-            break
-        total += share * (1 - 1 / fall) * float(square[shell])
-        share /= fall
-    return total
+    share, most = max(tail[last], hidden) / 2, max(tail[last + 1], 0.0) + hidden
+    return float(min(share, most) * square[last + 1])

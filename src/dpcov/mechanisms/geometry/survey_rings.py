@@ -29,9 +29,8 @@ from dpcov.mechanisms.geometry.survey_counts import (
 from dpcov.noise.entropy import Entropy
 from dpcov.published.linalg.symmetric import Array
 
-_LIKELY_RUNS, _LIKELY = (1, 2, 4, 8), 0.9
-"""Rings next to each other in which others may lie, and how likely they must end in some.  Rows of
-one ring are rarely alone there: 5,500 rows beside zeros seemed as far away as bounds x100."""
+_NO_ODDS = np.finfo(np.float64).tiny
+"""Of any ring where others are surely in some of them."""
 
 
 def look_around(
@@ -79,53 +78,29 @@ def _perhaps(
     """Spread where no ring surely shows: others lie where they seem to be, or anywhere."""
     std = noise.std(disjoint=True) / UNIT
     least, proven = sqrt(2) * std, alone.others - 2 * alone.unsure
-    shown = last_ring(seen, std, noise.evidence(std, usual)) if alone.finer is None else None
     # As in shells: rows far out must not be longer than the other columns together make them.
     share = max(least, proven) / alone.rows
     part = sqrt(max(share, 1 / (size + 1)) if fits else share)
-    likely, hidden = shown, max(1.0, alone.others, alone.unsure)
-    if shown is None and alone.finer is None and not fits:
-        end = _likely_end(seen, noise, std, hidden, proven=proven > least)
-        if end is not None:
-            scale = _beside(alone, seen, end, std, size).scale
-            return replace(alone.spread, scale=min(alone.spread.scale, scale))
-    elif shown is None:
-        odds = np.full(len(seen), 1.0 if fits else alone.rows / hidden)
+    ring = last_ring(seen, std, noise.evidence(std, usual)) if alone.finer is None else None
+    if ring is None:
+        hidden = max(1.0, alone.others, alone.unsure)
+        # Others that were surely counted lie in some ring.
+        odds = _NO_ODDS if proven > least else 1.0 if fits else alone.rows / hidden
+        of_rings = np.full(len(seen), odds)
         if alone.is_spread and alone.finer is not None:
             # A spread so many times as large is as much less likely.
             scales = part * alone.radius * 2.0 ** np.arange(1, len(seen) + 1)
-            odds = np.maximum(odds, scales / alone.finer.scale)
-        likely = _likely_ring(seen, noise, std, hidden, odds)
+            of_rings = np.maximum(of_rings, scales / alone.finer.scale)
+        ring = _likely_ring(seen, noise, std, hidden, of_rings)
     # A radius that was drawn may be wrong.
-    if alone.finer is not None and likely is None and not (fits and proven > least):
+    if ring is None and alone.finer is not None:
         return alone.finer
     # Where bounds fit, a ring that noise made must not make the scale small.
-    end = likely if alone.finer is not None else None if fits else shown
-    away = alone.radius * 2.0 ** (len(seen) if end is None else end + 1)
-    scale = part * away
-    if likely is not None:
-        scale = max(scale, _beside(alone, seen, likely, std, size).scale)
+    end = None if fits and alone.finer is None else ring
+    scale = part * alone.radius * 2.0 ** (len(seen) if end is None else end + 1)
+    if ring is not None:
+        scale = max(scale, _beside(alone, seen, ring, std, size).scale)
     return replace(alone.spread, scale=min(alone.spread.scale, scale))
-
-
-def _likely_end(
-    seen: Array, noise: CountNoise, std: float, hidden: float, *, proven: bool
-) -> int | None:
-    """The ring in which others are likely to end; None if they may lie anywhere.
-
-    They lie in some rings next to each other, all that are ``hidden`` or down to a 64th: rows in
-    rings of several columns add less to each. ``proven``: whether others were surely counted.
-    """
-    totals, runs = hidden / 2.0 ** np.arange(7), [r for r in _LIKELY_RUNS if r <= len(seen)]
-    odds = np.full((len(runs), len(seen)), -np.inf)
-    for of_run, run in zip(odds, runs, strict=True):
-        ratios = noise.log_ratio(seen[:, None], totals / run, std)
-        sums = np.cumsum(np.vstack([np.zeros(len(totals)), ratios]), axis=0)
-        of_run[run - 1 :] = np.logaddexp.reduce(sums[run:] - sums[:-run], axis=1)
-    ends = np.logaddexp.reduce(odds) - np.log(odds.size * len(totals))
-    nowhere = -np.inf if proven else 0.0
-    ended = np.cumsum(np.exp(ends - np.logaddexp.reduce(np.append(ends, nowhere))))
-    return int(np.argmax(ended >= _LIKELY)) if ended[-1] >= _LIKELY else None
 
 
 def _likely_ring(
@@ -150,7 +125,7 @@ def _beside(alone: Alone, seen: Array, last: int, std: float, size: int) -> Spre
     seen = seen * max(1.0, alone.others / mass)
     tail = np.maximum(np.cumsum(seen[: last + 3][::-1])[::-1], 0) / alone.rows
     shown = float(np.maximum(seen, 0)[: last + 1] @ square[: last + 1]) / alone.rows
-    squares = shown + unseen(tail, square, last, sqrt(2) * std / alone.rows, alone.rows)
+    squares = shown + unseen(tail, square, last, sqrt(2) * std / alone.rows)
     # As in shells: rows far out must not be longer than the other columns together make them.
     squares = max(squares, float(square[last]) / (size + 1))
     center, own = alone.spread.center, 0.0
