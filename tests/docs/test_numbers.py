@@ -54,12 +54,15 @@ def test_mechanisms_promise_what_their_page_says():
 
 def test_noisy_numbers_of_rows_cost_what_the_mechanisms_page_says():
     text = (ROOT / "docs/mechanisms.md").read_text(encoding="utf-8")
-    assert "a twentieth of the budget in all idealized mechanisms but `stratified-nuclear`" in text
+    assert "a twentieth of the budget in `laplace` and in all idealized mechanisms but" in text
     problem = Problem(n_features=5, neighbors="add-remove-one")
     for mechanism in MECHANISMS:
         budget = Budget(epsilon=1) if PureDP in mechanism.promises else Budget(rho=1)
         cost = getattr(mechanism().calibrate(problem, budget), "row_count", None)
-        asks = mechanism.numerics == "idealized" and mechanism.name != "stratified-nuclear"
+        # A projection in pure epsilon is of what laplace draws.
+        asks = mechanism.name in ("laplace", "projection") or (
+            mechanism.numerics == "idealized" and mechanism.name != "stratified-nuclear"
+        )
         assert cost == (part_of(budget.promise, Fraction(1, 20)) if asks else None), mechanism.name
 
 

@@ -144,13 +144,13 @@ def test_laplace_scales_are_those_of_the_theorem():
         made = Laplace(bits=BITS).calibrate(
             problem(3, "add-remove-one", k), dpcov.Budget(epsilon=epsilon)
         )
-        assert made.scale == ceil(4**BITS * 2 * k / (epsilon * Fraction(15, 16)))
-        assert made.row_count_scale == 16 * k / epsilon
+        assert made.scale == ceil(4**BITS * 2 * k / (epsilon * Fraction(19, 20)))
+        assert made.row_count == PureDP(epsilon=epsilon / 20)
         assert made.promise == PureDP(epsilon=epsilon)
         public = Laplace(bits=BITS).calibrate(problem(4, k=k), dpcov.Budget(epsilon=epsilon))
         # sqrt(d**2 / 2 + d + 1) = sqrt(13) for d = 4.
         exact = 4**BITS * k * Fraction(isqrt(13 * 10**40), 10**20) / epsilon
-        assert (public.scale, public.row_count_scale) == (ceil(exact), None)
+        assert (public.scale, public.row_count) == (ceil(exact), None)
 
 
 def test_the_largest_laplace_noise_that_can_be_drawn_is_drawn():
@@ -165,17 +165,19 @@ def test_the_largest_laplace_noise_that_can_be_drawn_is_drawn():
 
 @pytest.mark.parametrize("count_scale", [None, Fraction(3, 2)])
 def test_laplace_draws_are_added_and_described(monkeypatch, count_scale):
-    drawn = choose(
-        monkeypatch,
-        "dpcov.mechanisms.laplace.discrete_laplace",
-        lambda scale, size: np.arange(1, size + 1) * 10,
-    )
-    calibration = LaplaceCalibration(promise=PROMISE, scale=50, row_count_scale=count_scale)
+    def ten_times(scale, size):
+        return np.arange(1, size + 1) * 10
+
+    drawn = choose(monkeypatch, "dpcov.mechanisms.laplace.discrete_laplace", ten_times)
+    counted = choose(monkeypatch, "dpcov.mechanisms.blocks.counts.discrete_laplace", ten_times)
+    cost = None if count_scale is None else PureDP(epsilon=1 / count_scale)
+    calibration = LaplaceCalibration(promise=PROMISE, scale=50, rho=None, row_count=cost)
     made = Laplace(bits=BITS, clip=0.5).draw(
         Ask.saved(gathered(0.5)), calibration, problem(2), ENTROPY
     )
     np.testing.assert_array_equal(made.arrays["sscp"], np.add(SSCP, [[10, 20], [20, 30]]))
-    assert drawn.asked == [(50, 3)] + ([(count_scale, 1)] if count_scale else [])
+    assert drawn.asked == [(50, 3)]
+    assert counted.asked == ([(count_scale, 1)] if count_scale else [])
     assert ("row_count" in made.arrays) == (count_scale is not None)
     if count_scale is not None:
         assert made.arrays["row_count"].tolist() == [12]

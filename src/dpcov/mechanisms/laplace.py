@@ -18,26 +18,23 @@ from numpy.typing import NDArray
 
 from dpcov.data.exact.moments import DEFAULT_BITS, Bits, Clip
 from dpcov.errors import BudgetError
-from dpcov.mechanisms.base import Ask, Calibration, Entropy, Mechanism, NoisyStatistics, Problem
-from dpcov.mechanisms.blocks.additive_noise import upper_triangle
+from dpcov.mechanisms.base import Ask, Entropy, Mechanism, NoisyStatistics, Problem
+from dpcov.mechanisms.blocks import counts
+from dpcov.mechanisms.blocks.additive_noise import affordable_epsilon, upper_triangle
 from dpcov.mechanisms.blocks.finished import noise_law
 from dpcov.noise.lattice import LARGEST_STD, discrete_laplace
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.convert import sqrt_up
 from dpcov.privacy.guarantee import PureDP
 
-# Part of epsilon for the row count under add-remove-one: 7 % more noise on the matrix.
-ROW_COUNT_SHARE = Fraction(1, 16)
-
 Constants = Literal["tight", "paper"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceCalibration(Calibration):
-    """Noise scales: on every entry of the upper triangle in lattice units, and on the row count."""
+class LaplaceCalibration(counts.CountingCalibration):
+    """Noise scale on every entry of the upper triangle, in lattice units."""
 
     scale: int
-    row_count_scale: Fraction | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +63,12 @@ class Laplace(Mechanism[LaplaceCalibration]):
     def calibrate(self, problem: Problem, budget: Budget) -> LaplaceCalibration:
         """Smallest integer scale that keeps the budget (laplace.md, Theorem 1)."""
         self.check(problem, budget)
-        epsilon, count_scale = budget.pure_epsilon(), None
-        if problem.neighbors == "add-remove-one":
-            count_scale = problem.rows_per_person / (epsilon * ROW_COUNT_SHARE)
-            epsilon *= 1 - ROW_COUNT_SHARE
+        rest, stated = counts.set_row_count_aside(budget, problem)
         # Rounded up: an integer scale never spends more than epsilon.
-        scale = ceil(4**self.bits * self.l1_sensitivity(problem) / epsilon)
-        if max(scale, count_scale or 0) > LARGEST_STD:
+        scale = ceil(4**self.bits * self.l1_sensitivity(problem) / affordable_epsilon(rest))
+        if scale > LARGEST_STD:
             raise BudgetError("This budget needs too much noise. Use a larger one, or fewer bits.")
-        return LaplaceCalibration(promise=budget.promise, scale=scale, row_count_scale=count_scale)
+        return LaplaceCalibration(**stated, scale=scale)
 
     def l1_sensitivity(self, problem: Problem) -> Fraction:
         """Of the upper triangle of the sscp of rows in the unit ball, rounded up."""
@@ -87,13 +81,13 @@ class Laplace(Mechanism[LaplaceCalibration]):
         self, ask: Ask, calibration: LaplaceCalibration, problem: Problem, entropy: Entropy
     ) -> NoisyStatistics:
         """Add the noise to the integer moments of the single stratum."""
-        (stratum,) = ask(self.question(problem)).strata
-        scale, count = calibration.scale, calibration.row_count_scale
+        moments, scale = ask(self.question(problem)), calibration.scale
         noise = symmetric_laplace(problem.n_features, scale, entropy)
-        sscp, dropped = stratum.sscp.plus(noise)
+        sscp, dropped = moments.strata[0].sscp.plus(noise)
         arrays = {"sscp": sscp}
-        if count is not None:
-            arrays["row_count"] = stratum.n_rows + discrete_laplace(count, 1, entropy)
+        row_count = counts.draw_row_count(moments, problem, calibration.row_count, entropy)
+        if row_count is not None:
+            arrays["row_count"] = np.array([row_count])
         return NoisyStatistics(
             layout="sscp",
             arrays=arrays,
@@ -105,7 +99,7 @@ class Laplace(Mechanism[LaplaceCalibration]):
                 "discrete laplace",
                 diagonal_variance=2 * scale**2,
                 off_diagonal_variance=2 * scale**2,
-                row_count=count and 2 * count**2,
+                row_count=counts.row_count_variance(problem, calibration.row_count),
             ),
         )
 

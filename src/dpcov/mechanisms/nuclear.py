@@ -73,8 +73,7 @@ class Nuclear(Mechanism[NuclearCalibration]):
         noisy = noisy_sscp(moments, scale, self.noise, entropy)
         row_count = counts.draw_row_count(moments, problem, calibration.row_count, entropy)
         found = finished.finish(noisy, problem, row_count, clip=self.clip, post="psd")
-        cost = calibration.row_count
-        counted = None if cost is None else counts.CountNoise(cost, problem).variance()
+        counted = counts.row_count_variance(problem, calibration.row_count)
         law = noise_law(self.noise, scale, problem.n_features, counted)
         return msgspec.structs.replace(found, lattice_bits=DEFAULT_BITS, noise=law)
 

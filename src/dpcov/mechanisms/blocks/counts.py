@@ -120,6 +120,11 @@ def draw_row_count(
     return moments.n_rows + int(CountNoise(cost, problem).draw(1, entropy)[0])
 
 
+def row_count_variance(problem: Problem, cost: Cost | None) -> Fraction | None:
+    """Of the noise on the number of rows; None where that is public."""
+    return None if cost is None else CountNoise(cost, problem).variance()
+
+
 def public_rows(problem: Problem, row_count: int | None) -> int:
     """The number of rows to compute with: public, or private already."""
     # A noisy count may fall below one row.
