@@ -42,6 +42,21 @@ def released(rows, rho, seed, *, schema=SCHEMA, **options):
     return dpcov.release(rows, schema=schema, entropy=dpcov.SeededEntropy(seed), **terms)
 
 
+def noise_covariance(law, forms):
+    """Of ⟨G, W⟩ for symmetric G, (m, d, d), (m, m): entry by entry of what noise there is."""
+    along = np.sum(forms * law.noises[0].mapped(law.taken), axis=(1, 2))
+    found = np.outer(along, along)
+    for noise in law.noises:
+        inner = noise.back.T @ forms @ noise.back
+        upper = np.triu_indices(len(noise.diagonal), 1)
+        entries, diagonals = 2 * inner[:, *upper], np.diagonal(inner, axis1=1, axis2=2)
+        own = np.diag(noise.diagonal)
+        later = np.arange(len(own)) >= noise.start
+        own += noise.between * (np.outer(later, later) & ~np.eye(len(own), dtype=bool))
+        found += noise.off_diagonal * entries @ entries.T + diagonals @ own @ diagonals.T
+    return found
+
+
 @pytest.fixture(scope="session")
 def frame():
     return make_frame()

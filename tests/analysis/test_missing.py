@@ -169,8 +169,7 @@ def test_laws_at_random_agree_with_themselves_and_where_nothing_is_missing():
         np.random.default_rng(0),
     )
     a, u = rng.normal(size=(2, len(law.moment)))
-    form = (np.outer(a, u) + np.outer(u, a)) / 2
-    expected = law.privacy_covariance(form[None])[0, 0]
+    expected = law.noise_of_pairs(np.array([a, u]))(0)[1, 1, 1]
     assert u @ law.privacy_forms(np.eye(len(a)))(a) @ u == pytest.approx(expected)
     whole = released(0.0, 0, "never")
     one, other = (correlation_intervals(whole, missing=each) for each in ("pairwise", "at-random"))

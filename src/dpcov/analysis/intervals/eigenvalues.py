@@ -224,8 +224,8 @@ def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
     if scaling == "original":
         return half_ranges_of(law.columns)[places + 1]
     variances = np.diagonal(law.covariance)[places + 1]
-    own, spread = np.ones((1, 1, 1)), law.around_means
-    noise = [spread.privacy_covariance(own, place[None] + 1)[0, 0] for place in places]
+    rows = np.eye(len(law.moment))[np.append(0, places + 1)]
+    noise = law.around_means.noise_of_pairs(rows)(0)[2, 2, 1:]
     hidden = variances <= 3 * np.sqrt(noise) / law.count
     return np.asarray(np.where(hidden, np.inf, 1 / np.sqrt(np.where(hidden, 1.0, variances))))
 

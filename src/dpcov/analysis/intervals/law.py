@@ -302,34 +302,19 @@ class MomentLaw:
 
         return form
 
-    def privacy_covariance(
-        self, forms: Array, places: Places | None = None, rows: Array | None = None
-    ) -> Array:
-        """Covariances of ⟨G, F V F'⟩ for symmetric G, (m, q, q), where V is W at ``places``.
-
-        By default these are all, and ``rows`` F the identity.
-        """
-        places = np.arange(len(self.moment)) if places is None else places
-        rows = np.eye(len(places)) if rows is None else rows
-        first, *others = self.noises
-        found = first.covariance(forms, rows, places, self._taken_of_moments)
-        for other in others:
-            found = found + other.covariance(forms, rows, places, None)
-        return found
-
-    def noise_of_pairs(self, places: Places) -> Callable[[int], Array]:
-        """Of noise on products of the centered columns at ``places``, (q,).
+    def noise_of_pairs(self, rows: Array) -> Callable[[int], Array]:
+        """Of noise on products of combinations of columns, ``rows``, (q, d).
 
         The map from i to covariances of the noise on the moments ii, ij and jj, for every j, (3, 3,
         q).
         """
-        rows, (first, *others) = self.centered(places), self.noises
+        first, *others = self.noises
         parts = [first.of_pairs(rows, self._taken_of_moments)]
         parts += [other.of_pairs(rows, None) for other in others]
         return lambda i: np.sum([part(i) for part in parts], axis=0)
 
     def centered(self, places: Places) -> Array:
-        """What makes centered columns of encoded ones, (q, d)."""
+        """What makes centered columns of encoded ones, (q, d); the intercept stays as it is."""
         rows = np.zeros((len(places), len(self.moment)))
         rows[:, 0] = -self.means[places]
         rows[range(len(places)), places] = 1.0

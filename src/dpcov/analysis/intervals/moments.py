@@ -30,26 +30,24 @@ from dpcov.published.linalg.symmetric import Array, Places
 
 # Times the average that one of forty columns loses: measured.
 SEVERAL = 4.0
-# Of two columns: the first's square, their product, and the second's square.
-_FORMS = np.array([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.5], [0.5, 0.0]], [[0.0, 0.0], [0.0, 1.0]]])
 
 
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
     """Ratios of two noisy moments, the column's and the intercept's; in original units."""
     lines, scaled = [], law.scaled
-    for place in map(int, places + 1):
+    noise = law.noise_of_pairs(np.eye(len(law.moment))[np.append(0, places + 1)])(0)
+    for place, own in zip(map(int, places + 1), noise.T[1:], strict=True):
         rows = _rows(law, place)
         column = law.columns[place]
         lower, upper = column.lowest, column.largest
         point = float(law.moment[0, place]), law.count
-        privacy = _privacy(law, place, np.array([[0.0, 0.5], [0.5, 0.0]]))
         # Long rows were pulled toward the center, and they have more of a skew column's long side.
         present = law.n_rows * float(law.present(np.array([place]))[0, 0])
         parts, whole = float(scaled.lost_parts[place]), float(scaled.whole[place])
         error = mean_error(scaled.lost, parts, whole, present)
         error = np.hypot(error, scaled.moved_stds[place])
         pulled = float(error) ** 2 * law.count * float(law.plausible[place, place])
-        privacy = privacy[0] + pulled, *privacy[1:]
+        privacy = own[1, 1] + pulled, own[0, 1], own[0, 0]
         sampling = float(law.shape(place).variance) * rows, 0.0, 0.0
         if column.kind in TWO_VALUED:
             # A row varies by (t - lower)(upper - t) about a candidate mean t (Wilson 1927).
@@ -72,11 +70,13 @@ def _rows(law: MomentLaw, place: int) -> float:
 
 def variance_lines(law: MomentLaw, places: Places) -> list[Interval]:
     """In squared original units."""
-    paired = zip(map(int, places + 1), mean_lines(law, places), strict=True)
-    return [_variance_line(law, place, mean) for place, mean in paired]
+    means = mean_lines(law, places)
+    around = law.around_means.noise_of_pairs(law.centered(np.append(0, places + 1)))(0)
+    found = zip(map(int, places + 1), means, around.T[1:], strict=True)
+    return [_variance_line(law, place, mean, noise) for place, mean, noise in found]
 
 
-def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
+def _variance_line(law: MomentLaw, place: int, mean: Interval, noise: Array) -> Interval:
     column, scaled = law.columns[place], law.scaled
     lower, upper = column.lowest, column.largest
     encoded = mean.scaled(1.0, -column.center).scaled(1 / column.half_range)
@@ -90,7 +90,6 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
         most = max(allowed) * (1 + 1e-12)
         line = Interval(column.name, min(allowed), most, (upper - m) * (m - lower), *stds)
         return line.scaled(column.half_range**2)
-    pair = np.array([-law.means[place], 1.0])
     point = float(law.covariance[place, place]) * law.count, law.count
     linear, square = law.shape(place).square_variance
     # Given back is what other rows would have lost less or more of.
@@ -100,7 +99,7 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
         linear, square = law.reach(place) ** 2, -1.0
     rows = _rows(law, place)
     sampling = 0.0, -linear / 2 * rows, square * rows
-    privacy = _privacy(law.around_means, place, np.outer(pair, pair))
+    privacy = noise[2, 2], noise[0, 2], noise[0, 0]
     line = ratio_interval(column.name, point, sampling, privacy, law.reaches())
     if scaled.stretch_stds is not None and column.kind == "numeric":
         longer = line.times_unsure(float(scaled.stretch_stds[place]), law.reaches()[0], SKEW)
@@ -110,12 +109,6 @@ def _variance_line(law: MomentLaw, place: int, mean: Interval) -> Interval:
         longer = replace(line, upper=max(line.upper, taken))
     longer = replace(longer, lower=0.0, upper=inf) if law.unknown[place] else longer
     return longer.clipped(0.0, max(allowed)).scaled(column.half_range**2)
-
-
-def _privacy(law: MomentLaw, place: int, form: Array) -> Triple:
-    """Noise variance of ⟨form, W⟩ - t W_00 on the intercept and one column."""
-    forms = np.array([form, [[1.0, 0.0], [0.0, 0.0]]])
-    return triple(law.privacy_covariance(forms, np.array([0, place], dtype=np.intp)))
 
 
 class _Pairs(NamedTuple):
@@ -152,7 +145,7 @@ def _pairs(law: MomentLaw, chosen: Places) -> Iterator[_Pairs]:
     present, rarity = law.present(chosen), law.rarity(chosen)
     own, lost = np.diagonal(present), law.scaled.lost_parts[chosen]
     covariance = law.covariance[np.ix_(chosen, chosen)]
-    noise = law.unbiased.around_means.noise_of_pairs(chosen)
+    noise = law.unbiased.around_means.noise_of_pairs(law.centered(chosen))
     for i in range(len(chosen) - 1):
         after = slice(i + 1, None)
         both, rows = present[i, after], law.n_rows * present[i, after]
@@ -204,7 +197,7 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pairs]:
             directions[:, chosen] = rows
             reach = np.array([law.largest(direction) for direction in directions])
             thinning = _thinned(law, chosen, rows, covariance) / used
-            noise = law.around_means.privacy_covariance(_FORMS, chosen, rows) / law.count**2
+            noise = law.around_means.noise_of_pairs(directions)(0)[..., 1] / law.count**2
         # A residual has the kurtosis of its column, but no longer two values.
         first, second = (
             replace(shapes[i], variance=max(0.0, float(v)), skew_slope=nan)

@@ -3,7 +3,7 @@
 Both are in encoded units, and symmetric.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, sqrt
@@ -67,51 +67,27 @@ class Noise:
             found += np.outer(moved, moved)
         return np.asarray(found)
 
-    def covariance(self, forms: Array, rows: Array, places: Places, taken: Array | None) -> Array:
-        """Covariances of ⟨G, F V F'⟩ for symmetric G, (m, q, q), where V is W at ``places``.
-
-        ``rows`` are F.  ``taken``, (d, d), is in W with a factor of variance 1, too.
-        """
-        own, beyond = self._own
-        mixed = forms @ (rows @ self._gram[places][:, places] @ rows.T)
-        noise = 2 * self.off_diagonal * np.einsum("kij,lji->kl", mixed, mixed)
-        # Isotropic noise needs no diagonals of the other coordinates.
-        seen = rows @ self.back[places][:, own]
-        diagonals = np.sum((forms @ seen) * seen, axis=1)
-        noise += (diagonals * beyond) @ diagonals.T
-        for weight, common in self._common(rows, places, taken):
-            along = np.einsum("kij,ij->k", forms, common)
-            noise += weight * np.outer(along, along)
-        return np.asarray(noise)
-
-    def _common(
-        self, rows: Array, places: Places | slice, taken: Array | None
-    ) -> Iterator[tuple[float, Array]]:
-        """Variances of single factors, and what each multiplies in F V F', (q, q)."""
-        if self.between:
-            shared = rows @ self.back[places, self.start :]
-            yield self.between, shared @ shared.T
-        if taken is not None:
-            yield 1.0, rows @ taken[places][:, places] @ rows.T
-
     def of_pairs(self, rows: Array, taken: Array | None) -> Callable[[int], Array]:
-        """As in a law of moments, of ``rows`` (p, d); ``taken`` is as in :meth:`covariance`."""
-        own, beyond = self._own
+        """As in a law of moments; ``taken``, (d, d), is in W with a factor of variance 1, too."""
+        places, beyond = self._own
         seen = rows @ self.back
-        gram, seen = seen @ seen.T, seen[:, own]
-        squares = seen**2
-        # Sums of s_i² s_j² and s_i³ s_j over diagonal entries of variances of their own.
-        even, odd = (squares * beyond) @ squares.T, (squares * seen * beyond) @ seen.T
-        common = [(2 * self.off_diagonal, gram)]
-        common += self._common(rows, slice(None), taken)
+        shared, own = seen[:, self.start :], seen[:, places]
+        # Weights of squares of products, and the halves that these are of.
+        halves = [(2 * self.off_diagonal, seen, seen), (self.between, shared, shared)]
+        halves += [] if taken is None else [(1.0, rows @ taken, rows)]
+        factors = [(weight, a, b, np.sum(a * b, axis=1)) for weight, a, b in halves]
+        own_squares, lengths = np.square(own), factors[0][3]
+        cubes, fourth = beyond * own_squares * own, own_squares**2 @ beyond
 
         def covariances(i: int) -> Array:
-            found = symmetric(even[i, i], odd[i], even[i], even[i], odd[:, i], np.diagonal(even))
-            for weight, matrix in common:
-                three = of_pair(matrix[i, i], matrix[i], np.diagonal(matrix))
+            # Sums over diagonal entries of variances of their own.
+            even = own_squares @ (beyond * own_squares[i])
+            found = symmetric(even[i], own @ cubes[i], even, even, cubes @ own[i], fourth)
+            for weight, a, b, squares in factors:
+                three = of_pair(squares[i], b @ a[i], squares)
                 found += weight * three[:, None] * three
             # Squares of W_ii and W_jj covary by g_ij², and products W_ij by g_ii g_jj + g_ij².
-            apart = self.off_diagonal * (gram[i, i] * np.diagonal(gram) - gram[i] ** 2)
+            apart = self.off_diagonal * (lengths[i] * lengths - (seen @ seen[i]) ** 2)
             found[1, 1] += apart
             found[[0, 2], [2, 0]] -= 2 * apart
             return found

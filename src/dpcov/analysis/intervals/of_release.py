@@ -6,7 +6,7 @@ simulated release in that way (docs/missing.md).
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import inf, sqrt
 from typing import Any, Self
 
@@ -80,30 +80,20 @@ class FilledLaw(MomentLaw):
 
         return form
 
-    def privacy_covariance(
-        self, forms: Array, places: Places | None = None, rows: Array | None = None
-    ) -> Array:
-        """As in a law of moments that are read as they are; of chosen columns."""
-        places = self.chosen if places is None else places
-        # Of the intercept and one column no pairs are needed, which take most of the time.
-        drawn = self._drawn if len(places) > 2 else self._drawn_alone
-        own = np.searchsorted(self.chosen, places)
-        drawn = drawn[:, own[:, None], own]
-        drawn = drawn if rows is None else rows @ drawn @ rows.T
-        found = np.einsum("mij,kij->km", forms, drawn)
-        return np.asarray(found.T @ found / len(found))
-
-    def noise_of_pairs(self, places: Places) -> Callable[[int], Array]:
+    def noise_of_pairs(self, rows: Array) -> Callable[[int], Array]:
         """As in a law of moments that are read as they are."""
-        own, means, drawn = np.searchsorted(self.chosen, places), self.means[places], self._drawn
-        of_count, of_means = drawn[:, 0, :1], drawn[:, 0, own]
-        squares = drawn[:, own, own] + means * (of_count * means - 2 * of_means)
+        rows = rows[:, self.chosen]
+
+        @cache
+        def products(pairs: bool) -> Array:
+            return np.asarray(rows @ (self._drawn if pairs else self._drawn_alone) @ rows.T)
 
         def covariances(i: int) -> Array:
-            beside = drawn[:, own[i], own] + means[i] * (of_count * means - of_means)
-            beside -= of_means[:, i, None] * means
-            three = of_pair(squares[:, i, None], beside, squares)
-            return np.asarray(np.einsum("amj,bmj->abj", three, three) / len(drawn))
+            # Beside the intercept no pairs are needed, which take most of the time.
+            found = products(bool(rows[i, 1:].any()))
+            squares = np.diagonal(found, axis1=1, axis2=2)
+            three = of_pair(squares[:, i, None], found[:, i], squares)
+            return np.asarray(np.einsum("amj,bmj->abj", three, three) / len(found))
 
         return covariances
 
