@@ -4,13 +4,14 @@ Messages hold names, shapes and public numbers only, never a value of a row.
 """
 
 from contextlib import suppress
-from typing import Any, get_args
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import NotFittedError
 
 from dpcov.errors import BudgetError, ReleaseError, UsageError, warn_caller
+from dpcov.privacy.options import Between, plain
 from dpcov.published.linalg.symmetric import Array
 
 
@@ -37,30 +38,16 @@ class NoiseWarning(UserWarning):
     """A result that privacy noise dominates: finite, but with little of the data in it."""
 
 
-def require_one_of(name: str, value: str, choices: Any) -> None:
-    """Refuse what is not one of a Literal's values."""
-    if not isinstance(value, str) or value not in get_args(choices):
-        raise InputError(f"{name} must be one of: {', '.join(get_args(choices))}.")
+# A penalty, or any number that is not negative.
+NotNegative = Annotated[float, Between(0)]
 
 
-def is_number(value: Any) -> bool:
-    """Whether it is a finite number, and no truth value."""
-    is_plain = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return is_plain and bool(np.isfinite(value))
-
-
-def require_number(name: str, value: Any) -> float:
-    """Check a number that is not negative."""
-    if not is_number(value) or value < 0:
-        raise InputError(f"{name} must be a number, at least 0.0.")
-    return float(value)
-
-
-def require_count(name: str, value: Any, smallest: int) -> int:
-    """Check a parameter that counts something."""
-    if not is_number(value) or value < smallest or value != int(value):
-        raise InputError(f"{name} must be a whole number, at least {smallest}.")
-    return int(value)
+def checked(name: str, value: object, hint: Any) -> Any:
+    """The plain value of a parameter, as its annotation says; InputError where it has none."""
+    try:
+        return plain(name, value, hint)
+    except UsageError as problem:
+        raise InputError(*problem.args) from None
 
 
 def require_matrix(X: Any, ragged: str, advice: str = "") -> Array:

@@ -24,11 +24,10 @@ from dpcov.analysis.features import (
     source_names,
     verdicts_of,
 )
-from dpcov.analysis.problems import InputError, NotFitted, require_one_of, warn_noise
+from dpcov.analysis.problems import InputError, NotFitted, checked, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import DpcovError, few_of
 from dpcov.markup import Child, card, details, el, facts, join, name_of
-from dpcov.privacy.options import plain
 from dpcov.published.digits import plural
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import MissingAs
@@ -187,10 +186,10 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         # A text that says no would count as a yes, also to spending again.
         for field in fields(self):
             if field.type is bool:
-                plain(field.name, getattr(self, field.name), bool)
+                checked(field.name, getattr(self, field.name), bool)
         if self.post is not None:
             find_post(self.post)
-        require_one_of("missing", self.missing, MissingAs)
+        checked("missing", self.missing, MissingAs)
         find_features(columns, self.features, unasked)
 
     def _centers(self) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize
@@ -13,16 +13,10 @@ from dpcov.analysis.estimators.base import ReleaseEstimator, with_signs
 from dpcov.analysis.features import Columns, find_features
 from dpcov.analysis.intervals.eigenvalues import Scaling
 from dpcov.analysis.intervals.inference import eigenvalue_intervals
-from dpcov.analysis.problems import (
-    InputError,
-    require_count,
-    require_matrix,
-    require_number,
-    require_one_of,
-    warn_noise,
-)
+from dpcov.analysis.problems import InputError, checked, require_matrix, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.markup import Child, listing, shorten
+from dpcov.privacy.options import Between
 from dpcov.published.digits import plural
 from dpcov.published.estimate.post import POSTS
 from dpcov.published.linalg.symmetric import Array, correlation_of, eigenvalues, eigh, largest_eigh
@@ -82,7 +76,7 @@ class PrivatePCA(Projection):
 
     def _check(self, columns: Columns, unasked: str | None) -> None:
         super()._check(columns, unasked)
-        require_one_of("scaling", self.scaling, Scaling)
+        checked("scaling", self.scaling, Scaling)
         wanted = self.n_components
         if wanted is not None and not (isinstance(wanted, str) and wanted == "noise"):
             self._wanted(len(find_features(columns, self.features, unasked)))
@@ -135,7 +129,7 @@ class PrivatePCA(Projection):
 
     def _wanted(self, p: int) -> float:
         """A number of components, or a share of the variance."""
-        number = require_number("n_components", self.n_components)
+        number: float = checked("n_components", self.n_components, float)
         if not 0 < number < 1 and (number != int(number) or not 1 <= number <= p):
             raise InputError(f"n_components must be a share below 1, or a number from 1 to {p}.")
         return number
@@ -269,7 +263,7 @@ class PrivateFactorAnalysis(Projection):
         self._factors(len(find_features(columns, self.features, unasked)))
 
     def _factors(self, p: int) -> int:
-        k = require_count("n_components", self.n_components, 1)
+        k: int = checked("n_components", self.n_components, Annotated[int, Between(1)])
         # Beyond that loadings and uniquenesses are more numbers than correlations (Ledermann 1937).
         most = int(p + 0.5 - sqrt(2 * p + 0.25))
         if k > most:

@@ -18,10 +18,10 @@ from dpcov.analysis.intervals.inference import correlation_intervals, variance_i
 from dpcov.analysis.problems import (
     UNKNOWN_PENALTY,
     InputError,
+    NotNegative,
     UnknownNoiseError,
+    checked,
     require_matrix,
-    require_number,
-    require_one_of,
     warn_noise,
 )
 from dpcov.analysis.reading import Reading
@@ -80,7 +80,7 @@ class PrivateCovariance(ReleaseEstimator, EmpiricalCovariance):  # type: ignore[
     ) -> float:
         """Distance from another covariance, (p, p), as scikit-learn measures it."""
         self._require_fitted()
-        require_one_of("norm", norm, Literal["frobenius", "spectral"])
+        checked("norm", norm, Literal["frobenius", "spectral"])
         p = len(self.covariance_)
         other = require_matrix(comp_cov, wanted := f"Give a covariance of numbers, ({p}, {p}).")
         if other.shape != (p, p):
@@ -184,7 +184,7 @@ class PrivateGraphicalLasso(ReleaseEstimator):
     def _check(self, columns: Columns, unasked: str | None) -> None:
         super()._check(columns, unasked)
         if not isinstance(self.alpha, str) or self.alpha != "auto":
-            require_number("alpha", self.alpha)
+            checked("alpha", self.alpha, NotNegative)
 
     def _read(self, release: Release) -> None:
         reading = self._reading()

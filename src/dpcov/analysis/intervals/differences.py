@@ -22,7 +22,7 @@ from dpcov.analysis.intervals.inference import (
     variance_intervals,
 )
 from dpcov.analysis.intervals.table import Interval, IntervalTable
-from dpcov.analysis.problems import InputError, is_number, require_one_of
+from dpcov.analysis.problems import InputError, checked
 from dpcov.errors import few_of
 from dpcov.published.file.columns import EncodedColumn
 from dpcov.published.file.stated import stated
@@ -80,7 +80,10 @@ def trend_intervals(
     features, what, level, sampling
         As in :func:`difference_intervals`.
     """
-    if not isinstance(releases, Mapping) or not all(map(is_number, releases)):
+    # NumPy's floats are floats.
+    if not isinstance(releases, Mapping) or not all(
+        isinstance(time, int | float | np.integer) and isfinite(time) for time in releases
+    ):
         raise InputError("Give releases by time, such as {2024: one, 2025: two, 2026: three}.")
     if len(releases) < 3:
         raise InputError("A trend needs three releases or more; use difference_intervals for two.")
@@ -106,7 +109,7 @@ def _tables(
     named: Mapping[str, Release], features: Names, what: Quantity, level: float, sampling: bool
 ) -> tuple[list[IntervalTable], list[str]]:
     """The table of each, and the notes, with the name of the release that one is about."""
-    require_one_of("what", what, Quantity)
+    checked("what", what, Quantity)
     releases = list(named.values())
     for release in releases:
         require_release(release)

@@ -6,6 +6,7 @@ the noise drowns a quantity.  Derivations and measured coverage: docs/inference.
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import Annotated
 
 import numpy as np
 
@@ -26,10 +27,10 @@ from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.of_release import moment_law
 from dpcov.analysis.intervals.table import Interval, IntervalTable
-from dpcov.analysis.problems import InputError, require_count, require_number, require_one_of
+from dpcov.analysis.problems import InputError, NotNegative, checked
 from dpcov.analysis.reading import half_range_map
 from dpcov.errors import ReleaseError, few_of
-from dpcov.privacy.options import plain
+from dpcov.privacy.options import Between
 from dpcov.published.estimate.present import MissingAs
 from dpcov.published.linalg.symmetric import Places
 from dpcov.published.reading.rows import on_one_thread
@@ -119,7 +120,7 @@ def correlation_intervals(
     """
     law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
     references: tuple[str, ...] = ()
-    if plain("partial", partial, bool):
+    if checked("partial", partial, bool):
         # Levels that hold all rows determine each other.
         places, references = without_references(release, places)
     if len(places) < 2:
@@ -153,13 +154,10 @@ def eigenvalue_intervals(
     :func:`variance_intervals`.
     """
     law, places = _opened(release, features, level, sampling, design_effect, missing, tails)
-    require_one_of("scaling", scaling, Scaling)
-    draws = require_count("draws", draws, 2)
-    if n_eigenvalues is None:
-        n_eigenvalues = min(3, len(places))
-    n_eigenvalues = require_count("n_eigenvalues", n_eigenvalues, 1)
-    if n_eigenvalues > len(places):
-        raise InputError(f"n_eigenvalues must be from 1 to {len(places)}, the number of features.")
+    scaling = checked("scaling", scaling, Scaling)
+    draws = checked("draws", draws, Annotated[int, Between(2)])
+    some = Annotated[int, Between(1, len(places))] | None
+    n_eigenvalues = checked("n_eigenvalues", n_eigenvalues, some) or min(3, len(places))
     if rare := told_of_rare_pairs(release, places):
         raise ReleaseError(f"{rare} {WITHOUT_ONE}")
     normalized = scaling == "correlation"
@@ -216,8 +214,8 @@ def coefficient_intervals(
     if len(goals) != 1:
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
     chosen = predictors(columns, goals, features, weights_column(release))
-    require_number("alpha", alpha)
-    fit_intercept = plain("fit_intercept", fit_intercept, bool)
+    alpha = checked("alpha", alpha, NotNegative)
+    fit_intercept = checked("fit_intercept", fit_intercept, bool)
     used = np.append(chosen, goals)
     law = moment_law(release, used, level, sampling, design_effect, missing, tails)
     references: tuple[str, ...] = ()

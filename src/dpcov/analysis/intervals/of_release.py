@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import inf, sqrt
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from dpcov.analysis.features import require_release
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.noises import Noise, ScaledDown
 from dpcov.analysis.intervals.shapes import of_pair
-from dpcov.analysis.problems import InputError, UnknownNoiseError, is_number, require_one_of
-from dpcov.privacy.options import plain
+from dpcov.analysis.problems import InputError, UnknownNoiseError, checked
+from dpcov.privacy.options import Between
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.present import UNPREDICTED, MissingAs, PresentMoments
 from dpcov.published.file.columns import EncodedColumn
@@ -145,13 +145,12 @@ def moment_law(
     Of values that are missing at random it is that of the features at ``places``, by default all.
     """
     require_release(release)
-    if not is_number(level) or not 0.5 <= level < 1:
+    if not 0.5 <= checked("level", level, float) < 1:
         raise InputError("level must be at least 0.5 and below 1, such as 0.95.")
-    plain("sampling", sampling, bool)
-    if design_effect is not None and not (is_number(design_effect) and design_effect > 0):
-        raise InputError("design_effect must be a positive number, such as 1.7.")
-    require_one_of("tails", tails, Tails)
-    require_one_of("missing", missing, MissingAs)
+    checked("sampling", sampling, bool)
+    checked("design_effect", design_effect, Annotated[float, Between(0, open=True)] | None)
+    checked("tails", tails, Tails)
+    checked("missing", missing, MissingAs)
     noise, start = _known_noise(release), int(release.has_intercept)
     if sampling and design_effect is None:
         design = design_of(release)
