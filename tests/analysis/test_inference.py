@@ -585,9 +585,9 @@ def test_what_scaling_rows_down_may_have_taken_makes_intervals_longer():
         return np.array([line.upper - line.lower for line in found])
 
     for changed, longer in (
-        ({"lost_parts": 2 * some}, {"mean", "variance", "correlation"}),
+        ({"lost_parts": 2 * some}, {"variance", "correlation"}),
         ({"most_lost": 0.5}, {"variance"}),
-        ({"moved_stds": some}, {"mean"}),
+        ({"mean_errors": lambda rows: some[1:]}, {"mean"}),
         ({"stretch_stds": some}, {"variance", "slope"}),
     ):
         ratios, expected = lengths(**changed) / lengths(), np.isin(kinds, [*longer])
@@ -884,4 +884,4 @@ def test_the_noise_of_one_column_with_all_takes_one_product_of_whole_matrices():
         return perf_counter() - begun
 
     one = min(took(lambda: noise.of_pairs(rows, None)(0)) for _ in range(5))
-    assert one < 2 * min(took(lambda: rows @ back) for _ in range(5))
+    assert one < 4 * min(took(lambda: rows @ back) for _ in range(5))

@@ -144,6 +144,18 @@ class Coding(NamedTuple):
     kept: Places
     reference: Array
 
+    def functionals(self, chosen: Columns, goal: EncodedColumn) -> Array:
+        """What intercept and coefficients are of those that are fitted, (1 + q, 1 + q).
+
+        In original units of the ``chosen`` features and the ``goal``, whose center is to be added
+        to the intercept.
+        """
+        units = half_ranges_of(chosen)
+        offsets = self.reference - (centers_of(chosen) / units)[self.kept] @ self.contrasts
+        slopes = self.contrasts / units[self.kept, None]
+        found = goal.half_range * np.vstack([offsets, slopes]) @ self.directions.T
+        return np.column_stack([goal.half_range * np.eye(len(found), 1), found])
+
 
 def coding_of(columns: Columns, places: Places, references: Sequence[str]) -> Coding:
     """Code the chosen features, of which ``references`` are left out."""

@@ -123,10 +123,12 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         moment = release.present_moment(self.post, self.missing, self._used)
         self._units = self._reading(not self.fit_intercept)
         self.noise_edge_ = self._units.edge
-        self._coding = coding_of(columns, self._asked, self.reference_levels_)
+        coding = coding_of(columns, self._asked, self.reference_levels_)
         self._goals = [columns[target] for target in self._targets]
+        chosen = [columns[place] for place in self._asked]
+        self._functionals = [coding.functionals(chosen, goal) for goal in self._goals]
         maps = half_range_map(release, self.fit_intercept)
-        features = self._coding.directions @ maps[self._asked]
+        features = coding.directions @ maps[self._asked]
         self._problems = [
             RidgeProblem(moment, features, maps[target], self.fit_intercept)
             for target in self._targets
@@ -144,14 +146,9 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _original(self, k: int, weights: Array) -> tuple[Array, float]:
         """Return coefficients and intercept of the k-th target in original units."""
-        goal, coding, units = self._goals[k], self._coding, self._units
-        b = coding.directions.T @ weights
-        coefficients = coding.contrasts @ b * goal.half_range / units.half_ranges
-        if not self.fit_intercept:
-            return coefficients, 0.0
-        encoded = self._problems[k].intercept(weights) + coding.reference @ b
-        original = goal.center + goal.half_range * encoded
-        return coefficients, float(original - coefficients @ units.centers)
+        found = self._functionals[k] @ np.append(self._problems[k].intercept(weights), weights)
+        intercept = self._goals[k].center + found[0] if self.fit_intercept else 0.0
+        return found[1:], float(intercept)
 
     def _flattened(self, values: list[Any]) -> Any:
         return values[0] if self._flat else np.array(values)

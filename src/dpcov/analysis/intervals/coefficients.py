@@ -182,19 +182,13 @@ def coefficient_lines(
     known = not law.hardly_together(used)
     of_fit = law.restored.of_losses(used).of_pairs(used)
     left = rows_left(of_fit, regressors, penalty)
-    functionals, scales = [], goal.half_range / half_ranges_of(chosen)[coding.kept]
-    if fit_intercept:
-        centers = centers_of(chosen) / half_ranges_of(chosen)
-        offsets = coding.reference - coding.contrasts.T @ centers[coding.kept]
-        functionals.append(goal.half_range * np.append(1.0, directions @ offsets))
-    for contrast, scale in zip(coding.contrasts, scales, strict=True):
-        functionals.append(np.append([0.0] * fit_intercept, directions @ contrast) * scale)
+    start = int(not fit_intercept)
     fit = Regression(
         law=of_fit,
         regressors=regressors,
         target=maps[target],
         penalty=penalty,
-        functionals=np.array(functionals),
+        functionals=coding.functionals(chosen, goal)[start:, start:],
         left=left,
         known=known,
     )

@@ -23,7 +23,7 @@ from dpcov.analysis.intervals.table import (
     ratio_interval,
     triple,
 )
-from dpcov.published.estimate.scaled_down import MOST_LOST, error_at, mean_error
+from dpcov.published.estimate.scaled_down import MOST_LOST, error_at
 from dpcov.published.estimate.stretch import SKEW
 from dpcov.published.file.columns import TWO_VALUED
 from dpcov.published.linalg.symmetric import Array, Places
@@ -35,18 +35,16 @@ SEVERAL = 4.0
 def mean_lines(law: MomentLaw, places: Places) -> list[Interval]:
     """Ratios of two noisy moments, the column's and the intercept's; in original units."""
     lines, scaled = [], law.scaled
-    noise = law.noise_of_pairs(np.eye(len(law.moment))[np.append(0, places + 1)])(0)
+    every = np.arange(len(law.moment))
+    noise = law.noise_of_pairs(np.eye(len(every))[np.append(0, places + 1)])(0)
+    # Long rows were pulled toward the center, and they have more of a skew column's long side.
+    errors = scaled.mean_errors(law.n_rows * np.diagonal(law.present(every))[1:])
     for place, own in zip(map(int, places + 1), noise.T[1:], strict=True):
         rows = _rows(law, place)
         column = law.columns[place]
         lower, upper = column.lowest, column.largest
         point = float(law.moment[0, place]), law.count
-        # Long rows were pulled toward the center, and they have more of a skew column's long side.
-        present = law.n_rows * float(law.present(np.array([place]))[0, 0])
-        parts, whole = float(scaled.lost_parts[place]), float(scaled.whole[place])
-        error = mean_error(scaled.lost, parts, whole, present)
-        error = np.hypot(error, scaled.moved_stds[place])
-        pulled = float(error) ** 2 * law.count * float(law.plausible[place, place])
+        pulled = float(errors[place - 1]) ** 2 * law.count * float(law.plausible[place, place])
         privacy = own[1, 1] + pulled, own[0, 1], own[0, 0]
         sampling = float(law.shape(place).variance) * rows, 0.0, 0.0
         if column.kind in TWO_VALUED:

@@ -75,7 +75,7 @@ class Noise:
         # Weights of squares of products, and the halves that these are of.
         halves = [(2 * self.off_diagonal, seen, seen), (self.between, shared, shared)]
         halves += [] if taken is None else [(1.0, rows @ taken, rows)]
-        factors = [(weight, a, b, np.sum(a * b, axis=1)) for weight, a, b in halves]
+        factors = [(weight, a, b, np.einsum("ij,ij->i", a, b)) for weight, a, b in halves]
         own_squares, lengths = np.square(own), factors[0][3]
         cubes, fourth = beyond * own_squares * own, own_squares**2 @ beyond
 
@@ -158,10 +158,8 @@ class ScaledDown:
     stretch_stds: Array | None = None
     # Parts that columns lost of their variances, (d,).
     lost_parts: Array
-    # Mean variances before, over those here, (d,).
-    whole: Array
-    # Errors of what means were given back, over deviations, (d,).
-    moved_stds: Array
+    # Errors of means of features, over deviations, (p,), by how many rows have a value of each.
+    mean_errors: Callable[[Array], Array]
     # Of which columns it is not told how much they lost, (d,).
     untold: NDArray[np.bool_]
 

@@ -247,8 +247,7 @@ def _scaled_down(release: Release, noise: MomentNoise) -> ScaledDown:
         shorter=shorter,
         stretch_stds=None if stretch is None else np.append(0.0, stretch.unsure),
         lost_parts=np.append(np.zeros(start), release.lost_parts),
-        whole=np.append(np.ones(start), release.whole_variances),
-        moved_stds=np.append(np.zeros(start), release.moved_stds),
+        mean_errors=release.mean_errors,
         untold=np.append(np.zeros(start, np.bool_), release.untold),
     )
 
