@@ -11,7 +11,6 @@ from math import sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
@@ -46,53 +45,19 @@ class Spectrum:
     worst: tuple[Array, float] | None = None
 
     @cached_property
-    def samples(self) -> bool:
-        """Whether there is any sampling."""
-        return bool(self.sampling.any())
-
-    @cached_property
     def system(self) -> tuple[Array, Array]:
         """Eigenvalues of the release, decreasing, and eigenvectors."""
         values, vectors = np.linalg.eigh(self._units(self.covariance))
         return values[::-1], vectors[:, ::-1]
 
-    def _made(self, values: Array, *, sampling: bool = True) -> Array:
-        # Simulated matrices, (draws, p, p), of these eigenvalues and the release's eigenvectors.
-        root = self.system[1] * np.sqrt(values)
-        made = self.noise + root @ root.T
-        if sampling and self.samples:
-            around = self.spread[:, None] * root
-            made += around @ self.sampling @ around.T
-        return np.asarray(made)
-
     def simulated(self, values: Array, *, sampling: bool = True) -> Array:
         """Noisy eigenvalues, (draws, p) decreasing, with the release's eigenvectors."""
-        return self._spectra(self._made(values, sampling=sampling))
-
-    def _spectra(self, matrices: Array) -> Array:
-        return np.asarray(np.linalg.eigvalsh(self._units(matrices))[:, ::-1])
-
-    def _kth(self, values: Array, k: int) -> Array:
-        """The k-th largest noisy eigenvalue, (draws,), of values that differ little from the base.
-
-        Few columns of the root differ then: (A + E) S (A + E)' is A S A' + H + H', where H is
-        E S (A + E/2)'.
-        """
-        changed = np.flatnonzero(values != self.unbiased)
-        vectors, before, after = self.system[1][:, changed], self.unbiased[changed], values[changed]
-        moved = (vectors * (after - before)) @ vectors.T
-        steps = self.spread[:, None] * vectors * (np.sqrt(after) - np.sqrt(before))
-        around = self.spread[:, None] * self.system[1] * np.sqrt(self.unbiased)
-        around[:, changed] += steps / 2
-        found, place = np.empty(len(self.noise)), len(values) - 1 - k
-        for draw, (matrix, sampling) in enumerate(zip(self._base, self.sampling, strict=True)):
-            made = matrix + moved
-            if self.samples:
-                more = steps @ (sampling[changed] @ around.T)
-                made += more + more.T
-            units = self._units(made)
-            found[draw] = eigh(units, eigvals_only=True, subset_by_index=[place, place])[0]
-        return found
+        root = self.system[1] * np.sqrt(values)
+        made = self.noise + root @ root.T
+        if sampling and self.sampling.any():
+            around = self.spread[:, None] * root
+            made += around @ self.sampling @ around.T
+        return np.asarray(np.linalg.eigvalsh(self._units(made))[:, ::-1])
 
     def meant(self, values: Array) -> Array:
         """Eigenvalues without noise and sampling."""
@@ -122,13 +87,9 @@ class Spectrum:
         return np.asarray(values)
 
     @cached_property
-    def _base(self) -> Array:
-        return self._made(self.unbiased)
-
-    @cached_property
     def around(self) -> Array:
         """Those simulated with ``unbiased`` ones."""
-        return self._spectra(self._base)
+        return self.simulated(self.unbiased)
 
     @cached_property
     def of_noise(self) -> Array:
@@ -192,7 +153,7 @@ class Spectrum:
         # The spectrum with another k-th eigenvalue, still decreasing.
         values = np.r_[np.maximum(base[:k], value), value, np.minimum(base[k + 1 :], value)]
         # Simulations share their random numbers, so that scores are smooth.
-        found = self.around[:, k] if value == base[k] else self._kth(values, k)
+        found = (self.around if value == base[k] else self.simulated(values))[:, k]
         distance = float(observed - found.mean())
         score = distance / max(_spread(found, extra, np.sign(distance)), 1e-300)
         return _Candidate(value, float(self.meant(values)[k]), -side * score)
