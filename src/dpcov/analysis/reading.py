@@ -113,18 +113,23 @@ class Reading:
             return np.full((len(self.places), len(self.places)), np.nan)
         return correlation_noise(self.shifts, self.encoded_covariance, self.noise)
 
+    @cached_property
+    def evened(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of the encoded covariance in units times :attr:`evening`."""
+        return eigh(self.encoded_covariance * np.outer(self.evening, self.evening))
+
     def floored_covariance(self, what: str) -> Array:
         """Encoded covariance with eigenvalues raised to the noise edge; warns, naming ``what``."""
         # A direction that the noise hides is given the largest variance it may well have.
-        units = np.outer(self.evening, self.evening)
-        values, vectors = eigh(self.encoded_covariance * units)
+        values, vectors = self.evened
         hidden = int(np.sum(values < self.edge))
         if hidden > count_empty_directions(self.release.restored_features, self.places):
             warn_noise(
                 f"The noise of the release hides {hidden} of {plural(len(values), 'direction')}; "
                 f"{what} cautiously takes the variance there to be that of the noise."
             )
-        return compose(np.maximum(values, self.edge), vectors) / units
+        floored = compose(np.maximum(values, self.edge), vectors)
+        return floored / np.outer(self.evening, self.evening)
 
     def encoded_precision(self) -> Array:
         """Inverse of the encoded covariance, finite whatever the noise."""

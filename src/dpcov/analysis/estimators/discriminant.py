@@ -220,7 +220,7 @@ class PrivateLDA(Discriminant):
         # Half the edge is the standard deviation of the noise's eigenvalues (semicircle law).  It
         # classifies best, on images at any budget, between trusting noise and dropping directions.
         units = np.outer(pooled.evening, pooled.evening)
-        values, vectors = _floored(within * units, self.noise_edge_ / 2)
+        values, vectors = _floored(eigh(within * units), self.noise_edge_ / 2)
         if values[-1] <= self.noise_edge_:
             warn_noise(
                 "The noise hides how features vary within the classes: these are told apart by "
@@ -286,13 +286,10 @@ class PrivateQDA(Discriminant):
 
     def _learn(self, found: Parts) -> None:
         # Every class has units of its own, as scaling rows down took more of some.
-        units = [reading.half_ranges / reading.evening for _, reading in found]
-        scales = [np.outer(u, u) for u in units]
-        systems = [
-            _floored(reading.covariance / scale, reading.edge)
-            for scale, (_, reading) in zip(scales, found, strict=True)
+        pairs = [
+            (_floored(reading.evened, reading.edge), reading.half_ranges / reading.evening)
+            for _, reading in found
         ]
-        pairs = list(zip(systems, units, strict=True))
         self.covariance_ = np.array([compose(*system) * np.outer(u, u) for system, u in pairs])
         self._roots = np.array([v / np.sqrt(values) / u[:, None] for (values, v), u in pairs])
         self._log_determinants = np.array(
@@ -317,8 +314,8 @@ def _shares(parts: Parts) -> Array:
     return np.asarray(counts / counts.sum())
 
 
-def _floored(covariance: Array, edge: float) -> tuple[Array, Array]:
+def _floored(system: tuple[Array, Array], edge: float) -> tuple[Array, Array]:
     # No eigenvalue is left below the noise edge, nor one that may be rounding.
-    values, vectors = eigh(covariance)
+    values, vectors = system
     rounding = max(float(values[-1]), 1.0) * len(values) * np.finfo(np.float64).eps
     return np.maximum(values, max(edge, rounding)), vectors

@@ -21,7 +21,6 @@ from dpcov.analysis.intervals.table import (
     pair_name,
     ratio_ends,
     ratio_interval,
-    triple,
 )
 from dpcov.published.estimate.scaled_down import MOST_LOST, error_at
 from dpcov.published.estimate.stretch import SKEW
@@ -77,7 +76,7 @@ def variance_lines(law: MomentLaw, places: Places) -> list[Interval]:
 def _variance_line(law: MomentLaw, place: int, mean: Interval, noise: Array) -> Interval:
     column, scaled = law.columns[place], law.scaled
     lower, upper = column.lowest, column.largest
-    encoded = mean.scaled(1.0, -column.center).scaled(1 / column.half_range)
+    encoded = mean.scaled(1 / column.half_range, -column.center / column.half_range)
     middle = float(np.clip((lower + upper) / 2, encoded.lower, encoded.upper))
     allowed = [(upper - m) * (m - lower) for m in (encoded.lower, middle, encoded.upper)]
     if column.kind in TWO_VALUED:
@@ -302,4 +301,5 @@ def _correlation_lines(law: MomentLaw, pairs: _Pairs) -> list[Interval]:
 
 
 def _along(slopes: Array, covariance: Array) -> Triple:
-    return triple(np.einsum("ikn,kln,jln->ijn", slopes, covariance, slopes))
+    found = np.einsum("ikn,kln,jln->ijn", slopes, covariance, slopes)
+    return found[0, 0], found[0, 1], found[1, 1]

@@ -230,8 +230,3 @@ def ratio_ends(point: Pair, sampling: Triple, privacy: Triple, reach: Pair) -> A
 
 def _root(value: Any) -> Array:
     return np.sqrt(np.where(np.isfinite(value), np.maximum(0.0, value), nan))
-
-
-def triple(matrix: Array) -> Triple:
-    """The variance of a - t b from the covariance matrix of (a, b), (2, 2), or (2, 2, n) of n."""
-    return matrix[0, 0], matrix[0, 1], matrix[1, 1]
