@@ -154,7 +154,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         columns = release.restored_features
         self._facts = facts
         self._check(columns, weights_column(release))
-        self._places = self._chosen(release, columns)
+        self._places = self._chosen(release)
         self._warn_of_hidden(release)
         release.warn_of(self.missing)
         self.release_ = release
@@ -182,7 +182,7 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
             warn_noise(f"{rare} They count as unrelated. {WITHOUT_ONE}")
 
     def _check(self, columns: Columns, unasked: str | None) -> None:
-        """Refuse parameters that these features, but for the ``unasked``, cannot be used with."""
+        """Find the features among these but ``unasked``, or refuse what does not fit them."""
         # A text that says no would count as a yes, also to spending again.
         for field in fields(self):
             if field.type is bool:
@@ -190,14 +190,14 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         if self.post is not None:
             find_post(self.post)
         checked("missing", self.missing, MissingAs)
-        find_features(columns, self.features, unasked)
+        self._asked = find_features(columns, self.features, unasked)
 
     def _centers(self) -> bool:
         """Whether it reads means, by parameters that some estimators have."""
         return not getattr(self, "assume_centered", False) and getattr(self, "fit_intercept", True)
 
-    def _chosen(self, release: Release, columns: Columns) -> Places:
-        return find_features(columns, self.features, weights_column(release))
+    def _chosen(self, release: Release) -> Places:
+        return self._asked
 
     def _read(self, release: Release) -> None:
         raise NotImplementedError

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from dpcov.analysis.estimators.base import ReleaseEstimator, with_signs
-from dpcov.analysis.features import Columns, find_features
+from dpcov.analysis.features import Columns
 from dpcov.analysis.intervals.eigenvalues import Scaling
 from dpcov.analysis.intervals.inference import eigenvalue_intervals
 from dpcov.analysis.problems import InputError, checked, require_matrix, warn_noise
@@ -79,7 +79,7 @@ class PrivatePCA(Projection):
         checked("scaling", self.scaling, Scaling)
         wanted = self.n_components
         if wanted is not None and not (isinstance(wanted, str) and wanted == "noise"):
-            self._wanted(len(find_features(columns, self.features, unasked)))
+            self._wanted(len(self._asked))
 
     def _read(self, release: Release) -> None:
         reading = self._reading(self.assume_centered)
@@ -260,7 +260,7 @@ class PrivateFactorAnalysis(Projection):
 
     def _check(self, columns: Columns, unasked: str | None) -> None:
         super()._check(columns, unasked)
-        self._factors(len(find_features(columns, self.features, unasked)))
+        self._factors(len(self._asked))
 
     def _factors(self, p: int) -> int:
         k: int = checked("n_components", self.n_components, Annotated[int, Between(1)])

@@ -30,7 +30,6 @@ from dpcov.published.file.columns import INTERCEPT
 from dpcov.published.linalg.symmetric import Array, Places
 from dpcov.published.reading.rows import on_one_thread
 from dpcov.published.release import Release
-from dpcov.published.words.design import weights_column
 from dpcov.published.words.words import rows_in_words
 
 FAR = 2.0
@@ -95,19 +94,6 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
 
     def _check(self, columns: Columns, unasked: str | None) -> None:
         super()._check(columns, unasked)
-        self._find(columns, unasked)
-
-    def _chosen(self, release: Release, columns: Columns) -> Places:
-        self._find(columns, weights_column(release))
-        self.reference_levels_: tuple[str, ...] = ()
-        if not self.fit_intercept:
-            return self._asked
-        require_intercept(release)
-        kept, self.reference_levels_ = without_references(release, self._asked)
-        return kept
-
-    def _find(self, columns: Columns, unasked: str | None) -> None:
-        """Places of targets and features."""
         wanted = self._facts.get("targets", self.target)
         if wanted is None:
             raise InputError("Say target=NAME, or a list of names among release.feature_names.")
@@ -117,6 +103,14 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         self._used = np.append(self._asked, self._targets)
         if not len(self._asked):
             raise InputError("No feature is left to predict with. Leave one out of the targets.")
+
+    def _chosen(self, release: Release) -> Places:
+        self.reference_levels_: tuple[str, ...] = ()
+        if not self.fit_intercept:
+            return self._asked
+        require_intercept(release)
+        kept, self.reference_levels_ = without_references(release, self._asked)
+        return kept
 
     def _read(self, release: Release) -> None:
         columns = release.restored_features
