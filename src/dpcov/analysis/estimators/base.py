@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,11 +185,10 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         """Find the features among these but ``unasked``, or refuse what does not fit them."""
         # A text that says no would count as a yes, also to spending again.
         for field in fields(self):
-            if field.type is bool:
-                checked(field.name, getattr(self, field.name), bool)
+            if field.type is bool or get_origin(field.type) is Literal:
+                checked(field.name, getattr(self, field.name), field.type)
         if self.post is not None:
             find_post(self.post)
-        checked("missing", self.missing, MissingAs)
         self._asked = find_features(columns, self.features, unasked)
 
     def _centers(self) -> bool:

@@ -76,7 +76,6 @@ class PrivatePCA(Projection):
 
     def _check(self, columns: Columns, unasked: str | None) -> None:
         super()._check(columns, unasked)
-        checked("scaling", self.scaling, Scaling)
         wanted = self.n_components
         if wanted is not None and not (isinstance(wanted, str) and wanted == "noise"):
             self._wanted(len(self._asked))

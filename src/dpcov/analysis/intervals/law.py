@@ -81,8 +81,7 @@ class MomentLaw:
     @cached_property
     def means(self) -> Array:
         """Encoded means, the intercept's own included, within the public bounds; shape (d,)."""
-        bounds = np.array([[column.lowest, column.largest] for column in self.columns])
-        return np.asarray(np.clip(self.moment[0] / self.count, *bounds.T))
+        return np.asarray(np.clip(self.moment[0] / self.count, *self._box.T))
 
     @property
     def count(self) -> float:
@@ -280,9 +279,8 @@ class MomentLaw:
         return found
 
     def _ends(self, place: int, mean: float) -> tuple[float, float]:
-        column = self.columns[place]
-        lowest, largest = column.lowest, column.largest
-        if self.tails == "bounded" or column.kind in TWO_VALUED:
+        lowest, largest = self._box[place].tolist()
+        if self.tails == "bounded" or self.columns[place].kind in TWO_VALUED:
             return lowest, largest
         # A noisy mean may lie beyond what rows reach.
         lowest = max(lowest, self.scaled.ends[place, 0])
