@@ -306,6 +306,7 @@ def test_simulated_eigenvalues_do_not_depend_on_how_columns_are_turned():
             sampling=normals + normals.transpose(0, 2, 1),
             spread=np.ones(p),
             normalized=False,
+            worst=(np.ones(p), 0.0),
         )
         spreads.append(found.simulated(values).std(axis=0))
     np.testing.assert_allclose(spreads[1], spreads[0], rtol=0.06)

@@ -40,9 +40,9 @@ class Spectrum:
     spread: Array
     # Whether eigenvalues are those of the correlations.
     normalized: bool
-    # Bounds B of the centered columns and 1/n: along a unit vector v the square of a row has at
-    # most the variance lambda (L - lambda), L = (sum |v| B)**2, which is added.
-    worst: tuple[Array, float] | None = None
+    # Bounds B of the centered columns, and 1/n, or 0 where tails are guessed: along a unit vector v
+    # the square of a row has at most the variance lambda (L - lambda), L = (sum |v| B)**2.
+    worst: tuple[Array, float]
 
     @cached_property
     def system(self) -> tuple[Array, Array]:
@@ -103,23 +103,26 @@ class Spectrum:
 
     def line(self, k: int, z: float) -> Interval:
         """Interval for the k-th largest."""
-        base, extra = self.unbiased, 0.0
-        if self.worst is not None:
-            largest = float(np.abs(self.system[1][:, k]) @ self.worst[0]) ** 2
-            extra = max(0.0, float(base[k]) * (largest - float(base[k]))) * self.worst[1]
-        spread = _spread(self.around[:, k], extra)
-        lower, upper = (self._end(k, side, z, spread, extra) for side in (-1, 1))
+        spread = _spread(self.around[:, k], self._extra(k))
+        lower, upper = (self._end(k, side, z, spread) for side in (-1, 1))
         privacy = INFLATION * self.of_noise[:, k].std(ddof=1)
-        estimate, sampling = float(self.meant(base)[k]), sqrt(max(0.0, spread**2 - privacy**2))
+        estimate = float(self.meant(self.unbiased)[k])
+        sampling = sqrt(max(0.0, spread**2 - privacy**2))
         # The estimate without bias lies within, wherever the simulations have their mean.  The unit
         # diagonal of correlations holds back candidates of a column that nothing relates.
         least = z * spread if self.normalized else 0.0
         ends = min(lower, max(estimate - least, 0.0)), max(upper, estimate + least)
         return Interval(f"eigenvalue {k + 1}", *ends, estimate, sampling, float(privacy))
 
-    def _end(self, k: int, side: int, z: float, spread: float, extra: float) -> float:
+    def _extra(self, k: int) -> float:
+        """Variance that the worst law within the bounds adds to the k-th largest."""
+        value, (bounds, part) = float(self.unbiased[k]), self.worst
+        largest = float(np.abs(self.system[1][:, k]) @ bounds) ** 2
+        return max(0.0, value * (largest - value)) * part
+
+    def _end(self, k: int, side: int, z: float, spread: float) -> float:
         """Last candidate for the k-th largest that is within reach, above (1) or below (-1)."""
-        near, far = self._around_end(k, side, z, spread, extra)
+        near, far = self._around_end(k, side, z, spread)
         if far.beyond <= z:
             # Where no candidate is rejected, the last one stands.  Noise that carries an
             # eigenvalue beyond all candidates leaves none of them.
@@ -129,33 +132,33 @@ class Spectrum:
             return max(0.0, near.meant + side * z * spread)
         for _ in range(N_REFINED):
             share = (z - near.beyond) / (far.beyond - near.beyond)
-            tried = self._tried(k, near.value + share * (far.value - near.value), side, extra)
+            tried = self._tried(k, near.value + share * (far.value - near.value), side)
             near, far = (tried, far) if tried.beyond <= z else (near, tried)
         share = (z - near.beyond) / (far.beyond - near.beyond)
         return near.meant + share * (far.meant - near.meant)
 
     def _around_end(
-        self, k: int, side: int, z: float, spread: float, extra: float
+        self, k: int, side: int, z: float, spread: float
     ) -> tuple["_Candidate", "_Candidate"]:
         """Last candidate within reach and first beyond; the same where there is no other."""
         base = float(self.unbiased[k])
         reach = ((z + 2) * spread + self.edge) * (2 if self.normalized else 1)
         # Steps of its own size, which double: the noise of columns in other units is far from it.
         step, last = max(z * spread, 1e-9 * reach), max(0.0, base + side * reach)
-        near = far = self._tried(k, base, side, extra)
+        near = far = self._tried(k, base, side)
         while far.beyond <= z and far.value != last:
             value = min(base + step, last) if side > 0 else max(base - step, last)
-            near, far, step = far, self._tried(k, value, side, extra), 2 * step
+            near, far, step = far, self._tried(k, value, side), 2 * step
         return near, far
 
-    def _tried(self, k: int, value: float, side: int, extra: float) -> "_Candidate":
+    def _tried(self, k: int, value: float, side: int) -> "_Candidate":
         base, observed = self.unbiased, float(self.system[0][k])
         # The spectrum with another k-th eigenvalue, still decreasing.
         values = np.r_[np.maximum(base[:k], value), value, np.minimum(base[k + 1 :], value)]
         # Simulations share their random numbers, so that scores are smooth.
         found = (self.around if value == base[k] else self.simulated(values))[:, k]
         distance = float(observed - found.mean())
-        score = distance / max(_spread(found, extra, np.sign(distance)), 1e-300)
+        score = distance / max(_spread(found, self._extra(k), np.sign(distance)), 1e-300)
         return _Candidate(value, float(self.meant(values)[k]), -side * score)
 
 
@@ -197,8 +200,7 @@ def spectrum_of(
     """Simulate for the chosen columns, each times ``scale``; the same every time."""
     rng = np.random.default_rng(0)
     chosen = places + 1
-    rows = np.vstack([np.eye(1, len(law.moment)), law.centered(chosen) * scale[:, None]])
-    rows /= sqrt(law.count)
+    rows = law.centered(np.append(0, chosen)) * np.append(1.0, scale)[:, None] / sqrt(law.count)
     covariance = law.covariance[np.ix_(chosen, chosen)] * np.outer(scale, scale)
     law = law.of_losses(chosen).of_pairs(chosen)
     # A common factor changes no correlation.
@@ -211,8 +213,9 @@ def spectrum_of(
         noise += _by_losses(law, chosen, covariance) * (apart + apart.transpose(0, 2, 1))
     normals = rng.standard_normal((draws, len(chosen), len(chosen))) * sqrt(law.sampling_factor / 2)
     kurtoses = np.array([law.shape(place).kurtosis for place in chosen])
-    bounds = np.array([law.reach(place) for place in chosen])
+    bounds = scale * [law.reach(place) for place in chosen]
     present = np.diagonal(law.present(chosen))
+    worst = law.sampling_factor / float(present.min()) if law.tails == "bounded" else 0.0
     return Spectrum(
         covariance=covariance,
         noise=noise * sqrt(law.reaches(0.95)[1]),
@@ -220,9 +223,7 @@ def spectrum_of(
         # Fourth root of the variance of u², relative to the normal law's 2 variance².
         spread=((3 * kurtoses - 1) / 2) ** 0.25 / np.sqrt(present),
         normalized=normalized,
-        worst=None
-        if law.tails == "moments"
-        else (bounds * scale, law.sampling_factor / float(present.min())),
+        worst=(bounds, worst),
     )
 
 
