@@ -104,11 +104,6 @@ def verdicts_of(release: Release, places: Places) -> list[ColumnVerdict]:
     return [column for column in release.diagnose().columns if column.name in chosen]
 
 
-def source_names(columns: Columns) -> list[str]:
-    """Return what the values of the table columns are called that features come from, in order."""
-    return list(given_names(columns).values())
-
-
 def count_empty_directions(columns: Columns, places: Places) -> int:
     """Count the directions of the chosen features that the encoding itself leaves empty."""
     # The indicators of a column's categories sum to one, unless a row has none of them.
@@ -214,7 +209,7 @@ def feature_matrix(
     from dpcov.analysis.new_rows import read_frame, read_matrix, with_functions
 
     columns = [release.restored_features[place] for place in places]
-    names, complete = source_names(columns), complete_columns(release)
+    names, complete = [*given_names(columns).values()], complete_columns(release)
     frame = opened(X)
     all_numbers = all(column.kind in ("numeric", "boolean") for column in columns)
     if isinstance(frame, nw.DataFrame):

@@ -21,7 +21,6 @@ from dpcov.analysis.features import (
     find_features,
     is_placeholder,
     require_release,
-    source_names,
     verdicts_of,
 )
 from dpcov.analysis.problems import InputError, NotFitted, checked, warn_noise
@@ -31,6 +30,7 @@ from dpcov.markup import Child, card, details, el, facts, join, name_of
 from dpcov.published.digits import plural
 from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import MissingAs
+from dpcov.published.file.columns import given_names
 from dpcov.published.file.statistics import Post
 from dpcov.published.linalg.one_thread import one_thread
 from dpcov.published.linalg.symmetric import Array, Places
@@ -158,11 +158,11 @@ class ReleaseEstimator(Terms, BaseEstimator):  # type: ignore[misc]
         self._warn_of_hidden(release)
         release.warn_of(self.missing)
         self.release_ = release
-        names = source_names(self._columns())
+        names = given_names(self._columns()).values()
         self.n_features_in_ = len(names)
         # The columns of a plain array are called x0, x1, ...: they had no names of their own.
         if not all(map(is_placeholder, names)):
-            self.feature_names_in_ = np.array(names, dtype=object)
+            self.feature_names_in_ = np.array([*names], dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         with one_thread(len(release.manifest.columns)):

@@ -186,9 +186,8 @@ def _partial_pairs(law: MomentLaw, places: Places) -> Iterator[_Pairs]:
     used, shapes = 1 - (q - 2) * law.sampling_factor, [law.shape(int(i)) for i in chosen]
     for a, b, rows in _residuals(law, moment, chosen):
         # A regression that drowned leaves no variance, so the interval is [-1, 1].
-        known = rows is not None and used > 0.5
         covariance, noise, reach, thinning = np.zeros((2, 2)), np.zeros((3, 3)), np.zeros(2), 1.0
-        if rows is not None and known:
+        if rows is not None and used > 0.5:
             covariance = rows @ moment @ rows.T
             directions = np.zeros((2, len(law.columns)))
             directions[:, chosen] = rows
