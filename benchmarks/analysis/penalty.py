@@ -36,8 +36,8 @@ def along_the_path(case: Case, release: dpcov.Release) -> tuple[Array, dict[str,
     """R² of every penalty, (n_alphas,), and the places that the rules choose."""
     table = case.table
     model = PrivateRidge.from_release(release, target=table.target, features=table.features)
-    risks, unsure = model._risks(model._problems, model.alphas_)
-    noisy = risks + DEVIATIONS * np.hypot(model._risk_noise(model._problems), unsure)
+    risks = model._risks(model._problems, model.alphas_)
+    noisy = risks + DEVIATIONS * model._risk_noise(model._problems)
     places = int(np.searchsorted(model.alphas_, model.alpha_)), noisy[0].argmin(), risks[0].argmin()
     chosen = dict(zip(RULES, map(int, places), strict=True))
     found, rows = [], case.held_out[table.features]

@@ -302,9 +302,8 @@ def test_the_cross_term_is_what_finite_differences_say(truth, post):
         slope = (first - second) / (2 * step)
         # Stein's lemma for the term 2 u_i u_j W_ij, or u_i² W_ii of twice the variance.
         expected -= 2 * variance * (slope[i] * u[j] + u[i] * slope[j])
-    found, error = ridge_path.cross_terms(probes_of(raw, post, variance, 4_000), alphas, STEP)
+    found = ridge_path.cross_terms(probes_of(raw, post, variance, 4_000), alphas, STEP)
     assert found[0] == pytest.approx(expected, rel=0.1)
-    assert abs(found[0] - expected) < 5 * error[0] < 0.2 * abs(expected)
 
 
 @pytest.mark.parametrize("post", [np.asarray, project_psd])
@@ -315,7 +314,7 @@ def test_the_estimated_risk_is_unbiased_and_without_its_cross_term_far_too_low(t
         raw = truth + noise_matrix(rng, len(truth), variance)
         model = problem(post(raw))
         u = model.error_directions(model.path(alphas))[0]
-        cross, _ = ridge_path.cross_terms(probes_of(raw, post, variance), alphas, STEP)
+        cross = ridge_path.cross_terms(probes_of(raw, post, variance), alphas, STEP)
         estimated.append(ridge_path.risks(model, raw, alphas, np.inf, cross)[0])
         naive.append(u @ raw @ u)
         true.append(u @ truth @ u)
@@ -335,7 +334,7 @@ def test_alpha_is_chosen_near_the_best_one(truth):
         alphas = ridge_path.default_alphas(model, edge)
         directions = model.error_directions(model.path(alphas))
         losses = np.array([u @ truth @ u for u in directions])
-        cross, _ = ridge_path.cross_terms(around, alphas, STEP)
+        cross = ridge_path.cross_terms(around, alphas, STEP)
         chosen = int(np.argmin(ridge_path.risks(model, raw, alphas, 400, cross)))
         regret.append(losses[chosen] - losses.min())
         u = model.error_directions(model.path(np.array([1e-3])))[0]
@@ -349,9 +348,9 @@ def test_a_risk_that_is_low_by_chance_is_not_believed(frame, monkeypatch):
     fair = PrivateRidge.from_release(made, target="income")
 
     def lucky(model, problems, alphas):
-        found, unsure = risks(model, problems, alphas)
+        found = risks(model, problems, alphas)
         found[:, -10:] -= 10 * found.max()
-        return found, unsure
+        return found
 
     monkeypatch.setattr(PrivateRidge, "_risks", lucky)
     model = PrivateRidge.from_release(made, target="income")
@@ -365,10 +364,10 @@ def test_a_risk_that_is_low_by_chance_is_not_believed(frame, monkeypatch):
 def test_a_matrix_that_was_not_shrunk_does_not_judge_its_own_model(frame):
     made = released(frame, 1, 3)
     model = PrivateRidge.from_release(made, target="income", post="none")
-    risks, unsure = model._risks(model._problems, model.alphas_)
+    risks = model._risks(model._problems, model.alphas_)
     # A model that follows the noise looks better than it is.
     assert (model._own_risks(model._problems) < risks).mean() > 0.9
-    careful = risks + np.hypot(model._risk_noise(model._problems), unsure)
+    careful = risks + model._risk_noise(model._problems)
     assert model.alpha_ == model.alphas_[careful[0].argmin()]
 
 

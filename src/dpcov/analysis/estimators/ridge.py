@@ -39,7 +39,7 @@ class PrivateRidge(LinearModel):
     alpha : float or "auto"
         ``"auto"`` takes the penalty with the lowest estimated risk on new rows: the larger of
         ``risk_path_`` and what the matrix that the model is fitted to says, with one deviation of
-        its errors (docs/analysis.md).
+        the noise on it (docs/analysis.md).
 
     Attributes
     ----------
@@ -68,12 +68,12 @@ class PrivateRidge(LinearModel):
         half_ranges = half_ranges_of(self._goals)
         is_auto, among = self.alpha == "auto", len(self.alphas_)
         tried = self.alphas_ if is_auto else np.append(self.alphas_, float(self.alpha))
-        risks, unsure = self._risks(problems, tried)
+        risks = self._risks(problems, tried)
         self.risk_path_ = risks[:, :among] * half_ranges[:, None] ** 2
         chosen = np.full(len(problems), among)
         if is_auto:
-            errors = np.hypot(self._risk_noise(problems), unsure)
-            chosen = (np.maximum(risks, self._own_risks(problems)) + errors).argmin(axis=1)
+            careful = np.maximum(risks, self._own_risks(problems)) + self._risk_noise(problems)
+            chosen = careful.argmin(axis=1)
         self._penalties = tried[chosen].tolist()
         self._new_squares: list[float] = risks[np.arange(len(problems)), chosen].tolist()
         self.alpha_: Any = self._flattened(self._penalties)
@@ -92,24 +92,22 @@ class PrivateRidge(LinearModel):
         n_rows = self.release_.n_rows
         return np.array([ridge_path.risks(p, p.moment, self.alphas_, n_rows) for p in problems])
 
-    def _risks(self, problems: list[RidgeProblem], alphas: Array) -> tuple[Array, Array]:
-        """Unbiased, (n_targets, n_alphas), and what too few made-up noises leave unknown."""
+    def _risks(self, problems: list[RidgeProblem], alphas: Array) -> Array:
+        """Unbiased, (n_targets, n_alphas)."""
         noise = noise_of(self.release_)
         if noise is None:
             if self.alpha == "auto":
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
-            nothing = np.full((len(problems), len(alphas)), np.nan)
-            return nothing, nothing
+            return np.full((len(problems), len(alphas)), np.nan)
         read, n_rows = self._used, self.release_.n_rows
         raw = self.release_.present_moment("none", self.missing, read)
         probes = list(self.release_.noise_probes(self.post, self.missing, read))
-        found, unsure = [], []
+        found = []
         for p in problems:
             around = [Probe(noise, p.at(after), p.at(before)) for noise, after, before in probes]
-            cross, error = ridge_path.cross_terms(around, alphas, STEP)
+            cross = ridge_path.cross_terms(around, alphas, STEP)
             found.append(ridge_path.risks(p, raw, alphas, n_rows, cross))
-            unsure.append(error)
-        return np.array(found), np.array(unsure)
+        return np.array(found)
 
     def _risk_noise(self, problems: list[RidgeProblem]) -> Array:
         # Of u'Wu, isotropic where the noise was added: sqrt(2 v) |u|^2.
