@@ -25,9 +25,9 @@ from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import ReleaseError
 from dpcov.published.file.columns import OTHER
-from dpcov.published.linalg.symmetric import Array, Places, compose, eigh
+from dpcov.published.linalg.symmetric import Array, compose, eigh
 from dpcov.published.release import Release
-from dpcov.published.words.design import design_of, weighting_of, weights_column
+from dpcov.published.words.design import design_of, weighting_of
 
 # Rows of classes, weighted as they were, with means and covariance.
 Parts = list[tuple[float, Reading]]
@@ -186,13 +186,8 @@ class PrivateLDA(Discriminant):
         if self.target is not None:
             if self.classes is not None:
                 raise InputError("The classes are the levels of target=. Give target, or classes.")
-            predictors(columns, places_of_levels(columns, self.target), self.features, unasked)
-
-    def _chosen(self, release: Release, columns: Columns) -> Places:
-        if self.target is None:
-            return super()._chosen(release, columns)
-        self._targets = places_of_levels(columns, self.target)
-        return predictors(columns, self._targets, self.features, weights_column(release))
+            self._targets = places_of_levels(columns, self.target)
+            self._asked = predictors(columns, self._targets, self.features, unasked)
 
     def _read(self, release: Release) -> None:
         if self.target is None:
