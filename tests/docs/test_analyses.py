@@ -28,15 +28,16 @@ def test_they_are_those_of_the_rows(page):
     names, rows = page
     scaled = (rows - rows.mean()) / rows.std()
     whole = sm.OLS(scaled[TARGET], scaled[FEATURES]).fit()
-    assert names["standardized"]["estimate"].to_numpy() == pytest.approx(whole.params, abs=0.01)
-    assert names["r_squared"] == pytest.approx(whole.rsquared, abs=0.01)
+    expected = [*whole.params, whole.rsquared]
+    assert names["regression"].estimate == pytest.approx(expected, abs=0.01)
     inflation = np.diag(np.linalg.inv(rows[FEATURES].corr()))
-    assert names["inflation"] == pytest.approx(inflation, rel=0.02)
+    assert names["items"].estimate[:-1] == pytest.approx(inflation, rel=0.02)
     items = rows[FEATURES].cov().to_numpy()
-    assert names["alpha"] == pytest.approx(1.5 * (1 - np.trace(items) / items.sum()), abs=0.01)
+    alpha = 1.5 * (1 - np.trace(items) / items.sum())
+    assert names["items"]["alpha"].estimate == pytest.approx(alpha, abs=0.01)
     first = sm.OLS(rows["dose"], sm.add_constant(rows[["age"]])).fit().params["age"]
     second = sm.OLS(rows[TARGET], sm.add_constant(rows[["dose", "age"]])).fit().params["dose"]
-    assert names["indirect"] == pytest.approx(first * second, rel=0.02)
+    assert names["mediation"]["indirect"].estimate == pytest.approx(first * second, rel=0.02)
 
 
 @pytest.mark.filterwarnings("ignore::dpcov.errors.PrivacyWarning")

@@ -22,6 +22,7 @@ try:
     from dpcov.analysis.intervals.inference import coefficient_intervals as coefficient_intervals
     from dpcov.analysis.intervals.inference import correlation_intervals as correlation_intervals
     from dpcov.analysis.intervals.inference import eigenvalue_intervals as eigenvalue_intervals
+    from dpcov.analysis.intervals.inference import function_intervals as function_intervals
     from dpcov.analysis.intervals.inference import mean_intervals as mean_intervals
     from dpcov.analysis.intervals.inference import variance_intervals as variance_intervals
     from dpcov.analysis.intervals.table import IntervalTable as IntervalTable

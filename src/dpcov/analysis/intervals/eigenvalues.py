@@ -54,10 +54,21 @@ class Spectrum:
         """Noisy eigenvalues, (draws, p) decreasing, with the release's eigenvectors."""
         root = self.system[1] * np.sqrt(values)
         made = self.noise + root @ root.T
-        if sampling and self.sampling.any():
-            around = self.spread[:, None] * root
-            made += around @ self.sampling @ around.T
+        if sampling:
+            made += self._sampled(root)
         return np.asarray(np.linalg.eigvalsh(self._units(made))[:, ::-1])
+
+    @property
+    def sampled(self) -> Array:
+        """What sampling adds to the covariance, (draws, p, p)."""
+        values, vectors = self.system
+        return self._sampled(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+    def _sampled(self, root: Array) -> Array:
+        if not self.sampling.any():
+            return np.zeros_like(self.noise)
+        around = self.spread[:, None] * root
+        return np.asarray(around @ self.sampling @ around.T)
 
     def meant(self, values: Array) -> Array:
         """Eigenvalues without noise and sampling."""

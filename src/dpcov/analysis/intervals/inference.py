@@ -23,6 +23,7 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.intervals.coefficients import coefficient_lines
 from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of
+from dpcov.analysis.intervals.functions import Function, function_lines
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
 from dpcov.analysis.intervals.of_release import moment_law
@@ -32,6 +33,7 @@ from dpcov.analysis.reading import half_range_map
 from dpcov.errors import ReleaseError, few_of
 from dpcov.privacy.options import Between
 from dpcov.published.estimate.present import MissingAs
+from dpcov.published.file.columns import half_ranges_of
 from dpcov.published.linalg.symmetric import Places
 from dpcov.published.reading.rows import on_one_thread
 from dpcov.published.release import Release
@@ -174,6 +176,49 @@ def eigenvalue_intervals(
     if normalized:
         lines = [line.clipped(0.0, float(len(places))) for line in lines]
     return _table(what, law, lines)
+
+
+@on_one_thread
+def function_intervals(
+    release: Release,
+    function: Function,
+    features: Names = None,
+    *,
+    level: float = 0.95,
+    sampling: bool = True,
+    design_effect: float | None = None,
+    missing: MissingAs = "pairwise",
+    draws: int = 200,
+) -> IntervalTable:
+    """Intervals for what a function makes of the covariance, such as R² or an indirect effect.
+
+    They go from -inf to inf where the noise may leave it undefined.
+
+    Parameters
+    ----------
+    function : callable
+        Of the covariance in original units, a (p, p) pandas frame with names.  It gives a number,
+        or a mapping or pandas Series of several, and is called for every simulated covariance.
+    draws : int
+        How many are simulated, of sampling and of noise; the result is the same every time.
+
+    Other parameters and errors are as in :func:`mean_intervals`.
+    """
+    law, places = _opened(release, features, level, sampling, design_effect, missing)
+    draws = checked("draws", draws, Annotated[int, Between(2)])
+    if not callable(function):
+        raise InputError("function is called with a covariance: give a function, such as a lambda.")
+    columns = [law.columns[place] for place in places + 1]
+    names, scale = [column.name for column in columns], scale_of(law, places, "correlation")
+    if not np.isfinite(scale).all():
+        raise ReleaseError(
+            "The noise hides the variance of a column, so nothing is known of a function of it. "
+            "Name other features; release.diagnose() says which can be used."
+        )
+    spectrum = spectrum_of(law, places, scale, normalized=False, draws=draws)
+    units = half_ranges_of(columns) / scale
+    lines = function_lines(spectrum, units, names, function, law.reaches()[0])
+    return _table("functions of the covariance", law, lines)
 
 
 @on_one_thread

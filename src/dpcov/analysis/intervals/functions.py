@@ -1,0 +1,83 @@
+"""Give intervals for any function of a covariance, by simulation of sampling and noise.
+
+The covariance of a release is simulated again and again (a parametric bootstrap, Ferrando, Wang and
+Sheldon 2022), and the function varies among these as much as it errs (docs/inference.md).
+"""
+
+from collections.abc import Callable
+from math import inf, nan, sqrt
+from typing import Any
+
+import numpy as np
+
+from dpcov.analysis.intervals.eigenvalues import INFLATION, Spectrum
+from dpcov.analysis.intervals.table import Interval
+from dpcov.analysis.problems import InputError
+from dpcov.published.linalg.project import clip_eigenvalues
+from dpcov.published.linalg.symmetric import Array
+
+# A number of a covariance with names, a pandas frame, or several with names of their own.
+Function = Callable[[Any], Any]
+
+# Part of the simulations that may be covariances of no table, or leave a function undefined.
+_UNDEFINED = 0.02
+# Least eigenvalue of correlations that some table has.
+_LEAST = 1e-9
+
+
+def function_lines(
+    spectrum: Spectrum, units: Array, names: list[str], function: Function, z: float
+) -> list[Interval]:
+    """A line for every number of a function; without ends where noise may leave it undefined.
+
+    ``spectrum`` is that of columns whose variances are about one, ``units``, (p,), are theirs.
+    """
+    import pandas as pd  # type: ignore[import-untyped]
+
+    scale, seen = np.outer(units, units), spectrum.covariance
+
+    def value(correlations: Array) -> dict[str, float]:
+        covariance = pd.DataFrame(correlations * scale, index=names, columns=names)
+        return _named(function, function(covariance))
+
+    def values(simulated: Array) -> Array:
+        found = np.full((len(simulated), len(estimates)), nan)
+        for place in np.flatnonzero(np.linalg.eigvalsh(simulated)[:, 0] > _LEAST):
+            try:
+                found[place] = [*value(simulated[place]).values()]
+            except np.linalg.LinAlgError:
+                continue
+        return found
+
+    # Its own mistakes are told here.
+    estimates = value(clip_eigenvalues(seen, _LEAST))
+    noisy = seen + spectrum.noise
+    privacy, both = values(noisy), values(noisy + spectrum.sampled)
+    if np.linalg.eigvalsh(seen)[0] <= _LEAST:
+        both[:] = nan
+    return [
+        _line(name, estimate, privacy[:, place], both[:, place], z)
+        for place, (name, estimate) in enumerate(estimates.items())
+    ]
+
+
+def _line(name: str, estimate: float, privacy: Array, both: Array, z: float) -> Interval:
+    if not np.isfinite(estimate) or np.mean(~np.isfinite(both)) > _UNDEFINED:
+        return Interval(name, -inf, inf, estimate, inf, inf)
+    known = [each[np.isfinite(each)] for each in (both, privacy)]
+    total, noise = (INFLATION * float(np.std(each, ddof=1)) for each in known)
+    sampling = sqrt(max(0.0, total**2 - noise**2))
+    return Interval(name, estimate - z * total, estimate + z * total, estimate, sampling, noise)
+
+
+def _named(function: Function, found: Any) -> dict[str, float]:
+    """What a function gives, with names."""
+    if hasattr(found, "items"):
+        return {str(name): float(each) for name, each in found.items()}
+    if np.ndim(found) == 0:
+        name = getattr(function, "__name__", "")
+        return {name if name.isidentifier() else "value": float(found)}
+    raise InputError(
+        "The function gives an array. Give a number, or several with names: a mapping, or a "
+        "pandas Series."
+    )
