@@ -132,5 +132,5 @@ def test_what_is_no_function_of_numbers_is_refused(release, function, words):
 
 
 def test_a_mistake_in_a_function_is_its_own(release):
-    with pytest.raises(KeyError, match="hight"):
-        function_intervals(release, lambda covariance: covariance.loc["hight", "age"])
+    with pytest.raises(KeyError, match="size"):
+        function_intervals(release, lambda covariance: covariance.loc["size", "age"])
