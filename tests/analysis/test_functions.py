@@ -67,19 +67,19 @@ def test_they_are_those_that_a_coefficient_and_a_correlation_have(release, sampl
 def test_they_hold_for_the_table_and_for_a_population():
     table, large = rows(seed=2), rows(400_000, seed=3).cov()
     held = []
-    for seed in range(24):
+    for seed in range(10):
         of_table = released(table, seed)
         sample = rows(seed=100 + seed)
         of_sample = released(sample, seed)
         for function in (r_squared, indirect):
-            (about_table,) = function_intervals(of_table, function, sampling=False)
-            (about_people,) = function_intervals(of_sample, function)
+            (about_table,) = function_intervals(of_table, function, sampling=False, draws=100)
+            (about_people,) = function_intervals(of_sample, function, draws=100)
             held += [
                 about_table.lower <= function(table.cov()) <= about_table.upper,
                 about_people.lower <= function(large) <= about_people.upper,
             ]
-    # 95 % of 96 are 91.2, with a deviation of 2.1.
-    assert sum(held) >= 85
+    # 95 % of 40 are 38, with a deviation of 1.4.
+    assert sum(held) >= 34
 
 
 def test_a_function_is_asked_of_the_features_that_are_named(release):
