@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpcov.data.schema.declared import Ignored as Ignored
     from dpcov.data.schema.declared import Numeric as Numeric
     from dpcov.data.schema.declared import Weights as Weights
+    from dpcov.data.schema.draft import draft as draft
     from dpcov.data.schema.schema import Schema as Schema
     from dpcov.data.sources import Query as Query
     from dpcov.errors import DpcovError as DpcovError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "data.layout": ("FileLayout",),
     "data.schema.declared": ("Boolean", "Categorical", "Date", "Ignored", "Numeric", "Weights"),
+    "data.schema.draft": ("draft",),
     "data.schema.schema": ("Schema",),
     "data.sources": ("Query",),
     "errors": ("DpcovError",),

@@ -10,6 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+import dpcov
 from dpcov import Schema
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.declared import Boolean, Categorical, Date, Ignored, Numeric
@@ -17,7 +18,7 @@ from dpcov.data.schema.draft import describe
 from dpcov.data.schema.names import BY_KIND, propose, propose_described, words_of
 from dpcov.data.sources import open_source
 from dpcov.data.sources.delimited import from_stream
-from dpcov.errors import UsageError
+from dpcov.errors import ReleaseError, SchemaError, UsageError
 from tests.data.reading import read_encoded
 
 IGNORED = [
@@ -281,3 +282,26 @@ def test_a_draft_says_that_a_person_may_have_several_rows(tmp_path):
     (tmp_path / "visits.csv").write_text("patient_id,visit,age\n1,1,40\n1,2,41\n")
     before = describe(open_source(tmp_path / "visits.csv")).dumps().split("rows_per_person = 1")[0]
     assert "several rows" in before and "rows_per_person is the largest" in before
+
+
+def test_a_data_frame_is_drafted_in_python_and_filled_in(tmp_path):
+    frame = pd.DataFrame({"age": [31.5, 64.0], "sex": ["f", "m"], "is_ill": [True, False]})
+    file = tmp_path / "users.toml"
+    text = dpcov.draft(frame, file)
+    assert file.read_text() == text == describe(open_source(frame)).dumps()
+    assert not any(cell in text for cell in ("31.5", "64.0", '"f"', '"m"'))
+    with pytest.raises(SchemaError):
+        dpcov.Schema.from_toml(file, complete=True)
+    with pytest.raises(ReleaseError, match="exists already"):
+        dpcov.draft(frame, file)
+    filled = text.replace("lower = nan", "lower = 0").replace("upper = nan", "upper = 120")
+    file.write_text(filled.replace("categories = []", 'categories = ["f", "m"]'))
+    assert dpcov.Schema.from_toml(file, complete=True).features.keys() == {"age", "sex", "is_ill"}
+
+
+def test_a_draft_never_takes_the_place_of_the_table(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("age\n1\n")
+    with pytest.raises(UsageError, match="would be lost"):
+        dpcov.draft(table, table, overwrite=True)
+    assert table.read_text() == "age\n1\n"

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from dpcov.data.layout import FileLayout
+from dpcov.data.schema.codebooks import read_codebook
 from dpcov.data.schema.codebooks.dictionaries import schema_of
 from dpcov.data.schema.codebooks.fields import BOUNDED, BOUNDED_TOO
 from dpcov.data.schema.declared import Boolean, Date, Declared, Ignored
@@ -13,9 +16,10 @@ from dpcov.data.schema.names import BY_KIND, Proposal, grouped, propose_describe
 from dpcov.data.schema.schema import Schema
 from dpcov.data.schema.toml import format_schema
 from dpcov.data.schema.wildcards import is_pattern
-from dpcov.data.sources import Source
+from dpcov.data.sources import Source, file_of, open_source
 from dpcov.data.sources.statistical import StatisticalSource
 from dpcov.errors import SchemaError, UsageError, few_of
+from dpcov.files import as_path, check_output, write_file
 
 _STRANGE = (
     "The table has none of the columns of the codebook: {absent}. Give the codebook of this table. "
@@ -36,6 +40,38 @@ class Draft:
     def dumps(self) -> str:
         """Write the schema with its comments."""
         return format_schema(self.schema, self.comments)
+
+
+def draft(
+    data: Any,
+    output: str | Path | None = None,
+    *,
+    codebook: str | Path | None = None,
+    overwrite: bool = False,
+) -> str:
+    """Draft a schema of a table, or of what its codebook says: TOML text, to be filled in.
+
+    Names and types are read, of a text file as its first rows tell them.  Bounds and categories
+    come from public knowledge, so they are left for you: fill them in, and read the file with
+    ``Schema.from_toml``.
+
+    Parameters
+    ----------
+    data : file, data frame or another table
+        As :func:`dpcov.release` takes.
+    output : path, optional
+        The file to write the draft to.
+    codebook : path, optional
+        A Data Package, CSVW, DDI-Codebook, or a file of SPSS, Stata or SAS.
+    """
+    if output is not None:
+        check_output(output, file_of(data), codebook)
+    known = None if codebook is None else read_codebook(as_path(codebook))
+    layout = None if known is None else known.file
+    text = describe(open_source(data, layout), known, layout).dumps()
+    if output is not None:
+        write_file(output, text.encode(), overwrite=overwrite)
+    return text
 
 
 def describe(
