@@ -1,5 +1,7 @@
 """The desk opens accounts, charges them, and says what they do not allow before a release."""
 
+import html
+
 import pytest
 
 import dpcov
@@ -47,6 +49,14 @@ def test_a_second_release_that_an_account_allows_is_not_called_refused(desk, rea
     # It was there before, and is not new.
     assert send(desk, ready, "budget", chosen="0.1", delta="")[0] == 303
     assert "A new account" not in desk.ask(f"{ready}/release")[2]
+
+
+def test_the_page_of_a_release_says_what_its_account_has_left(desk, ready):
+    page = released(desk, ready)
+    left = ledger_of(desk).remaining("people").in_words
+    assert f"Account people: {left}" in html.unescape(page)
+    (desk.folder / "ledger.sqlite").unlink()
+    assert "Account people" not in desk.ask(f"{ready}/release")[2]
 
 
 def test_an_account_that_was_lost_since_is_not_opened_anew_unasked(desk, ready):

@@ -101,7 +101,10 @@ def show(
     typed, job, left = typed or {}, work.jobs.get(step), ""
     stops = work.jobs["budget"].made or [] if "budget" in work.jobs else []
     try:
-        left = _left(work) if step == "account" else ""
+        if step == "account":
+            left = _left(work) or _not_yet(work)
+        elif step == "release" and job and job.made:
+            left = _left(work.begun)
     except DpcovError as error:
         problems = problems or str(error).splitlines()
     return _filled(
@@ -131,11 +134,13 @@ def show(
 
 def _left(work: Work) -> str:
     left = work.left()
-    if left is None:
-        there = few_of(work.accounts(), _NAMED)
-        told = f"There is no account {work.account} in {work.ledger} yet. Releasing opens it."
-        return f"{told} {_SAME_PEOPLE.format(there=there)}" if there else told
-    return f"Account {work.account}: {left}"
+    return "" if left is None else f"Account {work.account}: {left}"
+
+
+def _not_yet(work: Work) -> str:
+    there = few_of(work.accounts(), _NAMED)
+    told = f"There is no account {work.account} in {work.ledger} yet. Releasing opens it."
+    return f"{told} {_SAME_PEOPLE.format(there=there)}" if there else told
 
 
 def message(base: str, title: str, text: str, link: str, href: str) -> bytes:
