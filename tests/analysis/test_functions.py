@@ -22,9 +22,9 @@ def rows(n=8000, seed=0):
     return pd.DataFrame(columns)
 
 
-def released(table, seed, epsilon=1):
+def released(table, seed, epsilon=1, schema=SCHEMA):
     budget = dpcov.Budget(epsilon=epsilon, delta="1e-6")
-    return dpcov.release(table, schema=SCHEMA, budget=budget, entropy=dpcov.SeededEntropy(seed))
+    return dpcov.release(table, schema=schema, budget=budget, entropy=dpcov.SeededEntropy(seed))
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +114,70 @@ def test_what_the_noise_may_leave_undefined_has_no_ends():
     assert np.isinf(line.upper)
 
 
+@pytest.mark.parametrize("undefined", [lambda x: 1 / 0, lambda x: (-1) ** 0.5, lambda x: {}])
+def test_what_a_function_cannot_say_of_some_covariances_is_undefined(release, undefined):
+    def sometimes(covariance):
+        seen = covariance.loc["age", "dose"]
+        return {"seen": seen} if seen < first else undefined(seen)
+
+    def spread(covariance):
+        return covariance.loc["age", "dose"]
+
+    first = function_intervals(release, spread, draws=20)["spread"].estimate * 1.0001
+    (line,) = function_intervals(release, sometimes, draws=20)
+    assert (line.name, line.lower, line.upper) == ("seen", -np.inf, np.inf)
+
+
+@pytest.mark.parametrize("without_sampling", [True, False])
+def test_what_is_undefined_with_or_without_sampling_has_no_ends(release, without_sampling):
+    calls = iter(range(41))
+
+    def half(covariance):
+        # The first is the estimate, and 20 of 40 simulations have sampling.
+        call = next(calls)
+        return np.nan if call and (call <= 20) == without_sampling else float(call)
+
+    (line,) = function_intervals(release, half, draws=20)
+    assert (line.lower, line.upper) == (-np.inf, np.inf)
+
+
+def test_numbers_are_told_apart_by_their_names(release):
+    calls = iter(range(41))
+
+    def in_any_order(covariance):
+        made = {"small": np.float32(1), "large": np.array(100), "none": False}
+        return made if next(calls) % 2 else pd.Series(dict(reversed(made.items())))
+
+    found = function_intervals(release, in_any_order, draws=20)
+    for name, number in {"small": 1.0, "large": 100.0, "none": 0.0}.items():
+        line = found[name]
+        assert (line.lower, line.estimate, line.upper) == (number, number, number)
+
+
+def test_columns_that_no_row_has_both_of_are_refused():
+    """Their covariance seemed to be zero, with a short interval."""
+    table = rows()
+    half = np.arange(len(table)) < len(table) // 2
+    apart = table.assign(age=table.age.mask(half), dose=table.dose.mask(~half))
+    for missing in ("pairwise", "at-random"):
+        with pytest.raises(ReleaseError, match="'age' with 'dose'"):
+            function_intervals(released(apart, 1), known, missing=missing)
+    (line,) = function_intervals(released(apart, 1), lambda x: 1.0, ["age", "recovery"])
+    assert line.upper == 1
+
+
+def test_a_category_is_left_out_of_columns_of_levels():
+    """All of them determine each other, so that no function had limits."""
+    table = rows().assign(ward=np.where(np.arange(8000) % 3, "a", "b"))
+    levels = dpcov.Categorical(categories=("a", "b"))
+    schema = dpcov.Schema(columns=SCHEMA.columns | {"ward": levels})
+    made = released(table, 1, schema=schema)
+    seen = []
+    found = function_intervals(made, lambda x: seen.append(list(x)) or known(x), draws=20)
+    assert seen[0] == [*NAMES, "ward=b"] and np.isfinite(found.upper).all()
+    assert "Reference category: ward=a." in found.notes
+
+
 def test_a_variance_that_noise_hides_is_refused():
     with pytest.raises(ReleaseError, match="hides the variance"):
         function_intervals(released(rows(300), 1, epsilon="0.01"), known)
@@ -123,7 +187,12 @@ def test_a_variance_that_noise_hides_is_refused():
     ("function", "words"),
     [
         ("r_squared", "give a function"),
-        (lambda covariance: covariance.to_numpy(), "gives an array"),
+        (lambda covariance: covariance.to_numpy(), "no real number"),
+        (lambda covariance: covariance, "no real number"),
+        (lambda covariance: 1j, "no real number"),
+        (lambda covariance: {"a": np.complex128(1)}, "no real number"),
+        (lambda covariance: None, "no real number"),
+        (lambda covariance: "1.5", "no real number"),
     ],
 )
 def test_what_is_no_function_of_numbers_is_refused(release, function, words):

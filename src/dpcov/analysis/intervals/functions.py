@@ -5,7 +5,9 @@ Sheldon 2022), and the function varies among these as much as it errs (docs/infe
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf, nan, sqrt
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -43,10 +45,9 @@ def function_lines(
     def values(simulated: Array) -> Array:
         found = np.full((len(simulated), len(estimates)), nan)
         for place in np.flatnonzero(np.linalg.eigvalsh(simulated)[:, 0] > _LEAST):
-            try:
-                found[place] = [*value(simulated[place]).values()]
-            except np.linalg.LinAlgError:
-                continue
+            with suppress(ArithmeticError, ValueError):
+                made = value(simulated[place])
+                found[place] = [made.get(name, nan) for name in estimates]
         return found
 
     # Its own mistakes are told here.
@@ -62,9 +63,10 @@ def function_lines(
 
 
 def _line(name: str, estimate: float, privacy: Array, both: Array, z: float) -> Interval:
-    if not np.isfinite(estimate) or np.mean(~np.isfinite(both)) > _UNDEFINED:
-        return Interval(name, -inf, inf, estimate, inf, inf)
     known = [each[np.isfinite(each)] for each in (both, privacy)]
+    undefined = 1 - min(map(len, known)) / len(both)
+    if not np.isfinite(estimate) or undefined > _UNDEFINED:
+        return Interval(name, -inf, inf, estimate, inf, inf)
     total, noise = (INFLATION * float(np.std(each, ddof=1)) for each in known)
     sampling = sqrt(max(0.0, total**2 - noise**2))
     return Interval(name, estimate - z * total, estimate + z * total, estimate, sampling, noise)
@@ -73,11 +75,17 @@ def _line(name: str, estimate: float, privacy: Array, both: Array, z: float) -> 
 def _named(function: Function, found: Any) -> dict[str, float]:
     """What a function gives, with names."""
     if hasattr(found, "items"):
-        return {str(name): float(each) for name, each in found.items()}
-    if np.ndim(found) == 0:
-        name = getattr(function, "__name__", "")
-        return {name if name.isidentifier() else "value": float(found)}
-    raise InputError(
-        "The function gives an array. Give a number, or several with names: a mapping, or a "
-        "pandas Series."
-    )
+        return {str(name): _number(each) for name, each in found.items()}
+    name = getattr(function, "__name__", "")
+    return {name if name.isidentifier() else "value": _number(found)}
+
+
+def _number(found: Any) -> float:
+    if isinstance(found, np.ndarray) and found.ndim == 0:
+        found = found.item()
+    if not isinstance(found, Real):
+        raise InputError(
+            "The function gives something that is no real number. Give a number, or several with "
+            "names: a mapping, or a pandas Series."
+        )
+    return float(found)

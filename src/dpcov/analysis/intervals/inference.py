@@ -160,8 +160,7 @@ def eigenvalue_intervals(
     draws = checked("draws", draws, Annotated[int, Between(2)])
     some = Annotated[int, Between(1, len(places))] | None
     n_eigenvalues = checked("n_eigenvalues", n_eigenvalues, some) or min(3, len(places))
-    if rare := told_of_rare_pairs(release, places):
-        raise ReleaseError(f"{rare} {WITHOUT_ONE}")
+    _require_pairs(release, places)
     normalized = scaling == "correlation"
     law = law.restored if normalized else law
     what, scale = f"eigenvalues ({scaling} units)", scale_of(law, places, scaling)
@@ -192,13 +191,15 @@ def function_intervals(
 ) -> IntervalTable:
     """Intervals for what a function makes of the covariance, such as R² or an indirect effect.
 
-    They go from -inf to inf where the noise may leave it undefined.
+    They go from -inf to inf where the noise may leave it undefined.  Of the categories of a column
+    one is left out, as in regressions: all of them determine each other.
 
     Parameters
     ----------
     function : callable
         Of the covariance in original units, a (p, p) pandas frame with names.  It gives a number,
         or a mapping or pandas Series of several, and is called for every simulated covariance.
+        A `ValueError` or `ArithmeticError` there says that it is undefined.
     draws : int
         How many are simulated, of sampling and of noise; the result is the same every time.
 
@@ -208,6 +209,9 @@ def function_intervals(
     draws = checked("draws", draws, Annotated[int, Between(2)])
     if not callable(function):
         raise InputError("function is called with a covariance: give a function, such as a lambda.")
+    # Levels that hold all rows determine each other: no matrix beside theirs is a covariance.
+    places, references = without_references(release, places)
+    _require_pairs(release, places)
     columns = [law.columns[place] for place in places + 1]
     names, scale = [column.name for column in columns], scale_of(law, places, "correlation")
     if not np.isfinite(scale).all():
@@ -218,7 +222,7 @@ def function_intervals(
     spectrum = spectrum_of(law, places, scale, normalized=False, draws=draws)
     units = half_ranges_of(columns) / scale
     lines = function_lines(spectrum, units, names, function, law.reaches()[0])
-    return _table("functions of the covariance", law, lines)
+    return _table("functions of the covariance", law, lines, references)
 
 
 @on_one_thread
@@ -295,6 +299,12 @@ def _hides(release: Release, chosen: Places, goals: Places, at_bounds: bool) -> 
         f"The noise hides the spread of {few_of(hidden, FEATURES_NAMED)}. This makes other "
         "intervals infinite too. Name the features without them."
     )
+
+
+def _require_pairs(release: Release, places: Places) -> None:
+    """Refuse features of which too few rows have both."""
+    if rare := told_of_rare_pairs(release, places):
+        raise ReleaseError(f"{rare} {WITHOUT_ONE}")
 
 
 def _untold(law: MomentLaw, places: Places) -> tuple[str, ...]:
