@@ -362,6 +362,29 @@ def test_tails_that_nobody_counted_do_not_make_other_columns_show_less(monkeypat
     assert least(30) == least(0)
 
 
+@pytest.mark.parametrize("fits", [True, False])
+def test_others_that_were_surely_counted_are_in_the_likeliest_ring(monkeypatch, fits):
+    """Also if few of them are in any: their rows lie in rings of many columns."""
+    monkeypatch.setattr(
+        CountNoise, "draw", lambda self, size, entropy, disjoint: np.zeros(size, dtype=np.int64)
+    )
+    std = CountNoise(SPENT[0], problem(), UNIT).std(disjoint=True) / UNIT
+    others, value = 1000 * std, survey_counts.Spread(0.0, 1.0)
+    seen = [np.array([0, 0, 0, round(std * UNIT), *[0] * 6])]
+
+    def scale(**changed):
+        alone = survey_counts.Alone(value, 2.0**-9, 100 * others, others, std, None)
+        alone = replace(alone, **changed)
+        (found,) = look_around([alone], seen, SPENT[0], problem(), 8, SeededEntropy(0), fits=fits)
+        return found.scale
+
+    # What finer cells showed is too narrow then.
+    nearer = survey_counts.Spread(0.0, 1e-9)
+    assert scale(finer=nearer) > 0.01 * 2.0**-9 * 2.0**3
+    if not fits:
+        assert scale() < 0.1
+
+
 def larger(draws, n=100):
     """How often the scale is above a bound between those of two tables that differ in one row."""
     costs, exact = ZCDP(rho=RHO), ZCDP(rho=Fraction(10**6))

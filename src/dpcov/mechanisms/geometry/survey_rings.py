@@ -29,9 +29,6 @@ from dpcov.mechanisms.geometry.survey_counts import (
 from dpcov.noise.entropy import Entropy
 from dpcov.published.linalg.symmetric import Array
 
-_NO_ODDS = np.finfo(np.float64).tiny
-"""Of any ring where others are surely in some of them."""
-
 
 def look_around(
     alone: Sequence[Alone],
@@ -85,7 +82,7 @@ def _perhaps(
     if ring is None:
         hidden = max(1.0, alone.others, alone.unsure)
         # Others that were surely counted lie in some ring.
-        odds = _NO_ODDS if proven > least else 1.0 if fits else alone.rows / hidden
+        odds = 0.0 if proven > least else 1.0 if fits else alone.rows / hidden
         of_rings = np.full(len(seen), odds)
         if alone.is_spread and alone.finer is not None:
             # A spread so many times as large is as much less likely.
@@ -108,12 +105,16 @@ def _likely_ring(
 ) -> int | None:
     """The ring that is likely to hold others; None if the odds for all are lower than ``odds``.
 
-    Rows may be ``hidden`` or fewer: all of them, a half, a fourth or an eighth, in any ring.
+    Rows may be ``hidden`` or fewer: all of them, a half, a fourth or an eighth, in any ring.  All
+    ``odds`` are zero where others are surely in some ring.
     """
     rows = np.asarray(hidden / 2.0 ** np.arange(4), np.float64)
     ratios = np.logaddexp.reduce(noise.log_ratio(seen[:, None], rows, std), axis=1)
-    ratios -= np.log(odds * len(rows) * len(seen))
-    return int(np.argmax(ratios)) if np.logaddexp.reduce(ratios) > 0 else None
+    if odds.any():
+        ratios -= np.log(odds * len(rows) * len(seen))
+        if np.logaddexp.reduce(ratios) <= 0:
+            return None
+    return int(np.argmax(ratios))
 
 
 def _beside(alone: Alone, seen: Array, last: int, std: float, size: int) -> Spread:
