@@ -259,6 +259,15 @@ def test_moments_next_to_the_earliest_are_not_the_latest(unit):
     assert plain(days(cells, "x", Notation(dates=""))) == wanted
 
 
+@pytest.mark.parametrize("moment", ["10000-01-01", "0000-02-28", "-0001-12-31", "NaT"])
+@pytest.mark.parametrize("unit", ["D", "s", "ms", "us"])
+def test_a_moment_beyond_all_calendars_is_alone_what_it_is_in_a_column(moment, unit):
+    cell, notation = np.datetime64(moment, unit), Notation(dates="")
+    kind = "s" if unit == "D" else unit
+    (wanted,) = days(np.array([cell], f"datetime64[{kind}]"), "x", notation)
+    np.testing.assert_equal(notation.value_of(cell, "x"), wanted)
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize(("zone", "hours"), [("+05:30", 5.5), ("-11:00", -11), ("Asia/Tokyo", 9)])
 def test_moments_at_the_ends_have_the_date_of_their_zone(unit, zone, hours):

@@ -110,6 +110,7 @@ TABLES = [
     ({"columns": {}}, "nothing to release"),
     ({"columns": {" ": Boolean()}}, "without a name"),
     ({"columns": {None: Boolean()}}, "without a name"),
+    ({"columns": {True: Boolean()}}, "without a name"),
     (
         {"columns": {"a": Categorical(categories=("b",)), "a=b": Boolean()}},
         "encoded as 'a=b'; rename",
@@ -404,3 +405,17 @@ def test_whole_numbers_can_name_columns_as_in_a_data_frame(year):
     assert schema == Schema(columns={"2019": Numeric(lower=0, upper=1)}, missing="never")
     (encoded,) = read_encoded(open_source(frame), schema, 9)
     assert encoded.shape == (2, 2)
+
+
+def test_numbers_name_columns_wherever_a_schema_names_them():
+    columns = {2019: AGE, 2020: AGE, 2021: Numeric(lower=0, upper=4)}
+    schema = Schema(
+        columns=columns, weights=Weights(column=2021, upper=4), missing_together=[[2019, 2020]]
+    )
+    schema.require_complete()
+    assert schema == Schema.loads(schema.dumps())
+
+
+def test_a_number_and_its_text_are_one_column():
+    with pytest.raises(SchemaError, match="listed twice"):
+        Schema(columns={2019: AGE, "2019": SEX})

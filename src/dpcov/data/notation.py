@@ -154,6 +154,9 @@ class Notation:
         day = None
         if cell is None:
             day = math.nan
+        elif isinstance(cell, np.datetime64):
+            # Beyond Python's years, which a column of moments may hold, too.
+            day = float(cell.astype("datetime64[D]").astype(int))
         elif isinstance(cell, date):
             day = day_of_date(cell)
         elif isinstance(cell, str):

@@ -255,6 +255,7 @@ class Weights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     upper: float | None = None
 
     def __post_init__(self) -> None:
+        force_setattr(self, "column", as_name(self.column))
         force_setattr(self, "upper", as_bound(self.upper))
 
 
@@ -272,11 +273,17 @@ def as_bound(value: object) -> float | None:
     return None if math.isnan(number) else number
 
 
-def as_names(value: object) -> tuple[str, ...]:
-    """Return a list of names as a tuple."""
+def as_names(value: object) -> tuple[Any, ...]:
+    """Return a list of names, or of such lists, as a tuple."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise SchemaError('missing_together is a list of lists: [["bp_sys", "bp_dia"]].')
-    return tuple(value)
+    return tuple(map(as_name, value))
+
+
+def as_name(value: Any) -> Any:
+    """Return a whole number as text: data frames may number their columns, by years for example."""
+    is_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return str(value) if is_number else value
 
 
 class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -298,12 +305,11 @@ class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     file: FileLayout | None = None
 
     def __post_init__(self) -> None:
-        given: Any = self.columns
-        if not isinstance(given, Mapping):
+        if not isinstance(self.columns, Mapping):
             raise SchemaError("The columns are a mapping of column names to declarations.")
-        # Data frames may number their columns, by years for example.
-        numbered = {name: str(name) for name in given if isinstance(name, int | np.integer)}
-        named = {numbered.get(name, name): kind for name, kind in given.items()}
+        named = {as_name(name): kind for name, kind in self.columns.items()}
+        if len(named) < len(self.columns):
+            raise SchemaError("A column is listed twice, as a number and as text. Leave one out.")
         force_setattr(self, "columns", named)
         together = tuple(map(as_names, as_names(self.missing_together)))
         force_setattr(self, "missing_together", together)
