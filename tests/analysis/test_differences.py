@@ -61,6 +61,10 @@ def test_a_trend_is_the_slope_of_a_weighted_line():
     assert found["a"].estimate == pytest.approx(slope, rel=1e-6)
     assert found["a"].lower < 0.2 < found["a"].upper
     assert found["b"].lower < 0.0 < found["b"].upper
+    single = trend_intervals(
+        {np.float32(time): each for time, each in releases.items()}, what="means"
+    )
+    assert single.rows == found.rows
 
 
 def test_what_noise_hides_has_no_limits():

@@ -391,6 +391,17 @@ def test_classes_that_are_none_are_refused(of_levels, parameters, words):
         PrivateLDA.from_release(of_levels, **parameters)
 
 
+@pytest.mark.parametrize(
+    ("columns", "words"), [(["kind"], "No feature is left"), (["one", "x"], "one level alone")]
+)
+def test_a_target_has_two_levels_and_features_beside_it(levels, columns, words):
+    declared = level_schema(one=dpcov.Categorical(categories=("a",))).columns
+    schema = dpcov.Schema(columns={name: declared[name] for name in columns})
+    made = made_release(levels.assign(one="a"), 1, 2, schema=schema)
+    with pytest.raises(DpcovError, match=words):
+        PrivateLDA.from_release(made, target=columns[0])
+
+
 def test_labels_beside_a_column_of_classes_are_refused(levels):
     model = PrivateLDA(target="kind", schema=level_schema(), budget=dpcov.Budget(rho=1), seed=3)
     with pytest.raises(DpcovError, match="give no y"):

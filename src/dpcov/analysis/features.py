@@ -93,6 +93,12 @@ def predictors(
     return chosen
 
 
+def require_features(chosen: Places) -> None:
+    """Refuse to predict with no feature."""
+    if not len(chosen):
+        raise InputError("No feature is left to predict with. Leave one out of the targets.")
+
+
 def _without(sources: set[str | None], columns: Columns) -> Places:
     kept = [i for i, x in enumerate(columns) if x.source not in sources and x.kind != "missing"]
     return np.array(kept, dtype=np.intp)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import column_or_1d
 from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.estimators.fit_rows import Roles, array_of, labels_of, table_of
 from dpcov.analysis.estimators.level_classes import level_classes, places_of_levels
-from dpcov.analysis.features import Columns, predictors
+from dpcov.analysis.features import Columns, predictors, require_features
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import Reading
 from dpcov.errors import ReleaseError
@@ -188,6 +188,7 @@ class PrivateLDA(Discriminant):
                 raise InputError("The classes are the levels of target=. Give target, or classes.")
             self._targets = places_of_levels(columns, self.target)
             self._asked = predictors(columns, self._targets, self.features, unasked)
+            require_features(self._asked)
 
     def _read(self, release: Release) -> None:
         if self.target is None:

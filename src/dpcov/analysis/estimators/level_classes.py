@@ -29,7 +29,7 @@ class LevelClasses(NamedTuple):
 
 
 def places_of_levels(columns: Columns, target: str) -> Places:
-    """Where the levels of a column are, or its yes and no; InputError if it has none."""
+    """Where the levels of a column are, or its yes and no; InputError unless it has two."""
     kinds = "category", "boolean"
     found = [place for place, x in enumerate(columns) if x.source == target and x.kind in kinds]
     if not found:
@@ -38,6 +38,8 @@ def places_of_levels(columns: Columns, target: str) -> Places:
             f"target={target!r} is no column of categories, or of yes and no. This release has: "
             f"{known or 'none'}."
         )
+    if len(found) == 1 and columns[found[0]].kind == "category":
+        raise InputError(f"target={target!r} has one level alone. Classes are two levels or more.")
     return np.array(found, dtype=np.intp)
 
 

@@ -16,6 +16,7 @@ from dpcov.analysis.features import (
     coding_of,
     find_features,
     predictors,
+    require_features,
     require_function_values,
     require_intercept,
     without_references,
@@ -101,8 +102,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         self._flat = self._facts.get("flat", isinstance(wanted, str) and len(self._targets) == 1)
         self._asked = predictors(columns, self._targets, self.features, unasked)
         self._used = np.append(self._asked, self._targets)
-        if not len(self._asked):
-            raise InputError("No feature is left to predict with. Leave one out of the targets.")
+        require_features(self._asked)
 
     def _chosen(self, release: Release) -> Places:
         self.reference_levels_: tuple[str, ...] = ()
