@@ -360,12 +360,34 @@ def test_classes_of_levels_where_values_and_levels_are_missing(levels):
 def test_a_level_that_the_noise_hides_has_the_mean_of_all(levels):
     frame = levels.assign(kind=np.where(np.arange(9000) < 3, "b", "a"))
     made = made_release(frame, "0.01", 2, schema=level_schema())
-    with pytest.warns(NoiseWarning, match="hides the spread"):
-        model = PrivateLDA.from_release(made, target="kind", features=["x", "y"])
-    everywhere = dict(zip(model.classes_, model.means_, strict=True))
     mean = made.mean_vector()[:2]
-    np.testing.assert_allclose(everywhere["c"], mean)
-    assert np.all(np.isfinite(model.coef_)) and np.all(model.priors_ > 0)
+    for post in (None, "none"):
+        terms = {"target": "kind", "features": ["x", "y"], "post": post}
+        with pytest.warns(NoiseWarning, match="hides the spread"):
+            model = PrivateLDA.from_release(made, **terms)
+        everywhere = dict(zip(model.classes_, model.means_, strict=True))
+        np.testing.assert_allclose(everywhere["b"], mean)
+        np.testing.assert_allclose(everywhere["c"], mean)
+        assert np.all(np.isfinite(model.coef_)) and np.all(model.priors_ > 0)
+    # Noise is all that is known of them together.
+    names = [column.name for column in made.features]
+    hidden = made.covariance_matrix(post="none")[names.index("kind=b"), :2]
+    assert np.abs(hidden).min() > 0
+
+
+@pytest.mark.parametrize("post", ["none", "psd"])
+@pytest.mark.parametrize("missing", ["pairwise", "at-random"])
+def test_means_of_levels_are_those_of_the_matrix_read_in_the_same_way(levels, post, missing):
+    frame = levels.assign(x=levels.x.mask(levels.y > 0.1))
+    made = made_release(frame, 10, 2, schema=level_schema())
+    terms = {"target": "high", "features": ["x", "y"], "post": post, "missing": missing}
+    model = PrivateLDA.from_release(made, **terms)
+    names = [column.name for column in made.restored_features]
+    used = np.array([names.index(name) for name in ("x", "y", "high")])
+    means = made.read_mean(missing)[used]
+    along = made.read_covariance(post, missing, used)[used[2]][used[:2]]
+    apart = np.array([-along / (1 - means[2]), along / means[2]])
+    np.testing.assert_allclose(model.means_, means[:2] + apart)
 
 
 def test_rows_with_a_column_of_classes_are_released_once(levels):
