@@ -95,6 +95,11 @@ def test_a_function_is_asked_of_the_features_that_are_named(release):
     assert line.estimate == pytest.approx(100, rel=0.1)
     (unnamed,) = function_intervals(release, lambda covariance: covariance.iloc[0, 0], draws=20)
     assert unnamed.name == "value" and unnamed.estimate == pytest.approx(line.estimate)
+    # The first is the release's own, then come 20 with noise, and 20 with sampling, too.
+    spreads = [each.loc["age", "age"] for each in seen[1:]]
+    noise, both = (1.1 * np.std(some, ddof=1) for some in (spreads[:20], spreads[20:]))
+    assert (line.privacy_std, line.std_error) == pytest.approx((noise, both))
+    assert line.upper - line.estimate == pytest.approx(1.96 * both, rel=1e-3)
     again = function_intervals(release, spread, ["age", "dose"], draws=20)
     assert (again.lower, again.upper) == (line.lower, line.upper)
 
