@@ -107,8 +107,13 @@ def test_a_function_is_asked_of_the_features_that_are_named(release):
 def test_what_the_noise_may_leave_undefined_has_no_ends():
     table = rows()
     table["age"] = table["dose"] * 4 + np.random.default_rng(4).normal(size=len(table)) / 100
-    found = function_intervals(released(table, 1), known)
+    made = released(table, 2)
+    found = function_intervals(made, known)
     assert np.all(np.isinf(found.lower)) and np.all(np.isinf(found.upper))
+    # What is asked first is a covariance, though the release has none.
+    assert np.linalg.eigvalsh(made.covariance_matrix(post="none"))[0] < 0
+    (line,) = function_intervals(made, lambda x: np.linalg.cholesky(x)[2, 2])
+    assert np.isfinite(line.estimate) and np.isinf(line.upper)
 
     def sometimes(covariance):
         if covariance.loc["age", "dose"] < 13:

@@ -8,6 +8,7 @@ from dpcov.published.estimate.risk import (
     NoisySpectrum,
     SpectralEstimate,
     pair_sums,
+    risk_weights,
     squared_chord_slopes,
     stein_risk,
 )
@@ -152,3 +153,17 @@ def test_curves_are_increasing_between_zero_and_one_with_the_stated_slopes(piece
     smooth = np.abs(midpoints.curvatures[1:] - midpoints.curvatures[:-1]) < 1e-12
     bent = np.diff(midpoints.slopes, axis=0) / step
     np.testing.assert_allclose(bent[smooth], midpoints.curvatures[1:][smooth], atol=1e-9)
+
+
+def test_the_averaged_risk_of_projections_is_that_of_their_average():
+    """At four times the variance of the noise (Leung, Barron 2006); not at twice as much."""
+    truth, generator = np.array([1.5, 0.7]), np.random.default_rng(5)
+    projections = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+    found = []
+    for seen in truth + generator.normal(size=(20_000, 2)):
+        risks = (1 - projections) @ seen**2 + 2 * projections.sum(axis=1) - 2
+        both = [risk_weights(risks, temperature) for temperature in (4.0, 8.0)]
+        found.append([w @ risks - np.sum((w @ projections * seen - truth) ** 2) for w in both])
+    bias, other = np.mean(found, axis=0)
+    error = np.std(found, axis=0)[0] / np.sqrt(len(found))
+    assert abs(bias) < 4 * error < abs(other) / 2
