@@ -67,8 +67,11 @@ def scores(frame, release, truth=None):
 
 
 def test_small_groups_gain_and_intervals_hold(made):
-    alone, together, held = scores(*made, truth_of_alike())
-    assert together < 0.55**2 * alone
+    found = [
+        scores(made[0], released(made[0], seed, rho="0.03"), truth_of_alike()) for seed in range(8)
+    ]
+    alone, together, held = np.mean(found, axis=0)
+    assert together < 0.6**2 * alone
     assert held > 0.85
 
 

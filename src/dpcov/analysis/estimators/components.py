@@ -97,7 +97,7 @@ class PrivatePCA(Projection):
         self.explained_variance_ratio_ = self.explained_variance_ / (total if total > 0 else 1.0)
         if self.n_components is not None and self.n_components_ > self.n_above_noise_:
             units = (
-                ' Columns of large numbers hide others here, and not with scaling="correlation".'
+                ' Columns of large numbers may hide others; scaling="correlation" takes all alike.'
             )
             warn_noise(
                 f"Only {self.n_above_noise_} of {plural(self.n_components_, 'component')} can be "
