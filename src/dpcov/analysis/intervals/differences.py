@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import chain
 from math import inf, isfinite, nan, sqrt
-from numbers import Real
 from typing import Any, Literal
 
 import msgspec
@@ -82,7 +81,8 @@ def trend_intervals(
         As in :func:`difference_intervals`.
     """
     if not isinstance(releases, Mapping) or not all(
-        isinstance(time, Real) and isfinite(time) for time in releases
+        isinstance(time, int | float | np.integer | np.floating) and isfinite(time)
+        for time in releases
     ):
         raise InputError("Give releases by time, such as {2024: one, 2025: two, 2026: three}.")
     if len(releases) < 3:
