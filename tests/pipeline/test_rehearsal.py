@@ -165,7 +165,7 @@ def test_the_smallest_spread_that_shows_is_in_the_columns_unit(geometry):
 
 
 def test_a_column_that_the_noise_hides_shows_not_any_spread():
-    planned = rehearsal("census", 800).at(BUDGET)
+    planned = rehearsal("census", 500).at(BUDGET)
     told = dict(zip(planned.diagnosis.columns, planned.smallest, strict=True))
     hidden = [each for each in told if each.hidden and each.name == each.source]
     assert planned.scales_are_found and hidden
