@@ -846,3 +846,19 @@ def test_the_widest_bounds_are_surveyed():
     rows = pd.DataFrame({"a": np.where(np.arange(2000) % 5, 1e150, -1e150)})
     made = released_within(rows, -1e150, 1e150, rho=1)
     assert made.manifest.columns[1].half_range == 1e150
+
+
+def test_no_scale_is_far_too_small_where_columns_are_many_and_rows_few():
+    """Values that are spread over many shells may show in none; scales were 0.001 deviations."""
+    names = [f"x{place}" for place in range(80)]
+    schema = dpcov.Schema(
+        columns={name: dpcov.Numeric(lower=-50, upper=50) for name in names}, missing="never"
+    )
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(2000, 80)) + 0.7 * rng.normal(size=(2000, 1))
+        budget, entropy = dpcov.Budget(epsilon=1, delta="1e-6"), dpcov.SeededEntropy(seed)
+        table = pa.table(dict(zip(names, rows.T, strict=True)))
+        made = dpcov.release(table, schema=schema, budget=budget, entropy=entropy)
+        scales = np.array([column.half_range for column in made.manifest.columns[1:]])
+        assert np.all(scales > 0.05 * rows.std(axis=0))

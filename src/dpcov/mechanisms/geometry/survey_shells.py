@@ -16,6 +16,7 @@ from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.geometry.survey_counts import (
     FALSE_SCALES,
     FALSE_SHELLS,
+    LACKING,
     Alone,
     Cells,
     Seen,
@@ -92,10 +93,11 @@ def look_in_shells(cells: Cells, half: Cost, problem: Problem, size: int, entrop
     if middle is None or sqrt(2) * noise.std(disjoint=True) > most * middle.rows:
         return Seen(None)
     shells = _counted(cells, middle, noise, size, entropy)
+    least = _least_radius(shells)
     is_narrow = bool(shells.outer[shells.last] <= 4 * cells.width(middle.center))
-    if is_narrow or _is_one_value(shells, noise, size):
+    if not least and (is_narrow or _is_one_value(shells, noise, size)):
         return _as_one_value(shells, is_narrow, cells.around(middle.center))
-    return _as_spread(shells, size)
+    return _as_spread(shells, size, least)
 
 
 def _counted(
@@ -136,7 +138,7 @@ def _as_one_value(shells: _Shells, is_narrow: bool, finer: Window | None) -> See
     return Seen(spread, Alone(spread, *shells.away(begins), finer))
 
 
-def _as_spread(shells: _Shells, size: int) -> Seen:
+def _as_spread(shells: _Shells, size: int, least: float) -> Seen:
     """What shows, and what the noise may hide behind it."""
     last, until = shells.last, shells.last + 1
     # No shell behind the next two shows: summing them all would sum noise.
@@ -144,7 +146,7 @@ def _as_spread(shells: _Shells, size: int) -> Seen:
     tail = np.maximum(np.cumsum(near[::-1])[::-1], 0) / shells.rows
     squares = shells.shown + unseen(tail, shells.square, last, shells.hidden)
     # Rows far out must not be longer than the other columns together make them.
-    squares = max(squares, float(shells.square[last]) / (size + 1))
+    squares = max(squares, float(shells.square[last]) / (size + 1), least**2)
     above, below = shells.seen[:, :until]
     offset = float((above - below) @ shells.mean[:until]) / shells.rows
     offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
@@ -193,6 +195,20 @@ def _outermost(strengths: Array, noise: CountNoise, chance: float) -> int:
     if strengths[most] <= noise.evidence(1.0, chance):
         return 0
     return reached(most, strengths, noise, chance)
+
+
+def _least_radius(shells: _Shells) -> float:
+    """Half the radius within which most values seem to lie, if the shells that show lack them.
+
+    Values that are spread over many shells show in none, where rows are few and columns many.  0 if
+    the shells up to the last hold half.
+    """
+    beyond, unsure, rows, last = shells.beyond, shells.unsure, shells.rows, shells.last
+    if beyond[last] <= max(rows / 2, LACKING * unsure[last]):
+        return 0.0
+    most = beyond + unsure
+    enough = int(np.argmax(most <= max(rows / 4, float(most.min()))))
+    return float(shells.outer[enough]) / 2 if enough > last else 0.0
 
 
 def _is_one_value(shells: _Shells, noise: CountNoise, size: int) -> bool:
