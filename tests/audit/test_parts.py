@@ -32,7 +32,7 @@ LAWS = [(0.7, 0.3), (0.6, 0.1), (0.25, 0.05), (0.1, 0.1)]
 def test_every_pair_is_neighboring_and_in_the_unit_ball(relation, columns):
     random = np.random.default_rng(1)
     made = [random_pair(relation, columns, random) for _ in range(50)]
-    for pair in [*known_pairs(relation, columns), far_out(relation, columns), *made]:
+    for pair in [*known_pairs(relation, columns), *far_out(relation, columns), *made]:
         others = pair.second[1:] if relation == "replace-one" else pair.second
         assert np.array_equal(pair.first[1:], others)
         assert max(np.linalg.norm(rows, axis=1).max() for rows in (pair.first, pair.second)) <= 1

@@ -327,5 +327,5 @@ PLANTS = [
     Plant(ExactSecond, Budget(rho="0.25"), 400, neighbors="add-remove-one", candidates=1),
     Plant(ExactScales, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
     Plant(ExactLengths, Budget(rho="0.25"), 100, neighbors="add-remove-one", candidates=1),
-    Plant(ExactLosses, Budget(rho="0.25"), 500, neighbors="add-remove-one", candidates=1),
+    Plant(ExactLosses, Budget(rho="0.25"), 500, neighbors="add-remove-one", candidates=2),
 ]

@@ -72,10 +72,17 @@ def known_pairs(relation: Neighbors, n_features: int = 2) -> list[Neighboring]:
     ]
 
 
-def far_out(relation: Neighbors, n_features: int) -> Neighboring:
-    """A row against its opposite, or none, where all others are zero: long in their scales."""
-    axis = np.eye(n_features)[0]
-    return pair_of(relation, np.zeros((600, n_features)), axis, -axis, "far out")
+def far_out(relation: Neighbors, n_features: int) -> list[Neighboring]:
+    """A row against its opposite, or none, where all others are zero, or short on two sides.
+
+    It is long in their scales; beside zeros alone a survey may take it for one of a spread.
+    """
+    axis, sides = np.eye(n_features)[0], np.resize([1.0, -1.0], (600, 1))
+    others = {"far out": 0.0, "far out of a spread": 2.0**-10}
+    return [
+        pair_of(relation, np.tile(length * sides, n_features), axis, -axis, label)
+        for label, length in others.items()
+    ]
 
 
 def into_ball(rows: Table) -> Table:

@@ -232,7 +232,7 @@ def _audit_job(job: Job, tell: Callable[[float], None]) -> Finding:
     start, mechanism = time.perf_counter(), case.mechanism
     pairs = known_pairs(case.neighbors, case.n_features)
     if isinstance(mechanism, Surveyed):
-        pairs.insert(0, far_out(case.neighbors, case.n_features))
+        pairs = far_out(case.neighbors, case.n_features) + pairs
     pairs = pairs[: effort.candidates]
     while len(pairs) < effort.candidates:
         pairs.append(random_pair(case.neighbors, case.n_features, coins))
