@@ -268,7 +268,7 @@ def test_all_that_is_drawn_where_bounds_are_kept_is_what_is_charged_but_for_loss
     ids=["sound", "planted"],
 )
 def test_a_survey_that_is_not_charged_is_noticed(mechanism, beside, spent):
-    pair, budget = far_out("add-remove-one", 2), dpcov.Budget(rho=1)
+    pair, budget = far_out("add-remove-one", 2)[0], dpcov.Budget(rho=1)
     drawers(mechanism(), budget, pair, SeededEntropy(1))[0]()
     assert sum(cost.rho for cost in spent) == 1 + beside
 
