@@ -134,8 +134,8 @@ def _placed(
     elsewhere = [name for name in inside if name not in children]
     if elsewhere and set(elsewhere) <= set(parents) and set(inside.values()) <= set(children):
         raise UsageError(
-            f"{elsewhere[0]!r} is a group of the second release. Name the release by smaller "
-            "groups first."
+            f"{elsewhere[0]!r} is a group of the second release. Give the release by smaller "
+            "groups before it."
         )
     for name, holder in inside.items():
         # Its rows are in a group that is named, but not in one that would add up to it.

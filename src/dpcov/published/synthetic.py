@@ -75,6 +75,7 @@ class Copula:
         self.mean = release.mean_vector(indicators=True) * release.longer
         self.scales = half_ranges_of(self.columns)
         self.centers = centers_of(self.columns)
+        self.wanted = _known_correlations(release)
         covariance = release.covariance_matrix(indicators=True) / np.outer(self.scales, self.scales)
         variances = np.maximum(np.diagonal(covariance), 0.0)
         # Pairs of no one column of the table, and of no constant.
@@ -84,7 +85,6 @@ class Copula:
         self.is_free &= np.outer(variances > 0, variances > 0)
         lowest, largest = self._bounds = np.array([(c.lowest, c.largest) for c in self.columns]).T
         mean = (self.mean - self.centers) / self.scales
-        self.wanted = _known_correlations(release)
         self._means, self._variances = np.clip(mean, lowest, largest), variances
         self._shares = np.clip(self._means * self.scales + self.centers, 0.0, 1.0)
         self._is_level = of_kind(self.columns, "category")

@@ -96,15 +96,16 @@ class PrivatePCA(Projection):
         total = float(np.sum(np.maximum(self.scree_, 0.0)))
         self.explained_variance_ratio_ = self.explained_variance_ / (total if total > 0 else 1.0)
         if self.n_components is not None and self.n_components_ > self.n_above_noise_:
-            units = (
-                ' Columns of large numbers may hide others; scaling="correlation" takes all alike.'
-            )
-            warn_noise(
+            told = (
                 f"Only {self.n_above_noise_} of {plural(self.n_components_, 'component')} can be "
                 "told from the noise of the release; what others show may be noise alone."
-                + units
-                * (self.scaling == "original")
             )
+            if self.scaling == "original":
+                told += (
+                    " Columns of large numbers may hide others: "
+                    'scaling="correlation" takes all alike.'
+                )
+            warn_noise(told)
 
     def _scale(self, reading: Reading) -> Array:
         half_ranges, variances = reading.half_ranges, np.diagonal(reading.covariance)
