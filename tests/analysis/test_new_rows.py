@@ -371,3 +371,18 @@ def test_a_release_without_a_schema_asks_for_the_values_of_a_public_function():
     model = PrivateRidge.from_release(made, target="y")
     with pytest.raises(InputError, match=r"'log1p\(x\)'. Give log1p of 'x' there"):
         model.predict(table)
+
+
+def test_columns_that_pandas_numbers_are_found_by_their_numbers(recwarn):
+    table = pd.DataFrame({0: X, 1: X + RNG.normal(size=N_ROWS), 2: PLACE + 1})
+    numeric = dpcov.Numeric(lower=-5, upper=5)
+    schema = dpcov.Schema(columns={"0": numeric, "1": numeric, "2": NUMBERS})
+    made = released(table, 1000, 1, schema=schema)
+    recwarn.clear()
+    for features in (["0"], None):
+        model = PrivateRidge.from_release(made, target="1", features=features)
+        named = model.predict(table.rename(columns=str))
+        np.testing.assert_array_equal(model.predict(table[[2, 1, 0]]), named)
+    assert not recwarn
+    with pytest.raises(InputError, match="one name"):
+        model.predict(table.assign(**{"0": X}))

@@ -219,6 +219,7 @@ def feature_matrix(
     frame = opened(X)
     all_numbers = all(column.kind in ("numeric", "boolean") for column in columns)
     if isinstance(frame, nw.DataFrame):
+        frame = _with_texts(frame, names)
         frame = with_functions(release, columns, frame)
         frame = _in_order(estimator, frame, names) if all_numbers else frame
         found = read_frame(release, columns, frame, complete)
@@ -279,6 +280,16 @@ def opened(X: Any) -> Any:
     if isinstance(frame, nw.LazyFrame):
         raise InputError("Lazy frames are not taken here. Compute it first, such as X.collect().")
     return frame
+
+
+def _with_texts(frame: "nw.DataFrame[Any]", names: list[str]) -> "nw.DataFrame[Any]":
+    # pandas also calls columns 0, 1, ..., and a release calls them by the texts.
+    texts = {name: str(name) for name in frame.columns}
+    if not set(names).issubset(texts.values()):
+        return frame
+    if len(set(texts.values())) < len(texts):
+        raise InputError("Two columns of the data frame have one name. Rename one.")
+    return frame.rename(texts)
 
 
 def _in_order(estimator: Any, frame: "nw.DataFrame[Any]", names: list[str]) -> "nw.DataFrame[Any]":
