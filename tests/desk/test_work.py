@@ -204,6 +204,24 @@ def test_a_release_whose_name_another_program_took_meanwhile_is_shown(desk, read
     assert (desk.folder / "patients.dpcov").read_text() == "theirs"
 
 
+def test_a_schema_that_is_not_filled_in_is_kept_for_a_desk_that_is_started_later(desk):
+    work, path = opened(desk), desk.folder / "patients.toml"
+    status, headers, _ = send(
+        desk, work, "keep", "columns", **TYPED | {"0.upper": "", "1.unit": "g"}
+    )
+    assert status == 303 and headers["location"].endswith("/columns")
+    assert "is written" in desk.ask(f"{work}/columns")[2]
+    later = opened(desk, schema="patients.toml")
+    page = desk.ask(f"{later}/columns")[2]
+    assert "1 thing still" in page and 'value="g"' in page and "is written" not in page
+    # It was chosen, so it may be written over; one that was not chosen may not.
+    assert send(desk, later, "keep", "columns", **TYPED)[0] == 303
+    assert Schema.from_toml(path).columns["age"].upper == 300
+    path.write_text("mine")
+    status, _, text = send(desk, opened(desk), "keep", "columns", **TYPED)
+    assert status == 422 and "patients.toml exists" in text and path.read_text() == "mine"
+
+
 def test_what_a_refused_attempt_wrote_is_not_in_the_way_of_the_next(desk, ready):
     assert send(desk, ready, "people", **WHO | {"rows": "7"})[0] == 303
     assert "It was not released" in released(desk, ready)

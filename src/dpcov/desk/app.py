@@ -243,12 +243,23 @@ def _done(do: Do, work: Work, given: Form) -> list[str]:
 
 
 def _columns(work: Work, given: Form) -> list[str]:
+    return _declared(work, given) or work.schema.problems()
+
+
+def _declared(work: Work, given: Form) -> list[str]:
     names, typed = list(work.schema.columns), dict[str, dict[str, str]]()
     for key, value in given.items():
         place, dot, what = key.partition(".")
         if dot and place.isdecimal() and int(place) < len(names):
             typed.setdefault(names[int(place)], {})[what] = value
-    return work.declare(typed) or work.schema.problems()
+    return work.declare(typed)
+
+
+def _keep(work: Work, given: Form) -> list[str]:
+    problems = _declared(work, given)
+    if not problems:
+        work.keep()
+    return problems
 
 
 def _people(work: Work, given: Form) -> list[str]:
@@ -290,6 +301,7 @@ class Deed(NamedTuple):
 _DEEDS = {
     "columns": Deed("columns", _columns, "people"),
     "text": Deed("columns", lambda work, given: work.write_schema(given["toml"]), "columns"),
+    "keep": Deed("columns", _keep, "columns"),
     "check": Deed("columns", _check, "columns"),
     "people": Deed("people", _people, "budget"),
     "rehearse": Deed("budget", _rehearse, "budget"),

@@ -40,7 +40,7 @@ class Work(Decisions):
     # The last work of every step, and the step of the latest.
     jobs: dict[str, Job] = field(default_factory=dict)
     step: str = ""
-    # The schema as an attempt wrote it.
+    # The schema as it was written.
     saved: bytes = b""
     # Why a release has no report.
     unwritten: str = ""
@@ -49,6 +49,14 @@ class Work(Decisions):
         """Find out how the rows fit the schema."""
         schema, table = self.schema, self.source()
         self._start("columns", "Reading the table", lambda tell: fit(table, schema, counting(tell)))
+
+    def keep(self) -> None:
+        """Write the schema as far as it is filled in, for a desk that is started later."""
+        path = self.files["schema"]
+        is_given = self.described and within(self.folder, self.described) == path
+        if path.exists() and not is_given and not self._is_own(path):
+            raise UsageError(f"{path.name} exists. Move it away, or open the table with it.")
+        self._write_schema()
 
     def rehearse(self) -> None:
         """Find out what could be read at many budgets; opens no table."""
@@ -89,8 +97,7 @@ class Work(Decisions):
             # The budget may have changed since.
             self.require_room()
             Ledger(self.ledger_place).create(self.account, self.total(), self.neighbors)
-        self.schema.save(files["schema"])
-        self.saved = files["schema"].read_bytes()
+        self._write_schema()
         decided = replace(self, moved={}, unwritten="")
         # The account is there from now on; one that gets lost is not opened anew unasked.
         self.total_epsilon = self.total_delta = ""
@@ -126,6 +133,16 @@ class Work(Decisions):
         except Exception as error:
             return in_words(error)
         return ""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the file that was written is the schema still."""
+        return self.saved == self.schema.dumps().encode()
+
+    def _write_schema(self) -> None:
+        path = self.files["schema"]
+        self.schema.save(path)
+        self.saved = path.read_bytes()
 
     def _is_own(self, path: Path) -> bool:
         # What an attempt left behind may be written again; what was paid for may not.
