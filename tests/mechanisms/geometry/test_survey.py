@@ -191,6 +191,23 @@ def test_center_and_scale_whatever_the_bounds(wide, center, shape):
         assert 0.6 * column.std() < spread.scale < 2.5 * column.std()
 
 
+@pytest.mark.parametrize("quantile", [lambda u: 2 * u - 1, lambda u: np.sin(np.pi * (u - 0.5))])
+def test_values_are_spread_out_as_far_as_the_bounds_and_no_farther(quantile):
+    column = quantile(RNG.uniform(size=N))
+    for seed in range(4):
+        assert found(column, seed, anchor=-1.0).scale == pytest.approx(np.std(column), rel=0.06)
+
+
+@pytest.mark.parametrize("share", [0.49, 0.51])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(4)])
+def test_values_at_both_bounds_are_around_their_middle_in_pure_epsilon(epsilon, share):
+    """Around an end they would be twice as far away."""
+    column, cost = np.where(RNG.uniform(size=N) < share, -1.0, 1.0), PureDP(epsilon=epsilon)
+    surveyed = [found(column, seed, cost, anchor=-1.0) for seed in range(8)]
+    assert sum((each.center, each.scale) == (0.0, 1.0) for each in surveyed) >= 5
+    assert all(each.energy <= 1 for each in surveyed)
+
+
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.5])
 def test_a_column_that_is_mostly_one_value_is_not_blown_up(share):
     column = np.where(np.arange(N) < share * N, 0.75, -0.5)

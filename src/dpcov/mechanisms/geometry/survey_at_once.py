@@ -155,11 +155,13 @@ def look_at_once(
         return Seen(spread, around.beside(spread)) if around.same > 0.5 else Seen(None)
     drawn = _drawn_radius(around, parts, typical, entropy)
     # Normal values but for one of so many parts lie within so many deviations.
-    usual = drawn / NormalDist().inv_cdf(1 - 0.5 / parts) * sqrt(1 - around.same)
+    usual = min(drawn, around.far) / NormalDist().inv_cdf(1 - 0.5 / parts) * sqrt(1 - around.same)
     # The radius is up to twice as far as the part needs.
     spread = Spread(around.at, min(1.0, usual), 0.5)
     if around.same > 0.5:
         return Seen(spread, around.beside(spread))
+    if usual >= 1:
+        return Seen(spread.within_bounds)
     return _within(around, parts, drawn, spread)
 
 

@@ -55,6 +55,14 @@ class Spread:
         square = away + self.scale**2
         return Spread(center, sqrt(square), (away + self.energy * self.scale**2) / square)
 
+    @property
+    def within_bounds(self) -> "Spread":
+        """The bounds in place of a scale as large: around their middle no value is farther away."""
+        if self.scale < 1:
+            return self
+        middle = self.around(0.0)
+        return Spread(0.0, 1.0, min(1.0, middle.energy * middle.scale**2))
+
 
 @dataclass(frozen=True)
 class Cells:

@@ -134,4 +134,4 @@ def _beside(alone: Alone, seen: Array, last: int, std: float, size: int) -> Spre
         center, own = alone.finer.center, alone.finer.scale**2
     # Finer cells may have seen the same rows.
     scale = sqrt(max(squares, own))
-    return Spread(center, min(1.0, scale), max(shown, own) / scale**2)
+    return Spread(center, scale, max(shown, own) / scale**2).within_bounds

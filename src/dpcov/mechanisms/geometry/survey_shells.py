@@ -62,7 +62,8 @@ class _Shells(NamedTuple):
     at: float
     rows: float
     outer: Array
-    # Values spread evenly inside a shell have these mean distances and squared distances.
+    # Values spread evenly inside a shell, as far as the bounds, have these mean distances above and
+    # below, (2, s), and this mean squared distance on the longer side.
     mean: Array
     square: Array
     # Values above the middle and below it, (2, s), and the deviation of noise on each number.
@@ -111,22 +112,23 @@ def _counted(
     right, left = cells.nearest(center + edges), cells.nearest(center - edges)
     counts = np.stack([np.diff(cells.below[right]), -np.diff(cells.below[left])])
     seen = counts + noise.draw(counts.size, entropy, disjoint=True).reshape(counts.shape)
-    std, (inner, outer) = noise.std(disjoint=True), (edges[:-1], edges[1:])
+    std, at = noise.std(disjoint=True), center + cells.anchor
     last = _outermost(_strongest(seen, std), noise, FALSE_SHELLS / (2 * seen.size * size))
+    ends = np.minimum(edges, [[1.0 - at], [1.0 + at]])
+    inner, outer = ends[:, :-1], ends[:, 1:]
     square = (inner**2 + inner * outer + outer**2) / 3
-    whole = seen.sum(axis=0)
     return _Shells(
-        at=center + cells.anchor,
+        at=at,
         rows=rows,
-        outer=outer,
+        outer=edges[1:],
         mean=(inner + outer) / 2,
-        square=square,
+        square=square.max(axis=0),
         seen=seen,
         std=std,
-        beyond=rows - np.cumsum(whole),
-        unsure=std * np.sqrt(2 * np.arange(len(outer)) + 3),
+        beyond=rows - np.cumsum(seen.sum(axis=0)),
+        unsure=std * np.sqrt(2 * np.arange(seen.shape[1]) + 3),
         last=last,
-        shown=float(np.maximum(whole, 0)[: last + 1] @ square[: last + 1]) / rows,
+        shown=float(np.maximum((seen * square).sum(axis=0), 0)[: last + 1].sum()) / rows,
     )
 
 
@@ -148,10 +150,12 @@ def _as_spread(shells: _Shells, size: int, least: float) -> Seen:
     # Rows far out must not be longer than the other columns together make them.
     squares = max(squares, float(shells.square[last]) / (size + 1), least**2)
     above, below = shells.seen[:, :until]
-    offset = float((above - below) @ shells.mean[:until]) / shells.rows
+    offset = float(above @ shells.mean[0, :until] - below @ shells.mean[1, :until]) / shells.rows
     offset = float(np.clip(offset, -sqrt(squares), sqrt(squares)))
     scale = sqrt(max(squares - offset**2, squares / 4))
     spread = Spread(shells.at + offset, scale, max(0.0, shells.shown - offset**2) / scale**2)
+    if scale >= 1:
+        return Seen(spread.within_bounds)
     if until == len(shells.outer) or shells.beyond[last] <= DOUBTFUL * shells.unsure[last]:
         return Seen(spread)
     # More lies farther out than shells there show: rings may say where.
