@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcov.errors import few_of
 from dpcov.privacy.guarantee import NOTHING
 from dpcov.published.digits import percent, two_digits
 from dpcov.published.estimate.entry_noise import (
@@ -89,20 +90,32 @@ def diagnose(release: BaseRelease, numbers: GroupNumbers | None = None) -> Diagn
     if len(usable):
         together = told_of_rare_pairs(release, usable)
         remarks = (*remarks, *_as_long_as_the_bound(release), *[together] * bool(together))
-    remarks = (*_without_a_fit(release), *remarks)
+    remarks = (*_without_a_fit(release, numbers.estimates), *remarks)
     return replace(found, remarks=remarks, knows_means=release.has_intercept)
 
 
-def _without_a_fit(release: BaseRelease) -> tuple[str, ...]:
+def _without_a_fit(release: BaseRelease, made: Estimates | None) -> tuple[str, ...]:
     # One that is found in the rows themselves fits as well as any.
     lost = release.manifest.statistics.lost
-    if not release.manifest.geometry_was_given or lost <= MOSTLY:
+    moved = [] if made is None else _moved(release, made)
+    if not release.manifest.geometry_was_given or (lost <= MOSTLY and not moved):
         return ()
+    where = f"The mean of {few_of(moved, 3)} lies far from its center there. " if moved else ""
     return (
         f"Scaling rows down took about {percent(lost)} of the variance: the table does not fit the "
-        "geometry that it was given. One cause is a column that moves with the years, such as a "
-        "date. A release that finds its own geometry (--geometry private) reads better.",
+        f"geometry that it was given. {where}A column that moves with the years, such as a date, "
+        "is a common cause. A release that finds its own geometry (--geometry private) reads "
+        "better.",
     )
+
+
+def _moved(release: BaseRelease, made: Estimates) -> list[str]:
+    """Numbers whose mean is further from the geometry's center than its scale, beyond noise."""
+    if made.means is None or made.mean_noise is None:
+        return []
+    distances = np.abs(made.means - release.centers) - WITHIN * made.mean_noise
+    far = distances > release.half_ranges
+    return [c.name for c, is_far in zip(release.features, far, strict=True) if is_far]
 
 
 def _as_long_as_the_bound(release: BaseRelease) -> tuple[str, ...]:
