@@ -1,4 +1,4 @@
-"""Error of combined releases, and of groups that are estimated together.
+"""Error of combined releases, of united sites, and of groups that are estimated together.
 
 Run: python -m benchmarks.analyst.several [--quick] [--data DIR] [--repetitions N] [--out FILE]
                                             [--only KIND ...]
@@ -15,12 +15,11 @@ intervals: the share that is promised, and the share of them that held the truth
 """
 
 import sys
-import tempfile
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields, replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +44,9 @@ WAYS = ("planned", "first's", "own")
 # What the page advises: a second release that is much larger finds its own.
 MUCH_LARGER = 4
 SURVEY = 0.1
-KINDS = ("top-ups", "groups", "held", "nested")
+KINDS = ("top-ups", "sites", "groups", "held", "nested")
+# Parts of the rows that five sites have, and how all but the largest find their geometry.
+SITES, FOUND = (0.4, 0.3, 0.15, 0.1, 0.05), ("largest's", "surveyed", "own")
 RHOS = (0.02, 0.1)
 # By how much groups differ in trials of intervals, what is missing, and where the data are then.
 APART, MISSING, FAR, WITHIN = (0.0, 0.1, 0.3, 1.0), (0.0, 0.15), 20.0, 1.96
@@ -123,6 +124,11 @@ def grouped(directory: Path) -> Iterator[Grouped]:
     yield regions("regions apart", 2, 1.0)
 
 
+def found_by(release: dpcov.Release) -> object:
+    """Its geometry: that of the bounds where it had too few rows to find one."""
+    return "schema" if release.features[0].lower is None else release
+
+
 def top_up(table: Table, first: float, second: float, seeds: range) -> Iterator[Line]:
     """Two releases together against one."""
     truth, schema, rows = Correlations(table), table.schema(), table.frame
@@ -141,36 +147,72 @@ def top_up(table: Table, first: float, second: float, seeds: range) -> Iterator[
         )
 
     whole = first + second
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in (4 * each for each in seeds):
-            one, both = draw(first, seed, "private"), draw(whole, seed + 1, "private")
-            path = Path(folder) / f"{seed}.dpcov"
-            one.save(path)
-            survey = dpcov.survey(
-                rows,
-                schema=schema,
-                budget=Budget(rho=f"{SURVEY * whole:g}"),
-                coming=Budget(rho=f"{whole:g}"),
-                entropy=SeededEntropy(seed + 2),
-            )
-            left = 1 - SURVEY
-            planned = [draw(rho * left, seed + k, survey) for k, rho in enumerate((first, second))]
-            made = {
-                "planned": planned[0].combine(planned[1]),
-                "planned, one": draw(whole * left, seed + 3, survey),
-                "one": both,
-            }
-            # A release that had too few rows for a survey has the geometry of the bounds.
-            has_own = one.features[0].lower is not None
-            made["first's"] = one.combine(draw(second, seed + 2, path if has_own else "schema"))
-            made["own"] = one.combine(draw(second, seed + 3, "private"))
-            for name, release in made.items():
-                found.setdefault(name, []).append(error(release))
+    for seed in (4 * each for each in seeds):
+        one, both = draw(first, seed, "private"), draw(whole, seed + 1, "private")
+        survey = dpcov.survey(
+            rows,
+            schema=schema,
+            budget=Budget(rho=f"{SURVEY * whole:g}"),
+            coming=Budget(rho=f"{whole:g}"),
+            entropy=SeededEntropy(seed + 2),
+        )
+        left = 1 - SURVEY
+        planned = [draw(rho * left, seed + k, survey) for k, rho in enumerate((first, second))]
+        made = {
+            "planned": planned[0].combine(planned[1]),
+            "planned, one": draw(whole * left, seed + 3, survey),
+            "one": both,
+            "first's": one.combine(draw(second, seed + 2, found_by(one))),
+            "own": one.combine(draw(second, seed + 3, "private")),
+        }
+        for name, release in made.items():
+            found.setdefault(name, []).append(error(release))
     size = {name: float(np.sqrt(np.mean(squares))) for name, squares in found.items()}
     for way in WAYS:
         one_release = size["planned, one" if way == "planned" else "one"]
         budgets = f"{first:g} + {second:g}"
         yield Line(f"top-up, {way}", table.name, budgets, "table", one_release, size[way])
+
+
+def sites(table: Table, rho: float, seeds: range) -> Iterator[Line]:
+    """United releases of five sites, and that of the largest, against one of all rows."""
+    truth, schema = Correlations(table), table.schema()
+    rows = table.frame.sample(frac=1, random_state=0)
+    ends = np.cumsum([0, *(np.array(SITES) * len(rows)).astype(int)])
+    parts = [rows.iloc[start:end] for start, end in pairwise(ends)]
+    found: dict[str, list[float]] = {}
+
+    def draw(part: pd.DataFrame, seed: int, geometry: object, share: float = 1) -> dpcov.Release:
+        budget = Budget(rho=f"{share * rho:g}")
+        entropy = SeededEntropy(seed)
+        return dpcov.release(part, schema=schema, budget=budget, geometry=geometry, entropy=entropy)
+
+    for seed in (100 * each for each in seeds):
+        own = [draw(part, seed + k, "private") for k, part in enumerate(parts)]
+        survey = dpcov.survey(
+            parts[0],
+            schema=schema,
+            budget=Budget(rho=f"{SURVEY * rho:g}"),
+            coming=Budget(rho=f"{rho:g}"),
+            entropy=SeededEntropy(seed + 10),
+        )
+        surveyed = [draw(parts[0], seed + 20, survey, 1 - SURVEY)]
+        surveyed += [draw(part, seed + 21 + k, survey) for k, part in enumerate(parts[1:])]
+        first = found_by(own[0])
+        in_largest = [draw(part, seed + 30 + k, first) for k, part in enumerate(parts[1:])]
+        made = {
+            "largest's": own[0].unite(*in_largest),
+            "surveyed": surveyed[0].unite(*surveyed[1:]),
+            "own": own[0].unite(*own[1:]),
+            "alone": own[0],
+            "one": draw(rows, seed + 40, "private"),
+        }
+        for name, release in made.items():
+            error = truth.errors(release.correlation_matrix())["rms"] ** 2
+            found.setdefault(name, []).append(error)
+    size = {name: float(np.sqrt(np.mean(squares))) for name, squares in found.items()}
+    for way in (*FOUND, "alone"):
+        yield Line(f"sites, {way}", table.name, f"{rho:g}", "table", size["one"], size[way])
 
 
 def groups(table: Grouped, rho: float, seeds: range) -> Iterator[Line]:
@@ -209,9 +251,7 @@ def nested(differ: float, rho: float, seeds: range) -> Iterator[Line]:
         inside = {label: f"s{place // 4}" for place, label in enumerate(labels)}
         table.frame["state"] = table.frame[table.by].map(inside)
         above = _by(replace(table, by="state"), rho, 2 * seed, "private")
-        with tempfile.TemporaryDirectory() as folder:
-            above.save(path := Path(folder) / "states.dpcov")
-            below = _by(table, rho, 2 * seed + 1, path)
+        below = _by(table, rho, 2 * seed + 1, above)
         found = below.nest(above, inside)
         for level, together, before, by in zip(
             squares, found, (below, above), (table.by, "state"), strict=True
@@ -291,6 +331,7 @@ def run(options: Namespace) -> Iterator[Line]:
     seeds = range(options.repetitions)
     if options.quick:
         yield from top_up(made(1, n_rows=4_000, n_columns=5), 0.1, 0.1, seeds)
+        yield from sites(made(1, n_rows=20_000, n_columns=5), 0.1, seeds)
         yield from groups(regions("regions", 0, 0.3, count=6, rows=200), 0.1, seeds)
         yield from held(0.3, 0.15, 0.1, seeds)
         yield from nested(0.3, 0.1, seeds)
@@ -299,14 +340,18 @@ def run(options: Namespace) -> Iterator[Line]:
     try:
         tables = [PUBLIC[name](directory) for name in ("nhanes", "credit", "adult")]
         by_group = list(grouped(directory))
+        tables += [made(seed) for seed in (1, 2, 3)]
     except MissingTable as missing:
         sys.exit(str(missing))
     kinds = {
         "top-ups": (
             line
-            for table in [*tables, *(made(seed) for seed in (1, 2, 3))]
+            for table in tables
             for first, second in TOP_UPS
             for line in top_up(table, first, second, seeds)
+        ),
+        "sites": (
+            line for table, rho in product(tables, RHOS) for line in sites(table, rho, seeds)
         ),
         "groups": (
             line for each, rho in product(by_group, RHOS) for line in groups(each, rho, seeds)
@@ -324,6 +369,7 @@ def blocks(lines: pd.DataFrame) -> dict[str, str]:
     kind = lines["what"].str.split(",").str[0]
     return {
         "top-ups": _top_ups(lines[kind == "top-up"]),
+        "sites": _sites(lines[kind == "sites"]),
         "groups": _groups(*(lines[kind == name] for name in ("groups", "in bounds", "all rows"))),
         "nested": _nested(lines[kind == "nested"]),
         "held": _held(lines[kind == "held"]),
@@ -343,6 +389,14 @@ def _top_ups(lines: pd.DataFrame) -> str:
     for budgets, found in wide.groupby("budgets", sort=False):
         cells = (f"{gmean(found[what]):.2f} ({found[what].max():.2f})" for what in found)
         rows.append([budgets, *cells])
+    return markdown(rows)
+
+
+def _sites(lines: pd.DataFrame) -> str:
+    rows = [["ρ", *(f"{way} geometry" for way in FOUND), "largest site alone"]]
+    for rho, found in lines.groupby("budgets", sort=False):
+        ratios = found.groupby("what", sort=False)["ratio"]
+        rows.append([rho, *(f"{gmean(each):.2f} ({each.max():.2f})" for _, each in ratios)])
     return markdown(rows)
 
 

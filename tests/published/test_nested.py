@@ -244,5 +244,7 @@ def test_a_group_that_adds_up_is_not_averaged_with_what_it_was_made_of(made):
 
 
 def test_who_combines_groups_that_lie_inside_others_is_told_of_nest(made):
-    with pytest.raises(UsageError, match=r"schemas differ\. .* add up by nest\."):
+    with pytest.raises(
+        UsageError, match=r"schemas differ in 'region', 'state'\. .* add up by nest\."
+    ):
         made[1].combine(made[2])

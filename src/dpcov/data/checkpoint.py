@@ -24,6 +24,7 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, UsageError, require_kind
 from dpcov.published.digits import plural
+from dpcov.published.file.stated import schemas_differ
 
 # The heading is decoded as a whole.
 _MAX_PARTS = 100_000
@@ -73,14 +74,16 @@ class Checkpoint:
     def merge(self, other: "Checkpoint") -> "Checkpoint":
         """Add the rows of a checkpoint of the same schema and groups; changes neither."""
         require_kind("other", other, Checkpoint)
-        mine, theirs = (
-            (c.schema_toml, c.by, c.geometry and c.geometry.meaning) for c in (self, other)
-        )
-        if mine != theirs:
-            raise DataError(
-                "These moments have different schemas, groups or geometries, so they cannot be "
-                "added. Gather all of them with the same."
-            )
+        mine, theirs = (c.geometry and c.geometry.meaning for c in (self, other))
+        told = ""
+        if self.schema_toml != other.schema_toml:
+            told = schemas_differ(self.schema_toml, other.schema_toml)
+        elif self.by != other.by:
+            told = "Their groups differ"
+        elif mine != theirs:
+            told = "Their geometries differ"
+        if told:
+            raise DataError(f"{told}, so they cannot be added. Gather all of them with the same.")
         if set(self.parts) & set(other.parts):
             raise DataError(
                 "A part is in both files, so its rows would count twice. Leave one file out."

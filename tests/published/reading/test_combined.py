@@ -123,8 +123,8 @@ def test_what_is_of_another_table_is_refused(several):
     place = {"geometry": geometry()}
     for wrong, words in (
         (made(9, schema=other, **place), "titles"),
-        (made(9, schema=wider, geometry="schema"), "schemas"),
-        (made(9, schema=twice, **place), "schemas"),
+        (made(9, schema=wider, geometry="schema"), "schemas differ in 'age'"),
+        (made(9, schema=twice, **place), "schemas differ in 'rows_per_person'"),
         (made(9, ROWS.head(3_000), **place), "numbers of rows"),
         (made(9, neighbors="add-remove-one", **place), "numbers of rows"),
         (made(9, mechanism="coinpress", geometry="schema"), "law of its noise"),
@@ -623,6 +623,18 @@ def test_releases_whose_rows_were_scaled_alike_lost_the_same():
     assert min(lost) > 0.05 and lost[0] != lost[1]
     shares = re.findall(r"(\d+) % of release", " ".join(pair[0].combine(pair[1]).statistics.notes))
     assert shares == ["50", "50"]
+
+
+@pytest.mark.parametrize(
+    ("second", "least", "most"), [({"rho": "0.1"}, 80, 80), ({"geometry": "schema"}, 81, 99)]
+)
+def test_united_tables_say_what_part_of_rows_and_noise_each_brings(second, least, most):
+    """The variance of noise goes with 1/ρ, whatever rows there are, and grows with scales."""
+    terms = {"rho": "0.4", "geometry": geometry()}
+    parts = [of_moments(0, **terms), of_moments(1, ROWS.head(N // 4), **terms | second)]
+    told = " ".join(parts[0].unite(parts[1]).statistics.notes)
+    found = dict(re.findall(r"(\d+) % of the rows, (\d+) % of the noise", told))
+    assert least <= int(found["20"]) <= most and int(found["20"]) + int(found["80"]) == 100
 
 
 def test_which_release_is_older_does_not_decide_what_noise_is_stated():

@@ -2,9 +2,11 @@
 
 import tomllib
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+
+from dpcov.errors import few_of
 
 Said = TypeVar("Said")
 
@@ -17,6 +19,26 @@ def stated(schema: str, wanted: type[Said]) -> Said:
     # Anybody may have written the file.
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return wanted()
+
+
+def schemas_differ(one: str | None, other: str | None) -> str:
+    """Say in which columns, or fields of the table, two schemas are not the same."""
+    columns, tables = zip(*(_told(schema or "") for schema in (one, other)), strict=True)
+    names = [
+        name
+        for own, theirs in (columns, tables)
+        for name in {**own, **theirs}
+        if own.get(name) != theirs.get(name)
+    ]
+    where = f" in {few_of([repr(name) for name in names], 5)}" if names else ""
+    return f"Their schemas differ{where}"
+
+
+def _told(schema: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    # Columns, and fields of the table.
+    told = dict(stated(schema, dict))
+    columns = told.pop("columns", {})
+    return columns if isinstance(columns, dict) else {}, told
 
 
 class _Policy(msgspec.Struct, frozen=True):

@@ -23,10 +23,12 @@ from dpcov.published.file.manifest import (
     guarantee_record,
     read_guarantee,
 )
+from dpcov.published.file.stated import schemas_differ
 from dpcov.published.file.statistics import StatisticsRecord
 from dpcov.published.reading.combined_unit import (
     Members,
     combined_unit,
+    noise_parts,
     noisy_counts,
     reference_of,
     weights_of,
@@ -36,10 +38,10 @@ from dpcov.published.reading.record import ReleaseRecord
 MOST = 32
 
 
-# What must be the same, and what to say where it is not.
+# What must be the same, and what to say where it is not: of schemas, where they differ.
 _SAME = {
     "title": "Their tables have different titles.",
-    "schema_toml": "Their schemas differ.",
+    "schema_toml": "",
     "n_rows": "Their tables have different numbers of rows.",
     "groups": "They have different groups.",
 }
@@ -105,7 +107,7 @@ def _statistics(members: Members, disjoint: bool) -> StatisticsRecord:
         radius=max(member.statistics.radius for member in members),
         post=posts.pop() if len(posts) == 1 else "shrink" if unit.parts else "psd",
         noise=None,
-        notes=tuple(_notes(members, weights)),
+        notes=tuple(_notes(members, weights, disjoint)),
         lost=sum(w * each.statistics.lost for w, each in zip(weights, members, strict=True)),
     )
 
@@ -233,7 +235,8 @@ def _check(members: Members, disjoint: bool) -> None:
             if getattr(manifest, name) != getattr(first, name) and not (
                 disjoint and name in ("title", "n_rows")
             ):
-                raise UsageError(f"{problem} {_ONE_SCHEMA if disjoint else _ONE_TABLE}")
+                told = problem or f"{schemas_differ(first.schema_toml, manifest.schema_toml)}."
+                raise UsageError(f"{told} {_ONE_SCHEMA if disjoint else _ONE_TABLE}")
         check_unit(manifest, first)
         paid = {record.dataset for record in (*manifest.charges, *first.charges)}
         if len(paid) > 1 and not disjoint:
@@ -318,8 +321,11 @@ def _accounts(members: Members) -> dict[tuple[object, str | None], dict[object, 
     return found
 
 
-def _notes(members: Members, weights: Sequence[float]) -> Iterable[str]:
-    for member, weight in zip(members, weights, strict=True):
-        told = [f"{100 * weight:.0f} % of release {member.fingerprint[:12]}"]
+def _notes(members: Members, weights: Sequence[float], disjoint: bool) -> Iterable[str]:
+    # Of united tables every row counts once, however large the noise of its table is.
+    noise = noise_parts(members) if disjoint else [0.0] * len(members)
+    for member, weight, part in zip(members, weights, noise, strict=True):
+        of = f"of the rows, {100 * part:.0f} % of the noise: release" if disjoint else "of release"
+        told = [f"{100 * weight:.0f} % {of} {member.fingerprint[:12]}"]
         told += [str(member.guarantee.promise), member.manifest.paid()]
         yield ", ".join(filter(None, told))

@@ -186,6 +186,13 @@ def weights_of(members: Members, disjoint: bool) -> list[float]:
     return [count / sum(counts) for count in counts]
 
 
+def noise_parts(members: Members) -> list[float]:
+    """What part of the noise of united tables comes from every one: of its variance."""
+    weights, placed = weights_of(members, disjoint=True), _placed(members, None)
+    noise = [w**2 * _noise(*each) for w, *each in zip(weights, members, placed, strict=True)]
+    return [each / sum(noise) for each in noise]
+
+
 def reference_of(members: Members) -> ReleaseRecord:
     """Whose geometry the combination has: a found one, of the largest budget, the oldest first."""
     return min(
@@ -256,9 +263,14 @@ def _variances(members: Members, placed: Sequence[Weighted]) -> list[float]:
     errors = correlation_error(*np.array(facts).T)
     unit = reference_of(members).manifest.norm_bound ** -2
     return [
-        _base(member) * each.scale**2 * each.noise_gain + (more * unit) ** 2
+        _noise(member, each) + (more * unit) ** 2
         for member, each, more in zip(members, placed, errors - errors.min(), strict=True)
     ]
+
+
+def _noise(member: ReleaseRecord, placed: Weighted) -> float:
+    # Variance of an entry off the diagonal in the common coordinates.
+    return _base(member) * placed.scale**2 * placed.noise_gain
 
 
 def _lost(member: ReleaseRecord, members: Members) -> float:
