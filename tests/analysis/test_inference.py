@@ -384,6 +384,25 @@ def test_infinite_coefficients_name_the_features_to_leave_out():
     assert np.isfinite(without.upper).all() and not any("infinite" in x for x in without.notes)
 
 
+def test_levels_that_somebody_has_are_all_levels_where_noise_hides_the_rest():
+    """So naming the features as the note says, without them, gives limits and a reference."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(5_000, 2)), columns=["x", "y"])
+    rows["region"] = rng.choice(["mid", "east"], 5_000)
+    numbers = dict.fromkeys(["x", "y"], dpcov.Numeric(lower=-8, upper=8))
+    region = dpcov.Categorical(categories=("mid", "east", "west"))
+    release = released_of({**numbers, "region": region}, rows, missing="never")
+    assert np.isinf(coefficient_intervals(release, "y")["region=west"].upper)
+    named = ["x", "region=mid", "region=east"]
+    found = coefficient_intervals(release, "y", named)
+    assert found.names == ("(intercept)", "x", "region=east") and np.isfinite(found.upper).all()
+    model = PrivateRidge.from_release(release, target="y", features=named)
+    assert model.reference_levels_ == ("region=mid",)
+    # Who leaves out a level that shows chooses the reference.
+    kept = coefficient_intervals(release, "y", ["region=mid"])
+    assert kept.names == ("(intercept)", "region=mid")
+
+
 def test_collinear_features_have_no_coefficients_without_a_penalty(made):
     without = coefficient_intervals(made, "income", ["age", "sector"], fit_intercept=False)
     assert np.isfinite(without.lower).all()

@@ -127,10 +127,20 @@ def without_references(release: Release, places: Places) -> tuple[Places, tuple[
     for source in given_names(columns[place] for place in places):
         own = [i for i, column in enumerate(columns) if column.source == source]
         levels = [i for i in own if columns[i].kind == "category"]
-        if source in complete and chosen.issuperset(levels):
-            left_out += levels[:1]
+        if source in complete and _has_all(release, chosen, levels):
+            left_out += [i for i in levels if i in chosen][:1]
     kept = [place for place in places if place not in left_out]
     return np.array(kept, dtype=np.intp), tuple(columns[place].name for place in left_out)
+
+
+def _has_all(release: Release, chosen: set[int], levels: Sequence[int]) -> bool:
+    """Whether all levels are chosen, or all but those that the noise hides."""
+    asked = [i for i in levels if i in chosen]
+    if len(asked) in (1, len(levels)):
+        return len(asked) == len(levels)
+    names = {release.restored_features[place].name for place in asked}
+    found = verdicts_of(release, np.array(levels))
+    return all(each.hidden == (each.name not in names) for each in found)
 
 
 class Coding(NamedTuple):
