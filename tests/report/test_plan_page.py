@@ -12,7 +12,8 @@ from dpcov.pipeline.plan.rehearsal import Rehearsal
 
 BUDGET = dpcov.Budget(epsilon="1", delta="1e-6")
 WARDS = dpcov.Categorical(categories=("north", "<i>south</i>"))
-SCHEMA = dpcov.Schema(columns={"age": dpcov.Numeric(lower=0, upper=120), "ward": WARDS})
+AGE = dpcov.Numeric(lower=0, upper=120, unit="years")
+SCHEMA = dpcov.Schema(columns={"age": AGE, "ward": WARDS})
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_the_page_holds_the_numbers_of_every_stop(plan, swept):
         assert len(shown["cells"]) == 3
     assert [stop["x"] for stop in stops] == sorted(stop["x"] for stop in stops)
     assert "&lt;i&gt;south&lt;/i&gt;" in page
-    assert "made-up rows" in page
+    assert "made-up rows" in page and "age [years]" in page
     assert "Frobenius" not in page
 
 

@@ -75,6 +75,10 @@ def test_a_union_of_several_accounts_has_no_single_rest(desk, reported):
     assert result.exit_code == UsageError.exit_code and "accounts, patients, southern," in " ".join(
         result.output.split()
     )
+    assert reported(release=desk.folder / "both.dpcov").exit_code == 0
+    page = desk.page.read_text(encoding="utf-8")
+    for entry, name in enumerate(("patients", "southern"), start=1):
+        assert f"entry {entry} of dataset <bdi>{name}</bdi>" in page
 
 
 def test_examples_on_the_page_use_the_files_name_safely(desk, reported):

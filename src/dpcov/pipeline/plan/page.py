@@ -130,7 +130,7 @@ def table_of(asked: Stop) -> Html:
     head = ("Column", "Verdict", "Correlations ±", "Mean ±", "Smallest spread that shows")
     rows = [
         (
-            name_of(column.name),
+            name_of(column.in_unit),
             *(
                 el("span", text, class_="light", data_cell=f"{k},{m}")
                 for m, text in enumerate(cells)
