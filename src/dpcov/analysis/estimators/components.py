@@ -97,8 +97,8 @@ class PrivatePCA(Projection):
         self.explained_variance_ratio_ = self.explained_variance_ / (total if total > 0 else 1.0)
         if self.n_components is not None and self.n_components_ > self.n_above_noise_:
             told = (
-                f"Only {self.n_above_noise_} of {plural(self.n_components_, 'component')} can be "
-                "told from the noise of the release; what others show may be noise alone."
+                f"{self.n_above_noise_} of {plural(self.n_components_, 'component')} can be told "
+                "from the noise of the release; what others show may be noise alone."
             )
             if self.scaling == "original":
                 told += (
