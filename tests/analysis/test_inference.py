@@ -392,7 +392,9 @@ def test_levels_that_somebody_has_are_all_levels_where_noise_hides_the_rest():
     numbers = dict.fromkeys(["x", "y"], dpcov.Numeric(lower=-8, upper=8))
     region = dpcov.Categorical(categories=("mid", "east", "west"))
     release = released_of({**numbers, "region": region}, rows, missing="never")
-    assert np.isinf(coefficient_intervals(release, "y")["region=west"].upper)
+    hidden = coefficient_intervals(release, "y")
+    assert np.isinf(hidden["region=west"].upper)
+    assert hidden.notes[0].endswith("without them; for region name region=mid, region=east.")
     named = ["x", "region=mid", "region=east"]
     found = coefficient_intervals(release, "y", named)
     assert found.names == ("(intercept)", "x", "region=east") and np.isfinite(found.upper).all()

@@ -39,6 +39,7 @@ from dpcov.published.reading.rows import on_one_thread
 from dpcov.published.release import Release
 from dpcov.published.words.design import weights_column
 from dpcov.published.words.numbers import HIDDEN_PRESENCE, UNTOLD, told_of_rare_pairs
+from dpcov.published.words.verdicts import ColumnVerdict
 
 Names = Sequence[str] | None
 
@@ -284,7 +285,8 @@ def _hides(release: Release, chosen: Places, goals: Places, at_bounds: bool) -> 
     """Why coefficients may be anything, and what to do."""
     if rare := told_of_rare_pairs(release, np.append(chosen, goals)):
         return f"{rare} {WITHOUT_ONE}"
-    hidden = [each.name for each in verdicts_of(release, chosen) if each.hidden]
+    found = verdicts_of(release, chosen)
+    hidden = [each.name for each in found if each.hidden]
     if not hidden and at_bounds:
         return (
             "The noise, or few rows at the bounds, may hide a direction of the features. Name "
@@ -297,8 +299,17 @@ def _hides(release: Release, chosen: Places, goals: Places, at_bounds: bool) -> 
         )
     return (
         f"The noise hides the spread of {few_of(hidden, FEATURES_NAMED)}. This makes other "
-        "intervals infinite too. Name the features without them."
+        f"intervals infinite too. Name the features without them{_levels_left(found)}."
     )
+
+
+def _levels_left(found: Sequence[ColumnVerdict]) -> str:
+    """Which levels to name in place of columns of which the noise hides some."""
+    told = ""
+    for source in dict.fromkeys(each.source for each in found if each.hidden):
+        left = [each.name for each in found if each.source == source and not each.hidden]
+        told += f"; for {source} name {few_of(left, FEATURES_NAMED)}" if len(left) > 1 else ""
+    return told
 
 
 def _require_pairs(release: Release, places: Places) -> None:
