@@ -189,7 +189,8 @@ def weights_of(members: Members, disjoint: bool) -> list[float]:
 def noise_parts(members: Members) -> list[float]:
     """What part of the noise of united tables comes from every one: of its variance."""
     weights, placed = weights_of(members, disjoint=True), _placed(members, None)
-    noise = [w**2 * _noise(*each) for w, *each in zip(weights, members, placed, strict=True)]
+    terms = zip(weights, members, placed, strict=True)
+    noise = [weight**2 * _noise(member, each) for weight, member, each in terms]
     return [each / sum(noise) for each in noise]
 
 
