@@ -78,7 +78,7 @@ def test_releases_are_combined_and_one_twice_is_refused(desk):
     desk.release()
     told = desk.done("combine", first, desk.output, "-o", both)
     assert "of 2 releases" in told and told.count(" % of release ") == 2
-    assert "whoever is in one of these tables" not in told
+    assert "whoever is in one of these tables" not in told and " columns can be used" in told
     assert desk.run("combine", first, desk.output, "-o", both).exit_code == 7
     desk.done("combine", first, desk.output, "-o", both, "--overwrite")
     assert "Made of" in desk.done("show", both)
@@ -132,7 +132,8 @@ def test_groups_inside_groups_add_up(desk):
     desk.release("--by", "sex", "--geometry", "schema")
     inside.write_text("region,state\n F , F\nM,M\n")
     chosen = ("nest", desk.output, above, "--inside", inside, "-o", out)
-    assert "F, (" in desk.done(*chosen, "--group", "F")
+    told = desk.done(*chosen, "--group", "F")
+    assert "F, (" in told and " columns can be used" in told
     assert "adds up" in desk.done("show", out, "--details")
     result = desk.run(*chosen, "--overwrite", "--group", "Q")
     assert result.exit_code == 2 and "has a group" in result.output

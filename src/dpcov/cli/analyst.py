@@ -119,7 +119,7 @@ def combine(
         )
     for note in made.statistics.notes:
         typer.echo(printable(f"  {note}"))
-    options.tell_warnings(made)
+    options.tell_of(made)
 
 
 @app.command(epilog=example("nest"))
@@ -160,7 +160,7 @@ def nest(
         )
     made.save(output, overwrite=overwrite)
     typer.echo(f"Wrote {output}: {group}, {made.guarantee.promise}.")
-    options.tell_warnings(made)
+    options.tell_of(made)
 
 
 @app.command(epilog=example("sample"))

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from dpcov.data.sources import Query
     from dpcov.data.vault import Key
-    from dpcov.published.reading.base import BaseRelease
     from dpcov.published.release import Release
 
 # A password between name and host, or as a parameter of the URL.
@@ -191,10 +190,11 @@ def table_from(
     return Query(sql, db=place)
 
 
-def tell_warnings(made: "BaseRelease") -> None:
-    """Print what a release warns of, below the line that says what was written."""
+def tell_of(made: "Release") -> None:
+    """Print warnings and what can be read, below the line that says what was written."""
     for warning in made.manifest.warnings:
         typer.echo(printable(f"  WARNING: {warning}"))
+    typer.echo(made.diagnose().headline)
 
 
 @contextmanager

@@ -100,8 +100,7 @@ def release(
         )
     features, name = plural(len(made.feature_names), "feature"), shlex.quote(str(output))
     typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
-    options.tell_warnings(made)
-    typer.echo(made.diagnose().headline)
+    options.tell_of(made)
     typer.echo(f"Next: dpcov doctor {name}   ·   dpcov export {name} -o covariance.csv")
 
 
