@@ -51,6 +51,8 @@ def test_an_entry_states_the_guarantee_exactly_and_hides_a_private_row_count(
     assert entry["privacy_loss"]["flavor"] == flavor
     stated = entry["privacy_loss"]["parameters"]
     assert {name: stated[name] for name in numbers} == numbers
+    # Exact numbers are fractions, which people do not read.
+    assert entry["privacy_loss"]["promise"] == str(release.guarantee.promise)
     assert entry["product"]["fingerprint"] == release.fingerprint
     assert entry["deployment"]["curator"] == "City Hospital"
     assert entry["product"]["kind"] == "noisy means and covariance matrix, one file"

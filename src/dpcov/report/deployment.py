@@ -92,6 +92,7 @@ def registry_entry(
     }
     entry["privacy_loss"] |= {
         "flavor": _FLAVORS[type(guarantee.promise)][0],
+        "promise": str(guarantee.promise),
         "parameters": manifest.guarantee.promise,
         "unit": "one row" if rows == 1 else f"one person with up to {rows} rows",
         "input_metric": _METRIC[guarantee.neighbors],
