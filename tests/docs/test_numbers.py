@@ -108,6 +108,8 @@ def test_several_releases_err_as_their_pages_say():
     ends = [ratios[f"nested, {level}"].agg(["min", "max"]) for level in ("regions", "states")]
     regions, states = (f"{low:.2f} to {high:.2f} times" for low, high in ends)
     held = lines[lines["what"].str.startswith("held, ")]["now"].min()
+    ways = (ratios[f"sites, {way}"].groupby("budgets").agg(gmean) for way in ("own", "largest's"))
+    alone, shared = (f"{sizes.min():.1f} to {sizes.max():.1f} times" for sizes in ways)
 
     text = (ROOT / "docs/several.md").read_text(encoding="utf-8")
     most = f"{max(planned.max(), advised.max()) - 1:.0%}".replace("%", " %")
@@ -117,6 +119,7 @@ def test_several_releases_err_as_their_pages_say():
     assert f"and {groups['population']:.2f} times as estimates of the population" in text
     assert f"Correlations of regions err {regions} as much as alone" in text
     assert f"those of states {states}" in text
+    assert f"together err {alone} as much as" in text and f"largest site's {shared}" in text
     assert f"Intervals hold in {100 * held:.0f} to 100 %" in text
 
     text = several.PAGE.read_text(encoding="utf-8")
