@@ -152,6 +152,8 @@ def test_the_release_states_its_geometry(tmp_path):
     assert columns["ill"].center == pytest.approx(TABLE["ill"].mean(), abs=0.05)
     notes = made.manifest.statistics.notes
     assert "found with" in notes[-2] and "columns lost was found with" in notes[-1]
+    # What a part cost is not on top of the guarantee.
+    assert all(note.endswith(" of the budget") for note in notes if "found with" in note)
     assert made.manifest.mechanism.name == "stratified"
     assert str(made.guarantee.promise) == "(1, 1e-6)-DP"
     assert made.mean_vector()[0] == pytest.approx(TABLE["height"].mean(), abs=2)

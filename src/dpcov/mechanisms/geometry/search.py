@@ -83,7 +83,9 @@ class Search:
         """Survey columns, map, and find lengths; ``centers_levels`` around their shares."""
         of_lengths, losses = part_of(calibration.survey, LENGTHS), calibration.losses
         full, energy = self.survey(calibration, centers_levels=centers_levels)
-        notes = [f"centers and scales of the columns were found with {calibration.survey}"]
+        notes = [
+            f"centers and scales of the columns were found with {calibration.survey} of the budget"
+        ]
         found = _Mapped([full], calibration.inner, "", None)
         if calibration.first is not None:
             if energy is not None:
@@ -93,7 +95,7 @@ class Search:
                 look, of_lengths = (part_of(of_lengths, x) for x in (FIRST_LOOK, 1 - FIRST_LOOK))
                 usual = self.lengths(full, look, calibration.first, None)
             found = self._mapped(calibration, full, usual)
-            notes.append(f"a linear map that takes correlations out {found.how}")
+            notes.append(f"a linear map that takes correlations out {found.how} of the budget")
         full, lengths = self._shortest(found, of_lengths, losses)
         if full is not found.maps[-1]:
             notes.append("rows are far shorter under the first of these maps, which is kept")
