@@ -45,7 +45,7 @@ def foreign_loads(folder):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs the extra docs")
 def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path):
     site = tmp_path / "site"

@@ -193,7 +193,8 @@ def function_intervals(
     """Intervals for what a function makes of the covariance, such as R² or an indirect effect.
 
     They go from -inf to inf where the noise may leave it undefined.  Of the categories of a column
-    one is left out, as in regressions: all of them determine each other.
+    one is left out, as in regressions: all of them determine each other.  Other parameters and
+    errors are as in :func:`mean_intervals`.
 
     Parameters
     ----------
@@ -203,8 +204,6 @@ def function_intervals(
         A `ValueError` or `ArithmeticError` there says that it is undefined.
     draws : int
         How many are simulated, of sampling and of noise; the result is the same every time.
-
-    Other parameters and errors are as in :func:`mean_intervals`.
     """
     law, places = _opened(release, features, level, sampling, design_effect, missing)
     draws = checked("draws", draws, Annotated[int, Between(2)])
