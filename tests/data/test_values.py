@@ -252,6 +252,22 @@ def test_bytes_are_the_truth_value_of_their_text_in_every_source(frame):
     assert plain(read_column(frame, schema, "x")) == [1, None, 0, None, None]
 
 
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
+def test_a_dictionary_of_views_is_read_whichever_entries_the_rows_have(kind):
+    """Polars writes categories as dictionaries of views."""
+    texts = pa.array(["1", None, "0", "1"])
+    entries = pa.array(["1", "0", "2"]).cast(kind)
+    cells = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 0]), entries)
+    for rows in (slice(0, 4), slice(0, 2), slice(2, 3)):
+        part, expected = cells[rows], texts[rows]
+        assert category_codes(part, "x", CODE_OF).tolist() == (
+            category_codes(expected, "x", CODE_OF).tolist()
+        )
+        assert plain(truth_values(part, "x")) == plain(truth_values(expected, "x"))
+        if kind != pa.binary_view():
+            assert plain(numbers(part, "x")) == plain(numbers(expected, "x"))
+
+
 @pytest.mark.parametrize("read", [numbers, truth_values])
 def test_what_an_entry_says_that_no_row_has_is_no_matter(read):
     cells = pa.array(["1", "0", "broken", None, "1"]).dictionary_encode()

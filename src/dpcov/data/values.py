@@ -39,8 +39,12 @@ def column_of(block: Block, name: str) -> Column:
 def as_arrow(column: Column) -> pa.Array:
     """Return a column as an array of a type whose distinct values Arrow finds."""
     cells = pa.array(column) if isinstance(column, np.ndarray) else column
+    if pa.types.is_dictionary(cells.type):
+        return pa.DictionaryArray.from_arrays(cells.indices, as_arrow(cells.dictionary))
     if pa.types.is_string_view(cells.type):
         return cells.cast(pa.string())
+    if pa.types.is_binary_view(cells.type):
+        return cells.cast(pa.binary())
     if pa.types.is_decimal(cells.type) and cells.type.bit_width < 128:
         return cells.cast(pa.decimal128(cells.type.precision, cells.type.scale))
     return cells
@@ -152,7 +156,7 @@ def _numbers(column: Column, name: str, notation: Notation) -> NDArray[Any]:
         return np.asarray(column.to_numpy(zero_copy_only=False))
     if types.is_dictionary(data_type):
         # The place -1 of a null picks the entry at the end.
-        entries, places = _used(column)
+        entries, places = distinct(column)
         found = numbers(entries, name, notation)
         return np.asarray(np.append(found, np.nan)[places])
     if kind_of_arrow_type(data_type) == "text":
