@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import cache, reduce
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -407,6 +408,8 @@ MIXED = [
     *((2**53 + 1, 1), (True, 0.5), (np.float16(0.1), 3), (np.float32(0.1), 10**30)),
     *((Decimal("0.1"), 1), ("x", 1)),
 ]
+# No lists of numbers, though each has as many parts.
+NO_LISTS = [b"ab", range(2), {1: 1, 2: 2}, {1, 2}, pd.Series([1, 2])]
 
 
 @pytest.mark.parametrize("name", ARRAYS)
@@ -414,6 +417,12 @@ def test_rows_of_numbers(name, folder):
     made = Gatherer(ARRAYS[name], folder, BallEncoding(n_features=2, norm_bound=3.7))
     made.pool = NUMBERS + (MIXED if name == "list_of_lists" else [])
     check(made, 40)
+
+
+def test_a_row_of_a_list_is_a_list_whatever_the_others_are(folder):
+    made = Gatherer(lambda rows, _: rows, folder, BallEncoding(n_features=2, norm_bound=3.7))
+    made.pool = [[1.0, 2.0], (0.5, -1.5), np.array([1, 2]), [3, 0.0], (0, 4), *NO_LISTS]
+    check_at_once(made)
 
 
 def grouped_rows(rows, folder):

@@ -70,7 +70,7 @@ def open_list(rows: Sequence[Any]) -> Source:
 
 def _floats(rows: Sequence[Any]) -> NDArray[np.float64]:
     # Every number by itself: a common type would follow from all of them.
-    if not any(isinstance(row, list | tuple | np.ndarray) for row in rows):
+    if not all(isinstance(row, list | tuple | np.ndarray) for row in rows):
         return np.array([_float(cell) for cell in rows])
     return np.array([[_float(cell) for cell in row] for row in rows], dtype=np.float64)
 
