@@ -111,13 +111,14 @@ def csv_zip(lines, folder):
 
 @door("json")
 def json_lines(lines, folder):
-    (folder / "t.jsonl").write_bytes("\n".join(lines).encode())
+    (folder / "t.jsonl").write_bytes("\n".join(lines).encode(errors="surrogateescape"))
     return folder / "t.jsonl"
 
 
 @door("json")
 def json_lines_xz(lines, folder):
-    (folder / "t.ndjson.xz").write_bytes(lzma.compress("\r\n".join([*lines, ""]).encode()))
+    text = "\r\n".join([*lines, ""]).encode(errors="surrogateescape")
+    (folder / "t.ndjson.xz").write_bytes(lzma.compress(text))
     return folder / "t.ndjson.xz"
 
 

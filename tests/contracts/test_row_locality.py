@@ -141,6 +141,9 @@ POOLS = {
         *('{"n": 1, "c": 1e16, "x": [{}]}', '{"n": 1, "c": "a", "n": 2}', '{"n": 0.1, "c": [1]}'),
         *('{"n": 1, "c": "a"}{"n": 2, "c": "x"}', '{"n": 1,', '"c": "a"}', '{"n": 1, "c": "x\\n"}'),
         *("", " ", "[]", "n,c", '{"n": "zebra", "c": "a"}', '{"n": 18446744073709551617, "c": ""}'),
+        # Keys that nobody wants: a number beyond all floats, and what is no UTF-8.
+        *('{"n": 1, "c": "a", "x": 1e400}', '{"n": 1, "c": "a", "x": "\udcff"}'),
+        *('{"n": 1, "c": "a", "\udcff": 1}', '{"n": 1, "c": "a", "x": ' + "9" * 5000 + "}"),
     ],
     # These formats write missing texts as empty ones.
     "dictionary": [*BASE, *(row for row in DECLARED if row[0] is None or abs(row[0]) < 1e300)],

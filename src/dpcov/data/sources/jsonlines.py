@@ -29,6 +29,8 @@ _BLOCK_BYTES = 1 << 20
 _NUMBER: Any = float | str | bool | None
 _ANY: Any = int | _NUMBER
 _ROW = msgspec.json.Decoder(dict[str, Any])
+# What stands under keys that are not wanted is not read, in the first row either.
+_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class JsonLinesSource(Source):
@@ -38,11 +40,11 @@ class JsonLinesSource(Source):
 
     def __init__(self, opener: Opener, name: str) -> None:
         self.name, self._opener = name, opener
-        self.columns = check_names(tuple(self._first(1)[0]), name)
+        self.columns = check_names(tuple(self._first(1, _KEYS)[0]), name)
 
     def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """Look at the types of the first cells."""
-        rows = self._first(FIRST_ROWS)
+        rows = self._first(FIRST_ROWS, _ROW)
         return {name: kind_of_cells(row.get(name) for row in rows) for name in self.columns}
 
     def blocks(self, block_rows: int, *, wanted: Wanted | None = None) -> Iterator[Block]:
@@ -59,8 +61,8 @@ class JsonLinesSource(Source):
         while rows := [decode(line) for line in islice(lines, min(block_rows, FEW_ROWS))]:
             yield batch_of_cells({name: [row[name] for row in rows] for name in wanted}, wanted)
 
-    def _first(self, count: int) -> list[dict[str, Any]]:
-        read = self._sealed(lambda: list(map(_ROW.decode, islice(self._lines(), count))))
+    def _first(self, count: int, rows: Any) -> list[dict[str, Any]]:
+        read = self._sealed(lambda: list(map(rows.decode, islice(self._lines(), count))))
         if not read:
             raise DataError(f"'{self.name}' has no rows. Give it at least one.")
         return read
@@ -87,6 +89,8 @@ class JsonLinesSource(Source):
         self._require_short(line)
         if not line.strip():
             raise DataError(f"'{self.name}' has a blank line. Remove it.")
+        # Also where nothing is wanted, as keys are in the first row.
+        line.decode()
         return line
 
     def _explain(self, error: Exception, schema_names: Sequence[str]) -> str:
