@@ -168,6 +168,19 @@ def test_a_transport_file_of_several_tables_is_refused(tmp_path):
         found(path)
 
 
+@pytest.mark.parametrize("before", range(20))
+def test_what_says_in_a_transport_file_that_a_table_begins_is_refused_anywhere(
+    before, tmp_path, monkeypatch
+):
+    """Rows of 26 bytes lie at all even places of cards."""
+    monkeypatch.setattr(records, "_PIECE_BYTES", 2 * records._CARD)
+    cells = [*["a" * 26] * before, records._MEMBER.decode(), "a" * 26]
+    path = tmp_path / "t.xpt"
+    pyreadstat.write_xport(pd.DataFrame({"c": cells}), path)
+    with pytest.raises(DataError, match="several tables"):
+        list(open_source(path).blocks(64, wanted={"c": "text"}))
+
+
 @pytest.mark.parametrize("name", ["many-columns", "rows-small"])
 def test_files_of_sas_with_many_columns_and_pages(name, tmp_path):
     path = tmp_path / f"{name}.sas7bdat"

@@ -219,11 +219,12 @@ class TransportRecords:
 
     def _pieces(self, file: BinaryIO) -> Iterator[bytes]:
         # Blanks fill the last card up: rows of nothing else at the end are none.
-        blank, n_bytes = b"", 0
+        blank, n_bytes, last = b"", 0, b""
         while piece := file.read(_PIECE_BYTES):
-            if _MEMBER in piece:
+            # Wherever it stands: a cell must not be read or refused by the rows before it.
+            if _MEMBER in last + piece:
                 raise DataError(f"'{self._path.name}' holds several tables. Save one by itself.")
-            text = piece.rstrip(b" ")
+            text, last = piece.rstrip(b" "), piece[-len(_MEMBER) :]
             if text:
                 n_bytes += len(blank) + len(text)
                 yield blank + text
