@@ -110,8 +110,30 @@ def test_a_part_that_was_written_after_it_was_counted_is_noticed(folder, parts):
     later = (folder / "all.moments").stat().st_mtime_ns + 10**9
     os.utime(folder / "feb.csv", ns=(later, later))
     before = (folder / "all.moments").read_bytes()
-    refused(checkpoint(f"{parts} --resume"), "feb.csv was written after its rows were counted")
+    refused(checkpoint(f"{parts} --resume"), "feb.csv was written since its rows were read")
     assert (folder / "all.moments").read_bytes() == before
+    assert "3 parts" in checkpoint("jan.csv feb.csv mar.csv --overwrite").output
+
+
+@pytest.mark.parametrize("changed", ["jan.csv", "feb.csv"])
+def test_a_part_that_is_written_while_others_or_itself_are_counted_is_noticed(
+    folder, monkeypatch, changed
+):
+    """The file of moments that is saved afterwards is newer than the part."""
+
+    def slow(part, **terms):
+        made = gathered(part, **terms)
+        if part == "feb.csv":
+            later = max(each.stat().st_mtime_ns for each in folder.iterdir()) + 1
+            os.utime(folder / changed, ns=(later, later))
+        return made
+
+    monkeypatch.setattr("dpcov.checkpoint", slow)
+    words = f"{changed} was written since its rows were read"
+    refused(checkpoint("jan.csv feb.csv mar.csv"), words)
+    if changed == "jan.csv":
+        refused(checkpoint("jan.csv feb.csv mar.csv --resume"), words)
+    monkeypatch.setattr("dpcov.checkpoint", gathered)
     assert "3 parts" in checkpoint("jan.csv feb.csv mar.csv --overwrite").output
 
 

@@ -1,6 +1,6 @@
 """``dpcov moments``: save exact moments under a key, resume and merge them, release once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -73,9 +73,13 @@ def checkpoint(
     counted = set() if held is None else {Path(name).resolve() for name in held.parts.values()}
     new = [part for part in parts if Path(part).resolve() not in counted]
     _refuse_moved(new, counted)
-    _refuse_changed(counted, output)
+    # When each part was last written before its rows were read, at the latest.
+    since = {path: output.stat().st_mtime_ns for path in counted}
+    _refuse_changed(since)
     _check_columns(new, schema)
     for number, part in enumerate(new):
+        path = Path(part).resolve()
+        since[path] = path.stat().st_mtime_ns
         # Under add-remove-one the number of rows is private, also on the screen.
         with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
             made = dpcov.checkpoint(
@@ -91,6 +95,8 @@ def checkpoint(
                 **options.parse_options(option),
             )
         held = made if held is None else held.merge(made)
+        # What is saved now is newer than all that was written meanwhile.
+        _refuse_changed(since)
         # Saved after every part: an interruption loses one part at most.
         held.save(output, secret, overwrite=overwrite or resume or number > 0)
     assert held is not None  # there is a part
@@ -158,12 +164,12 @@ def _refuse_moved(new: Iterable[str], counted: set[Path]) -> None:
             )
 
 
-def _refuse_changed(counted: Iterable[Path], saved: Path) -> None:
+def _refuse_changed(since: Mapping[Path, int]) -> None:
     # Rows that were added would be left out, and rows that another part has by now count twice.
-    for path in sorted(path for path in counted if path.exists()):
-        if path.stat().st_mtime_ns > saved.stat().st_mtime_ns:
+    for path in sorted(path for path in since if path.exists()):
+        if path.stat().st_mtime_ns > since[path]:
             raise UsageError(
-                f"{path.name} was written after its rows were counted. Gather all parts anew, "
+                f"{path.name} was written since its rows were read. Gather all parts anew, "
                 "without --resume."
             )
 
