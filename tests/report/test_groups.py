@@ -153,6 +153,19 @@ def test_levels_of_one_column_are_no_pair_that_differs():
     assert "sex=f</bdi> × <bdi>x" in text and "sex=f</bdi> × <bdi>sex=m" not in text
 
 
+@pytest.mark.parametrize(("n_rows", "rho"), [(20, 0.01), (40, 0.05), (100, 0.01), (200, 0.01)])
+def test_a_difference_that_noise_hides_is_not_shown(n_rows, rho):
+    rng = np.random.default_rng(0)
+    sites = rng.choice(["a", "b"], n_rows)
+    rows = pd.DataFrame(rng.uniform(size=(n_rows, 3))).add_prefix("x").assign(site=sites)
+    whole = next(numbers_by_group(released(rows, 0, 1, rho=rho, by="site")))
+    noise = whole.estimates.correlation_noise
+    known = np.isfinite(whole.release.pooled.correlations + noise)[:, *np.triu_indices(3, 1)]
+    text = str(side_by_side(whole.release, whole))
+    assert "nan" not in text and "What differs most" in text
+    assert text.count('class="interval"') == known.sum()
+
+
 def test_one_feature_has_means_alone():
     release = one_feature()
     text = str(side_by_side(release, next(numbers_by_group(release))))

@@ -101,8 +101,10 @@ def _differences(found: PooledGroups, whole: GroupNumbers, common: Array) -> Htm
     errors = np.sqrt(found.correlation_std**2 + own**2 + (0 if noise is None else noise**2))
     apart = (found.correlations - common)[:, rows, columns]
     half = WITHIN * errors[:, rows, columns]
-    sizes = np.nan_to_num(np.abs(apart) / half)
+    sizes = np.abs(apart) / half
+    # What noise hides differs by nothing known: it comes last, and is not shown.
     order = np.argsort(-sizes, axis=None, kind="stable")[:DIFFERENCES_SHOWN]
+    order = order[np.isfinite(sizes.flat[order])]
     names, lines = whole.release.feature_names, []
     for g, k in zip(*np.unravel_index(order, sizes.shape), strict=True):
         i, j = rows[k], columns[k]
@@ -116,7 +118,7 @@ def _differences(found: PooledGroups, whole: GroupNumbers, common: Array) -> Htm
     words = el("p", said if clear else "No interval excludes that there is no difference.")
     caption = "Correlations of groups that differ most from those of all rows"
     made = el("div", table(head, lines, caption=caption, text=(1, 6)), class_="named")
-    return join(el("h3", "What differs most"), words, made)
+    return join(el("h3", "What differs most"), words, made if lines else None)
 
 
 def _interval(middle: float, half: float) -> Html:
