@@ -1,6 +1,7 @@
 """Moments that are saved, resumed and merged equal those of the whole table, to the bit."""
 
 import hashlib
+import re
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.groups import split_schema
 from dpcov.data.questions import MomentsQuestion
 from dpcov.data.vault import Key, lock_file
-from dpcov.errors import DataError, UsageError
+from dpcov.errors import BudgetError, DataError, UsageError
 
 KEY = Key(bytes(range(32)))
 SCHEMA = Schema(
@@ -107,6 +108,24 @@ def test_a_part_that_is_gathered_again_under_its_name_is_not_counted_twice():
     assert len(first.merge(gathered(table(), name="c")).parts) == 3
     with pytest.raises(UsageError, match="name"):
         gathered(table(), name=7)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mechanism": "gaussian", "by": "x3"},
+        {"mechanism": "laplace"},
+        {"budget": Budget(epsilon=1), "by": "x3"},
+        {"budget": Budget(rho="1e-300")},
+    ],
+    ids=str,
+)
+def test_what_no_release_can_honor_is_refused_before_a_row_is_read(changes):
+    rows, refusals = np.empty((0, 4)), (BudgetError, UsageError)
+    with pytest.raises(refusals) as refusal:
+        gathered(rows, **changes)
+    with pytest.raises(refusals, match=re.escape(str(refusal.value))):
+        dpcov.release(rows, geometry="schema", **({"schema": SCHEMA, "budget": BUDGET} | changes))
 
 
 def test_no_geometry_is_found_in_saved_moments():

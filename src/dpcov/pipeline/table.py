@@ -251,6 +251,8 @@ def checkpoint(
         *(declared, budget, mechanism, neighbors, n_rows, by, options, geometry), one_question=True
     )
     terms.require_one_question()
+    # What no release can honor is refused before rows are read for hours.
+    terms.mechanism.calibrate(terms.problem, terms.budget)
     question = terms.mechanism.question(terms.problem)
     assert terms.schema_toml is not None
     gathered = where.answer(data, encoder, question)
