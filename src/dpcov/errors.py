@@ -86,12 +86,14 @@ class ReleaseError(DpcovError):
 
 
 class MovedError(ReleaseError):
-    """A file is whole, but at ``path``: another program took its name in the meantime."""
+    """A file is whole, but at ``path``: its name was taken, or its place lost, in the meantime."""
 
-    def __init__(self, wanted: Path, path: Path) -> None:
+    def __init__(self, wanted: Path, path: Path, *, taken: bool) -> None:
+        why = f"{wanted} could not be written any more."
+        if taken:
+            why = f"Another program wrote {wanted} in the meantime; it is kept."
         super().__init__(
-            f"Another program wrote {wanted} in the meantime; it is kept. What was made here is "
-            f"whole, in {path}: nothing has to be made again."
+            f"{why} What was made here is whole, in {path}: nothing has to be made again."
         )
         self.path = path
 

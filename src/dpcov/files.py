@@ -52,7 +52,7 @@ class ReservedFile:
         self._overwrite, self._mode = overwrite, mode
         # Known before the file is there: an interrupt at any moment finds what to remove.
         self._temporary = self.path.parent / f".dpcov-{secrets.token_hex(8)}.part"
-        self._handle = -1
+        self._handle, self._failed = -1, False
         try:
             _refuse_bad_target(self.path, overwrite)
             self._handle = os.open(self._temporary, _NEW, PRIVATE)
@@ -78,15 +78,26 @@ class ReservedFile:
             self._give_name()
             _sync_folder(self.path.parent)
         except OSError as error:
+            self._failed = True
             self.discard()
             raise _explain(self.path, error) from None
+
+    def write_elsewhere(self, content: bytes) -> None:
+        """Write what cannot be made again to the system's folder for temporary files.
+
+        After a failure of :meth:`write`; MovedError where the block ends.
+        """
+        name = self._wanted.with_stem(f"{self._wanted.stem}-{secrets.token_hex(4)}").name
+        place = Path(tempfile.gettempdir()) / name
+        write_file(place, content, mode=self._mode)
+        self.path, self._failed = place, False
 
     @property
     def is_whole(self) -> bool:
         """Whether the content has its final name; asked after :meth:`write` was begun."""
         # The disk knows it, wherever an interrupt came: the name is given before this one goes.
         there = os.path.lexists(self._temporary)
-        return not there or is_same_file(self._temporary, self.path)
+        return not self._failed and (not there or is_same_file(self._temporary, self.path))
 
     def _give_name(self) -> None:
         # What is paid for is kept: where the name is taken by now, under a free one.
@@ -116,7 +127,8 @@ class ReservedFile:
     def __exit__(self, kind: object, *raised: object) -> None:
         self.discard()
         if kind is None and self.path != self._wanted:
-            raise MovedError(self._wanted, self.path)
+            taken = not self._overwrite and os.path.lexists(self._wanted)
+            raise MovedError(self._wanted, self.path, taken=taken)
 
 
 def write_file(

@@ -1,6 +1,8 @@
 """Runs that end in the middle: what is spent stays spent, what was not drawn was not spent."""
 
+import errno
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -15,6 +17,7 @@ from dpcov import Release, files
 from dpcov.noise.entropy import SystemEntropy
 from dpcov.privacy.ledger import store
 from dpcov.privacy.ledger.ledger import Ledger, Reservation
+from tests.test_files import fails_with
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="signals of other systems work differently"
@@ -226,3 +229,36 @@ def test_a_run_that_is_killed_between_reservation_and_file_stays_spent(desk):
     refused = desk.release("--overwrite", rho="1")
     assert refused.exit_code == 6
     assert "would overspend" in refused.output and "No budget was spent" in refused.output
+
+
+@pytest.mark.parametrize("flags", [(), ("--overwrite",)])
+def test_a_release_whose_folder_is_gone_meanwhile_is_written_elsewhere(
+    desk, monkeypatch, tmp_path, flags
+):
+    """Whoever was told to try again paid twice."""
+    gone, temporary = tmp_path / "gone", tmp_path / "temporary"
+    for folder in (gone, temporary):
+        folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    words = SystemEntropy.words
+
+    def meanwhile(self, count):
+        shutil.rmtree(gone, ignore_errors=True)
+        return words(self, count)
+
+    monkeypatch.setattr(SystemEntropy, "words", meanwhile)
+    result = desk.release(*flags, "-o", gone / "o.dpcov")
+    (elsewhere,) = temporary.iterdir()
+    said = f"o.dpcov could not be written any more. What was made here is whole, in {elsewhere}"
+    assert result.exit_code == 7
+    assert said in " ".join(result.output.split()) and "try again" not in result.output
+    made = Release.load(elsewhere)
+    assert Ledger(desk.ledger).entries("patients")[0].fingerprint == made.fingerprint
+
+
+def test_a_release_that_no_disk_takes_says_what_is_spent(desk, monkeypatch):
+    monkeypatch.setattr(os, "fsync", fails_with(errno.ENOSPC))
+    result = desk.release()
+    assert result.exit_code == 7
+    assert SPENT in result.output and "whole" not in result.output
+    assert desk.names() == desk.before

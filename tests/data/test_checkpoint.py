@@ -118,7 +118,6 @@ def test_a_part_that_is_gathered_again_under_its_name_is_not_counted_twice():
         {"budget": Budget(epsilon=1), "by": "x3"},
         {"budget": Budget(rho="1e-300")},
     ],
-    ids=str,
 )
 def test_what_no_release_can_honor_is_refused_before_a_row_is_read(changes):
     rows, refusals = np.empty((0, 4)), (BudgetError, UsageError)

@@ -16,7 +16,14 @@ import msgspec
 
 from dpcov.data.geometry import Geometry
 from dpcov.data.questions import Ask
-from dpcov.errors import DataError, LedgerError, ReleaseWarning, UsageError, warn_caller
+from dpcov.errors import (
+    DataError,
+    LedgerError,
+    ReleaseError,
+    ReleaseWarning,
+    UsageError,
+    warn_caller,
+)
 from dpcov.files import ReservedFile
 from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.base import Calibration, Mechanism, Problem
@@ -163,7 +170,7 @@ def publish(
             )
             with _noting_what_is_whole(file):
                 if file is not None:
-                    file.write(made.to_bytes())
+                    _write(file, made.to_bytes())
                 if reservation is not None:
                     _commit(reservation, made.fingerprint)
     return made
@@ -172,6 +179,17 @@ def publish(
 def unspent() -> contextlib.AbstractContextManager[None]:
     """Tell whoever meets an error before the budget is charged that it is not."""
     return _noting("No budget was spent and nothing was released.")
+
+
+def _write(file: ReservedFile, content: bytes) -> None:
+    """Write what is paid for; elsewhere where its folder is gone, or cannot be written any more."""
+    try:
+        file.write(content)
+    except ReleaseError as error:
+        try:
+            file.write_elsewhere(content)
+        except (OSError, ReleaseError):
+            raise error from None
 
 
 def _commit(reservation: Reservation, fingerprint: str) -> None:
