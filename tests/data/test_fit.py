@@ -249,6 +249,13 @@ OBJECTS = [
 ]
 
 
+def as_folded_views(cells, folder):
+    """As Polars writes categories."""
+    folded = pa.array(cells, pa.string()).dictionary_encode()
+    views = folded.dictionary.cast(pa.string_view())
+    return pa.table({"a": pa.DictionaryArray.from_arrays(folded.indices, views)})
+
+
 @pytest.mark.parametrize("declared", [UNIT, MARKED, DAYS, Date(lower=0, upper=9, format="%Y%m%d")])
 @pytest.mark.parametrize(
     ("way", "cells"),
@@ -257,6 +264,7 @@ OBJECTS = [
         (as_sqlite, [cell for cell in TYPED_CELLS if cell != 10**400]),
         (WAYS["pandas"], TYPED_CELLS + OBJECTS),
         (lambda c, _: pd.DataFrame({"a": c}).astype("category"), TYPED_CELLS),
+        (as_folded_views, ["1", "zebra", None, "2020-01-31", "20200131", "31.01.2020", "zebra"]),
     ],
 )
 def test_cells_with_types_of_their_own_are_read_as_in_a_release(declared, way, cells, tmp_path):

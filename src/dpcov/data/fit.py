@@ -197,10 +197,11 @@ class _Column:
             return self._missing(cells)
         except DataError:
             try:
+                column = as_arrow(column)
                 if isinstance(column, pa.DictionaryArray):
                     # It holds cells of other rows, too.
                     column = column.dictionary_decode()
-                counted = as_arrow(column).value_counts()
+                counted = column.value_counts()
             except pa.ArrowException:
                 # Lists and the like have no single cells to try.
                 self.unreadable += len(block)
