@@ -113,6 +113,8 @@ def release(
     SchemaError, DataError, BudgetError, LedgerError, ReleaseError
         Before any budget is spent, except when the ledger itself or the final write fails, or a
         table that is read several times changes meanwhile.
+    MovedError
+        The release is whole, but in another place: its name was taken or its folder lost.
 
     Examples
     --------
