@@ -7,6 +7,7 @@ import threading
 import time
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpcov
@@ -88,6 +89,18 @@ def test_an_error_in_one_block_surfaces_and_no_thread_stays(threads):
     while threading.active_count() > before and time.monotonic() < end:
         time.sleep(0.02)
     assert threading.active_count() <= before
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_a_library_says_of_a_cell_is_not_told(monkeypatch, threads):
+    def fails(*_):
+        raise pa.ArrowInvalid("Failed to parse string: 'SENTINEL'")
+
+    monkeypatch.setattr(BallEncoding, "read", fails)
+    with pytest.raises(DataError, match="'the table' cannot be read") as caught:
+        dpcov.moments(rows(5000, 3), norm_bound=1.0, threads=threads)
+    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 def test_an_error_of_the_reader_surfaces_in_several_threads():

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcov.data.engines.base import Task, TellRows, require_memory, tell
+from dpcov.data.engines.base import TABLE, Task, TellRows, require_memory, tell
+from dpcov.data.seal import sealed
 from dpcov.data.sources import Block, Source, open_source
 from dpcov.errors import DataError, UsageError
 from dpcov.published.linalg.one_thread import one_thread
@@ -64,7 +65,7 @@ def moments(data: Any, task: Task, progress: TellRows | None = None) -> Any:
     one_at_a_time = threading.Lock()
 
     def add(item: GroupedBlock) -> None:
-        task.add(gathered, *item)
+        sealed(lambda: task.add(gathered, *item), TABLE)
         with one_at_a_time:
             tell(progress, item[0])
 
