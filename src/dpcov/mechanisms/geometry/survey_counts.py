@@ -41,8 +41,8 @@ _EDGES = fine_edges()
 class Spread:
     """Center and scale in units of a column's bounds, -1 and 1; a level's center is its share.
 
-    ``energy`` is the mean square of values around the center over the squared scale: 1/2 where it
-    was not measured, 0 where nothing but the bounds is known.
+    ``energy`` is the mean square of values around the center over the squared scale: a guess where
+    it was not measured, 0 where nothing but the bounds is known.
     """
 
     center: float
