@@ -109,7 +109,8 @@ def test_what_is_shown_is_what_the_objects_say():
         assert all(shorten(name, CELL) in shown[kind] for name in UNHELPFUL_NAMES)
     assert "fill in lower and upper" in shown["schema"]
     assert "lower 0 · upper 1" in shown["schema"]
-    assert "labels 1 = man, 2 = woman · groups 2 = 2, f" in shown["complete schema"]
+    told = "sexcategoricalcategories 1 · labels 1 = man, 2 = woman · groups 2 = 2, f"
+    assert shown["complete schema"].endswith(told)
     assert "To be corrected" in shown["schema"]
     assert "To be corrected" not in shown["complete schema"]
     assert "up to 73.11 %" in shown["budget"]

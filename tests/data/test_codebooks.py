@@ -110,14 +110,15 @@ def test_one_of_several_tables_is_chosen(tmp_path):
 CSVW = {
     "@context": ["http://www.w3.org/ns/csvw", {"@language": "en"}],
     "url": "people.csv",
-    "dc:title": "People",
+    "dc:title": {"@value": "People", "@language": "en"},
     "dialect": {"delimiter": "\t", "encoding": "windows-1252", "skipRows": 2},
     "null": ["", "NULL", "999"],
     "tableSchema": {
         "columns": [
             {"name": "age", "titles": {"en": "Age at entry"}, "dc:description": "Years"}
             | {"datatype": {"base": "integer", "minimum": "0", "maximum": "120"}},
-            {"name": "wage", "datatype": {"base": "decimal", "format": {"decimalChar": ","}}},
+            {"name": "wage", "titles": {"de": "Lohn"}}
+            | {"datatype": {"base": "decimal", "format": {"decimalChar": ","}}},
             {"name": "day", "datatype": {"base": "date", "format": "dd.MM.yyyy"}},
             {"name": "when", "datatype": "dateTime"},
             {"name": "ok", "datatype": {"base": "boolean", "format": "Y|N"}},
@@ -133,7 +134,7 @@ def test_csvw(tmp_path):
     codes = (999,)
     assert dict(read.columns) == {
         "Age at entry": dpcov.Numeric(lower=0, upper=120, description="Years", missing_codes=codes),
-        "wage": dpcov.Numeric(decimal=",", missing_codes=codes),
+        "Lohn": dpcov.Numeric(decimal=",", missing_codes=codes),
         "day": dpcov.Date(format="%d.%m.%Y", missing_codes=codes),
         "when": dpcov.Date(missing_codes=codes),
         "ok": dpcov.Categorical(categories=("Y", "N"), missing_codes=codes),

@@ -94,6 +94,15 @@ def test_values_that_a_dictionary_declares_missing(name, tmp_path):
     assert "a" not in told["text1"]
 
 
+def test_blocks_of_a_compressed_file_are_read_in_pieces_of_any_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_ZIPPED_BYTES", 999)
+    rows = [f"{number:0>255}" for number in range(1000)]
+    path = write(
+        tmp_path, "whole.zsav", pd.DataFrame({f"text{place}": rows for place in range(18)})
+    )
+    assert found(path) == expected(path)
+
+
 @pytest.mark.parametrize("name", ["plain.sav", "rows.sav", "whole.zsav"])
 def test_texts_of_several_parts(name, tmp_path):
     path = write(tmp_path, name, table(200, (3, 256, 2000)))

@@ -78,6 +78,11 @@ def test_tampering_on_the_server_is_found(url):
     assert "entry 2 was removed" in Ledger(url).verify().problems[0]
     with pytest.raises(LedgerError, match=r"damaged.*backup"):
         Ledger(url).reserve("patients", SPEND, RELATION)
+    with (
+        pytest.raises(LedgerError, match="server only reads"),
+        LedgerServer(url)._opened(writes=False) as run,
+    ):
+        run("DELETE FROM entry", {})
 
 
 def statements_of(monkeypatch, act):
