@@ -52,7 +52,7 @@ def test_rows_have_the_tables_columns_and_keep_to_bounds_and_categories(release)
     assert 0 <= age.min() <= age.max() <= 100
     assert 0 <= income.min() <= income.max() <= 10
     assert 0.15 < rows["income"].null_count / 5000 < 0.25
-    assert set(rows["ill"].to_pylist()) == {True, False}
+    assert rows["ill"].type == pa.bool_() and len(rows["ill"].unique()) == 2
     assert set(rows["city"].to_pylist()) == {"a", "b", "c=d", None}
     assert release.sample(5000, seed=1).equals(rows) and not release.sample(5000).equals(rows)
 

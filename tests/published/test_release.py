@@ -351,7 +351,8 @@ def test_fields_that_came_later_are_written_where_they_say_something(tmp_path):
         assert dpcov.load(tmp_path / geometry).to_bytes() == made.to_bytes()
         written[geometry] = encode_manifest(made.manifest)
     assert b'"upper": 50' in written["private"]
-    assert not any(name in written["schema"] for name in (b'"lost"', b'"lower"', b'"upper"'))
+    later = ("lost", "lower", "upper", "disjoint", "combined", "pooled", "also_spent")
+    assert not any(f'"{name}"'.encode() in written["schema"] for name in later)
 
 
 def test_members_that_share_their_bytes_are_refused(tmp_path):

@@ -318,6 +318,7 @@ def test_other_laws_of_noise():
         whole = parts[0].combine(parts[1])
         noise = [part.unit.noise.off_diagonal for part in (*parts, whole)]
         assert noise[2] < min(noise[:2]) * 1.001
+        assert whole.unit.laplace_part == max(part.unit.laplace_part for part in parts)
         assert np.isfinite(whole.correlation_matrix()).all()
 
 

@@ -170,14 +170,18 @@ def test_a_noisy_number_of_rows_has_its_error():
     assert rows_in_words(make(("a", "b"), 500)) == "500"
 
 
-def test_no_cell_of_the_table_runs_into_the_next():
+@pytest.mark.parametrize(
+    ("share", "noise", "told"),
+    [(0.00000152, 0.0000201, "0.00015 % 0.0039 %"), (0.3, 0.9, "       –      –")],
+)
+def test_no_cell_of_the_table_runs_into_the_next(share, noise, told):
     """Shares of five million rows are longer than the cells of other tables."""
     known = {"mean": -12345.678901, "mean_noise": 1e-5, "spread": 0.5, "spread_noise": 1e-8}
-    rare = {"missing": 0.00000152, "missing_noise": 0.0000201}
-    column = ColumnVerdict("x", "x", "good", "", "", **known, smallest=0.0, within=0.001, **rare)
-    told = told_by_doctor(Diagnosis(columns=(column,), typical=0.001, worst=0.001))
-    cells = "-12,345.678901 0.000020 0.5 2e-08 0.001 0.00015 % 0.0039 % good"
-    assert " ".join(told.splitlines()[3].split()) == f"● x {cells}"
+    known |= {"smallest": 0.0, "within": 0.001, "missing": share, "missing_noise": noise}
+    column = ColumnVerdict("x", "x", "good", "", "", **known)
+    line = told_by_doctor(Diagnosis(columns=(column,), typical=0.001, worst=0.001)).splitlines()[3]
+    cells = "-12,345.678901  0.000020         0.5     2e-08           0.001"
+    assert line == f"●  x      {cells} {told}  good"
 
 
 @pytest.mark.parametrize(
