@@ -53,7 +53,7 @@ def indirect(covariance):
 
 @pytest.mark.parametrize("sampling", [True, False])
 def test_they_are_those_that_a_coefficient_and_a_correlation_have(release, sampling):
-    found = function_intervals(release, known, sampling=sampling, draws=1000)
+    found = function_intervals(release, known, sampling=sampling, draws=300)
     assert found.names == ("slope", "r")
     slope = coefficient_intervals(release, "recovery", ["dose", "age"], sampling=sampling)["dose"]
     r = correlation_intervals(release, ["age", "dose"], sampling=sampling)["age", "dose"]

@@ -16,7 +16,7 @@ from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.registry import MECHANISMS
 from dpcov.mechanisms.thresholding import Thresholding
-from dpcov.noise.entropy import SeededEntropy, SystemEntropy
+from dpcov.noise.entropy import BlockEntropy, SeededEntropy, SystemEntropy
 from dpcov.privacy.convert import pure_to_zcdp, zcdp_delta, zcdp_epsilon
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP, costs_nothing
 from dpcov.published.file.statistics import Post
@@ -372,7 +372,7 @@ def noise_draws(mechanism, neighbors, kind, rows, repeats):
     problem = problem_of(neighbors, len(rows))
     chosen = mechanism()
     calibration = chosen.calibrate(problem, BUDGETS[kind])
-    entropy = SeededEntropy(1)
+    entropy = BlockEntropy(SeededEntropy(1))
     exact = gathered.strata[0].sscp.to_float()
     draws = []
     for _ in range(repeats):

@@ -26,7 +26,7 @@ from dpcov.mechanisms.geometry.whitening import Whitening
 from dpcov.mechanisms.nuclear import Nuclear
 from dpcov.mechanisms.stratified import Stratified
 from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
-from dpcov.noise.entropy import SeededEntropy
+from dpcov.noise.entropy import BlockEntropy, SeededEntropy
 from dpcov.privacy.calibrate import gaussian_delta
 from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, ApproxDP, PureDP
 from tests.audit.zoo import PrivateGeometry, UnchargedSurvey
@@ -284,7 +284,7 @@ def test_the_noise_given_the_geometry_has_the_stated_law(neighbors):
     n_rows = len(rows) if neighbors == "replace-one" else None
     problem = Problem(n_features=15, neighbors=neighbors, n_rows=n_rows)
     calibration = mechanism.calibrate(problem, dpcov.Budget(rho=5))
-    gathering, entropy = Gathering(threads=1), SeededEntropy(1)
+    gathering, entropy = Gathering(threads=1), BlockEntropy(SeededEntropy(1))
     upper, found, maps = np.triu_indices(15), [], set()
     draws = math.ceil(mean_square_samples() / len(upper[0]))
     for _ in range(draws):

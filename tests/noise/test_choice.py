@@ -15,17 +15,18 @@ COSTS = np.array([5, 6, 7, 9, 5, 30])
 
 
 def drawn(rate, size=20_000):
+    """Numbers of draws of every place; few lanes at a time, which changes no law."""
     entropy = SeededEntropy(3)
-    found = [exponential_choice(COSTS, rate, entropy) for _ in range(size)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choice, "_BATCH", 64)
+        found = [exponential_choice(COSTS, rate, entropy) for _ in range(size)]
     return np.bincount(found, minlength=len(COSTS))
 
 
 drawn_once = cache(drawn)
 
 
-@pytest.mark.parametrize(
-    "rate", [Fraction(1, 2), pytest.param(Fraction(3, 100), marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(3, 100)])
 def test_places_are_drawn_in_proportion(rate):
     weights = np.exp(-float(rate) * COSTS)
     assert chisquare(drawn_once(rate), 20_000 * weights / weights.sum()).pvalue > 1e-4

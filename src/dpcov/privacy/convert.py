@@ -140,6 +140,7 @@ def shorten_down(value: Fraction) -> Fraction:
         return round_down(to_decimal(value), 6)
 
 
+@lru_cache
 def _log_inverse(delta: Fraction) -> Decimal:
     require_delta(delta)
     # 400 digits more keep full relative accuracy for a delta close to 1.
