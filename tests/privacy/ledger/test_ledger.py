@@ -276,6 +276,7 @@ def test_a_held_lock_is_explained(path, ledger, monkeypatch):
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     refuses("Another process", lambda: ledger.reserve("patients", zcdp(THIRD), RELATION))
+    assert ledger.entries("patients") == ()
     holder.close()
     ledger.reserve("patients", zcdp(THIRD), RELATION)
 
