@@ -21,20 +21,9 @@ from dpcov.analysis import (
 )
 
 ALLOWED = {
-    "div",
-    "p",
-    "strong",
-    "bdi",
-    "wbr",
-    "br",
-    "table",
-    "caption",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
+    *("div", "p", "strong", "bdi", "wbr", "br", "details", "summary", "ul", "li", "code"),
+    *("table", "caption", "thead", "tbody", "tr", "th", "td"),
 }
-ALLOWED |= {"td", "details", "summary", "ul", "li", "code"}
 COLOR = re.compile(r"color|background|#[0-9a-f]{3}|rgb", re.IGNORECASE)
 
 

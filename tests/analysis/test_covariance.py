@@ -215,7 +215,9 @@ def test_components_of_pure_noise_are_not_reported_as_found(noisy):
     # In the units of the columns the noise on the largest may hide all others.
     with pytest.warns(NoiseWarning, match='scaling="correlation"'):
         PrivatePCA.from_release(noisy, n_components=3)
-    with pytest.warns(NoiseWarning, match=r"Only \d directions? can be told .* fewer than 3 factors"):
+    with pytest.warns(
+        NoiseWarning, match=r"Only \d directions? can be told .* fewer than 3 factors"
+    ):
         PrivateFactorAnalysis.from_release(noisy, n_components=3)
 
 

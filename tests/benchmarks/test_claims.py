@@ -7,17 +7,8 @@ from benchmarks.papers.catalog import FIGURES
 from benchmarks.papers.study import measure
 
 SMALL = (
-    "dong1",
-    "dong2",
-    "dong3",
-    "dong7",
-    "dong-text",
-    "wang1",
-    "wang-rate",
-    "amin1",
-    "amin-regression",
-    "amin-text",
-    "dorsi",
+    *("dong1", "dong2", "dong3", "dong7", "dong-text", "wang1", "wang-rate"),
+    *("amin1", "amin-regression", "amin-text", "dorsi"),
 )
 # How claims begin that come out otherwise where grids are so small, and those about time.
 OTHERWISE = {

@@ -26,34 +26,16 @@ IGNORED = [
     *("Patient_Number", "email", "phone", "name", "first_name", "Nachname", "vorname", "prénom"),
     *("apellidos", "Adresse", "dirección", "street", "zip", "zip_code", "PLZ", "postleitzahl"),
     *("Fallnummer", "Patientennr", "Versichertennummer", "FallNr", "persnr", "hhnr", "PatNr"),
-    *("pid", "hid", "pidp", "hhid"),
-    *("code_postal", "codigo_postal", "telefono", "Telefon"),
-    *("PATID", "SUBJID", "USUBJID", "SEQN", "Nr", "Lfd. Nr."),
-    *(
-        "Unnamed: 0",
-        "__index_level_0__",
-        "rownames",
-        "row.names",
-        "RowNumber",
-        "rowid",
-        "Obs",
-        "obs.",
-    ),
+    *("pid", "hid", "pidp", "hhid", "code_postal", "codigo_postal", "telefono", "Telefon"),
+    *("PATID", "SUBJID", "USUBJID", "SEQN", "Nr", "Lfd. Nr.", "Obs", "obs."),
+    *("Unnamed: 0", "__index_level_0__", "rownames", "row.names", "RowNumber", "rowid"),
 ]
 FREE = ["note", "comments", "description", "Bemerkung", "commentaire", "observaciones", "free_text"]
 SEXES = ["sex", "gender", "Geschlecht", "sexe", "sexo", "SEX"]
 DATES = [
     *("date", "birth_date", "dob", "admission_date", "Geburtsdatum", "fecha_nacimiento"),
-    *("date_naissance", "sample_datetime"),
-    *(
-        "BENE_BIRTH_DT",
-        "issue_dt",
-        "deathdate",
-        "OPENDATE",
-        "Aufnahmedatum",
-        "created_datetime",
-        "pickupdatetime",
-    ),
+    *("date_naissance", "sample_datetime", "pickupdatetime"),
+    *("BENE_BIRTH_DT", "issue_dt", "deathdate", "OPENDATE", "Aufnahmedatum", "created_datetime"),
 ]
 TRUTHS = ["is_ill", "has_children", "IsMarried", "ist_krank"]
 WEIGHTS = ["weight", "pweight", "PWGT", "sample_wt", "fnlwgt", "gewichtung", "poids"]
