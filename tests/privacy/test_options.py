@@ -36,7 +36,11 @@ def test_values_become_plain(value, hint, expected):
         (Count, [0, 2**53 + 1, 10**30], "a whole number, 1 or more"),
         (COUNT | None, [1, "2"], "a whole number from 2 to 60"),
         (int, [True, np.True_, 0.0, "1"], "a whole number."),
-        (SHARE, [0, 1, -0.5, NAN, "0.5", None, 0.5j, 10**400, Decimal("sNaN")], "both excluded"),
+        (
+            SHARE,
+            [0, 1, -0.5, 1.5, NAN, "0.5", None, 0.5j, 10**400, Decimal("sNaN")],
+            "both excluded",
+        ),
         (float, [INF, NAN, np.array(0.5), True, np.False_], "a number."),
         (Annotated[float, Between(0)], [-0.1, INF], "a number, 0 or more"),
         (Annotated[float, Between(1e-70, 1e70)], [0, 1e71], "a number from 1e-70 to 1e\\+70"),
