@@ -66,6 +66,20 @@ def test_mapped_rows_are_nearly_uncorrelated_and_keep_their_spreads(neighbors):
     assert mapped.std(axis=0) == pytest.approx(ROWS.std(axis=0), rel=0.5)
 
 
+def test_levels_stay_around_what_the_map_before_took_from_them():
+    """Numbers have a mean of their own in it, and are around that."""
+    table = pd.DataFrame(ROWS, columns=NAMES).assign(kind=np.where(ROWS[:, 0] > 0.5, "a", "b"))
+    columns = SCHEMA.columns | {"kind": dpcov.Categorical(categories=("a", "b"))}
+    made = released_of(columns, table, rho=300, missing="never", geometry="schema")
+    facts, p = made.manifest, D + 2
+    known = made.statistics, facts.columns, facts.norm_bound, facts.n_rows
+    before = LinearMap.nearest(np.column_stack([np.full(p, -0.3), np.eye(p)]))
+    after = whitening_map(*known, mapped_by=before).linear.matrix
+    around = before.matrix[:, 0] - np.linalg.solve(after[:, 1:], after[:, 0])
+    assert around[:D] == pytest.approx(ROWS.mean(axis=0) / 20, abs=0.01)
+    assert around[D:] == pytest.approx([0.0, 0.0], abs=1e-3)
+
+
 def test_what_noise_hides_is_not_stretched():
     """The smallest spread is a thousandth of the largest; noise of a tenth leaves it near that."""
     stretched = np.linalg.svd(found("0.01").matrix[:, 1:], compute_uv=False)
