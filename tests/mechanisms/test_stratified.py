@@ -523,7 +523,7 @@ def test_a_group_without_rows_does_not_drown_all_rows(size):
     frame["g"], frame["w"] = rng.choice(["a", "b"], n, p=[0.9, 0.1]), 0.2
     columns = {name: dpcov.Numeric(lower=-100, upper=100) for name in frame.columns[:size]}
     columns |= {"g": dpcov.Categorical(categories=("a", "b", "empty")), "w": dpcov.Ignored()}
-    terms = {"weights": dpcov.Weights(column="w", upper=100), "missing": "never", "by": "g"}
+    terms = {"weights": dpcov.Weights(column="w", upper=20), "missing": "never", "by": "g"}
     made = released_of(columns, frame, budget=dpcov.Budget(epsilon=4, delta="1e-6"), **terms)
     lines = [mean_intervals(each, ["x0"], sampling=False)["x0"] for each in (made, made.group("a"))]
     widths = [line.upper - line.lower for line in lines]

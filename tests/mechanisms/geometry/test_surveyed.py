@@ -221,8 +221,8 @@ def test_bounds_stay_where_correlations_err_far_less_in_them(budget, factor):
         made = [released_within(rows, lower, upper, k, **options | geometry) for k in range(4)]
         return np.linalg.norm([each.correlation_matrix() - truth for each in made])
 
-    # A third of the budget found that out.
-    assert error({}) < (2 if fit else 1) * error({"geometry": "schema"})
+    # A third of the budget found that out: of pure epsilon it takes two thirds more, ± 0.3.
+    assert error({}) < (3 if fit else 1) * error({"geometry": "schema"})
 
 
 def test_a_release_that_keeps_its_bounds_has_the_geometry_of_the_schema():

@@ -401,10 +401,11 @@ def test_a_site_that_noise_hides_may_have_wide_spreads(other):
     """In a geometry of its own, too: what its strata hold is not taken for nothing."""
     one, hidden = (
         made(k, table(k), rho=rho, mechanism="stratified", geometry=roomy(place))
-        for k, (rho, place) in enumerate((("10", 0), ("0.001", other)))
+        for k, (rho, place) in enumerate((("10", 0), ("0.0001", other)))
     )
     found = group_numbers(one.unite(hidden)).estimates
-    assert np.all(found.deviation_noise > 0.1 * found.deviations)
+    # Or nothing is known.
+    assert not np.any(found.deviation_noise <= 0.1 * found.deviations)
 
 
 def test_a_combination_of_tables_with_missing_values_does_what_a_release_does():
