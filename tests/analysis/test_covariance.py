@@ -236,7 +236,7 @@ def test_factors_are_those_of_maximum_likelihood_on_the_rows():
     rng = np.random.default_rng(7)
     factors = rng.uniform(-1, 1, size=(5_000, 2))
     loadings = np.array([[0.5, 0.5, 0.4, 0.0, 0.0, 0.0], [0.0, 0.0, 0.1, 0.4, 0.4, 0.3]])
-    rows = factors @ loadings + rng.uniform(-0.3, 0.3, size=(5_000, 6))
+    rows = 0.1 + factors @ loadings + rng.uniform(-0.3, 0.3, size=(5_000, 6))
     terms = {"bounds": (-1, 1), "budget": dpcov.Budget(rho=1000), "mechanism": "gaussian"}
     ours = PrivateFactorAnalysis(n_components=2, seed=1, **terms).fit(rows)
     exact = FactorAnalysis(2, tol=1e-6, max_iter=1000).fit(rows)

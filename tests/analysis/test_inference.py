@@ -728,6 +728,10 @@ def test_a_release_without_an_intercept_has_no_means():
     with pytest.raises(ReleaseError, match="fit_intercept"):
         coefficient_intervals(made, "x0")
     assert np.isfinite(coefficient_intervals(made, "x0", fit_intercept=False).lower).all()
+    columns = SMALL.columns | {"x0": dpcov.Numeric(lower=-1, upper=3)}
+    uneven = released(small_rows(), 0, schema=dpcov.Schema(columns=columns, intercept=False))
+    with pytest.raises(ReleaseError, match="middle of all bounds"):
+        coefficient_intervals(uneven, "x1", fit_intercept=False)
 
 
 @pytest.mark.parametrize("scaling", ["original", "encoded", "correlation"])
@@ -827,7 +831,7 @@ def test_fourth_moments_of_pairs_are_exact_for_normal_and_for_yes_or_no_columns(
     rng = np.random.default_rng(3)
     latent = rng.standard_normal((400_000, 2)) @ [[1.0, 0.6], [0.0, 0.8]]
     coins = (latent < [-0.3, 0.4]) * 2.0 - 1.0
-    mixed = np.column_stack([coins[:, 0], 0.5 * coins[:, 0] + rng.standard_normal(400_000)])
+    mixed = np.column_stack([coins[:, 0], coins[:, 0] + rng.standard_normal(400_000)]) / [1, 2]
     heavy = latent * np.sqrt(rng.choice([0.5, 1.5], (400_000, 1)))
     for rows, n_coins, kurtosis in ((latent, 0, 1), (heavy, 0, 1.25), (mixed, 1, 1), (coins, 2, 1)):
         covariance, means = np.cov(rows.T), rows.mean(axis=0)
