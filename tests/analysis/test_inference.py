@@ -155,7 +155,7 @@ def test_noise_of_all_pairs_is_that_of_every_pair(start):
 
 def test_covariances_are_free_of_what_the_noise_on_means_takes_off():
     law = moment_law(released(small_rows(), 0, rho="0.0001", mechanism="gaussian"))
-    drawn = law.draw_noise(2000, np.random.default_rng(0))
+    drawn = law.draw_noise(4000, np.random.default_rng(0))
     found = [replace(law, moment=law.moment + each).covariance[1, 1] for each in drawn]
     (noise,) = law.noises
     exact = replace(law, noises=(replace(noise, off_diagonal=0.0),)).covariance[1, 1]
