@@ -490,6 +490,10 @@ def test_lengths_and_losses_are_not_asked_where_their_noise_cannot_be_drawn(rho,
     made = InGeometry(inside, known).calibrate(asked, Budget(rho=rho))
     assert isinstance(made, SurveyedCalibration) == drawn
     assert not drawn or (made.losses is not None and made.inner.promise != made.promise)
+    # Nor where no row is scaled down.
+    wide = msgspec.structs.replace(known, norm_bound=100.0)
+    whole = InGeometry(inside, wide).calibrate(asked, Budget(rho=rho))
+    assert not isinstance(whole, SurveyedCalibration)
 
 
 def test_a_split_that_would_spend_more_than_delta_is_refused_before_the_charge(monkeypatch):
