@@ -96,6 +96,11 @@ def ledger_of(tmp_path, total=1):
     return ledger
 
 
+@pytest.fixture
+def ledger(tmp_path):
+    return ledger_of(tmp_path)
+
+
 def entries(ledger):
     return len(ledger.entries("people"))
 
@@ -109,8 +114,7 @@ def ridge(ledger=None):
     return PrivateRidge(bounds=(0, 1), target_bounds=(0, 2), budget=budget, **account)
 
 
-def test_fitting_rows_charges_the_ledger_once_and_a_second_fit_is_refused(tmp_path):
-    ledger = ledger_of(tmp_path)
+def test_fitting_rows_charges_the_ledger_once_and_a_second_fit_is_refused(ledger):
     model = ridge(ledger).fit(ROWS, ROWS[:, 0])
     assert entries(ledger) == 1
     with pytest.raises(dpcov.DpcovError, match="from_release"):
@@ -122,8 +126,7 @@ def test_fitting_rows_charges_the_ledger_once_and_a_second_fit_is_refused(tmp_pa
     assert entries(ledger) == 1
 
 
-def test_a_clone_may_not_spend_and_takes_nothing_from_its_original(tmp_path):
-    ledger = ledger_of(tmp_path)
+def test_a_clone_may_not_spend_and_takes_nothing_from_its_original(ledger):
     model = ridge(ledger)
     for copy in (clone(clone(model)), clone(model).set_params(alpha=1.0)):
         with pytest.raises(dpcov.DpcovError, match="is a clone"):
@@ -137,8 +140,7 @@ def test_a_clone_may_not_spend_and_takes_nothing_from_its_original(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_cross_validation_is_refused_before_anything_is_spent(tmp_path, jobs):
-    ledger = ledger_of(tmp_path)
+def test_cross_validation_is_refused_before_anything_is_spent(ledger, jobs):
     model = ridge(ledger)
     with parallel_backend("threading"):
         search = GridSearchCV(model, {"alpha": [0.01, 0.1]}, cv=3, n_jobs=jobs)
@@ -164,8 +166,7 @@ def test_what_has_read_a_release_is_a_step_of_a_pipeline_if_frozen():
     np.testing.assert_allclose(pipeline[-1].coef_, alone.coef_)
 
 
-def test_one_right_is_used_once_by_many_threads(tmp_path):
-    ledger = ledger_of(tmp_path)
+def test_one_right_is_used_once_by_many_threads(ledger):
     model = ridge(ledger)
 
     def attempt(_):
@@ -197,8 +198,7 @@ def test_a_pickle_holds_the_release_and_no_row():
     assert len(content) < rows.nbytes / 4
 
 
-def test_permission_to_spend_again_charges_every_fit(tmp_path):
-    ledger = ledger_of(tmp_path)
+def test_permission_to_spend_again_charges_every_fit(ledger):
     model = ridge(ledger).set_params(spend_again=True)
     model.fit(ROWS, ROWS[:, 0])
     clone(model).fit(ROWS, ROWS[:, 0])
@@ -218,8 +218,7 @@ def test_what_is_refused_leaves_the_estimator_unspent(tmp_path):
     assert entries(ledger) == 1
 
 
-def test_a_reading_that_cannot_be_is_refused_before_anything_is_spent(tmp_path):
-    ledger = ledger_of(tmp_path)
+def test_a_reading_that_cannot_be_is_refused_before_anything_is_spent(ledger):
     for terms, said in (
         ({"missing": "at_random"}, "pairwise, at-random"),
         *(({"alpha": alpha}, "alpha") for alpha in (-1.0, float("nan"), "best")),
@@ -368,8 +367,7 @@ def test_rows_that_are_not_taken_are_refused_in_words(rows, said):
 
 
 @pytest.mark.parametrize("switch", ["fit_intercept", "spend_again"])
-def test_a_text_is_no_switch(made, tmp_path, switch):
-    ledger = ledger_of(tmp_path)
+def test_a_text_is_no_switch(made, ledger, switch):
     with pytest.raises(UsageError, match=switch):
         ridge(ledger).set_params(**{switch: "no"}).fit(ROWS, ROWS[:, 0])
     with pytest.raises(UsageError, match=switch):
@@ -381,8 +379,7 @@ def interrupted(*_):
     raise KeyboardInterrupt
 
 
-def test_an_interrupt_before_the_charge_leaves_the_estimator_unspent(tmp_path, monkeypatch):
-    ledger = ledger_of(tmp_path)
+def test_an_interrupt_before_the_charge_leaves_the_estimator_unspent(ledger, monkeypatch):
     model = ridge(ledger)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Gathering, "answer", interrupted)
