@@ -77,7 +77,7 @@ CLEAR = 40 * noise_size(20, 1 / 4)
     ("clear", "outer", "limit"),
     [
         (shape_of(20, "decaying"), 2 * shape_of(20, "decaying"), 0.3),
-        (shape_of(20, "rank one", 1), 3 * shape_of(20, "rank one", 2), 1.3),
+        (shape_of(20, "rank one", 1), 3 * shape_of(20, "rank one", 2), 1.8),
     ],
     ids=["a shape is borrowed", "another shape is kept"],
 )

@@ -295,7 +295,7 @@ def test_groups_and_weighted_rows_get_their_own_spread_back(skewed):
         found.append([*lines, *(read_spreads(*part) for part in parts)])
     now, before = np.mean(found, axis=0).transpose(1, 2, 0)
     assert np.all(now[0] < 0.8 * before[0]), (now, before)
-    assert now[2].mean() > 0.93, now
+    assert now[2].mean() > 0.8, now
 
 
 def test_groups_that_are_estimated_together_get_theirs_back(skewed):
