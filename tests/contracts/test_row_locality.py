@@ -162,15 +162,8 @@ FIELD_POOLS = {
 }
 SLOW = (
     *("dask_files_of_parquet", "dask_frame", "dask_folder_of_parquet"),
-    *(
-        "duckdb_csv",
-        "duckdb_file",
-        "duckdb_files_of_parquet",
-        "semicolons_latin1",
-        "csv_zip",
-        "json_lines_xz",
-    ),
-    *("spss", "stata", "sas_transport", "sheet"),
+    *("duckdb_csv", "duckdb_file", "duckdb_files_of_parquet", "semicolons_latin1", "csv_zip"),
+    *("json_lines_xz", "spss", "stata", "sas_transport", "sheet"),
 )
 QUICK = [name for name, each in DOORS.items() if each.engine != "spark"]
 

@@ -24,6 +24,9 @@ from dpcov.errors import DataError, SchemaError
 N = 100
 UNIT = Numeric(lower=0, upper=10)
 SEX = Categorical(categories=("F", "M"))
+REST, DATE = Categorical(categories=("x",), other="rest"), Date(lower=2000, upper=2030)
+CODED = Numeric(lower=0, upper=10, missing_codes=(999,))
+ROOT = Numeric(lower=0, upper=10, transform="sqrt")
 # Cells (repeated), how they are declared, what is found (in how many of 100 rows) and the verdict.
 CASES = {
     "fine": (["1", "2.5", "", "7"], UNIT, {}, True),
@@ -34,12 +37,7 @@ CASES = {
     "some labels": (["F", "M", "male", ""], SEX, {"outside": 25}, True),
     "labels": (["F", "M", ""], SEX, {}, True),
     "a code": (["1", "2", "3", "999"], UNIT, {"code": 25}, True),
-    "a declared code": (
-        ["1", "2", "3", "999"],
-        Numeric(lower=0, upper=10, missing_codes=(999,)),
-        {},
-        True,
-    ),
+    "a declared code": (["1", "2", "3", "999"], CODED, {}, True),
     "outside, but no code": ([str(n) for n in range(N)], UNIT, {"outside": 89}, True),
     "yes and no": (["0", "1", "0"], Numeric(lower=0, upper=1), {"two values": 100}, True),
     "zeros": (["0", "0", "0", "5"], UNIT, {"at lower": 75}, True),
@@ -53,25 +51,10 @@ CASES = {
     "truth": (["yes", "0", ""], Boolean(), {}, True),
     "decimal comma": (["1,5", "2,5"], Numeric(lower=0, upper=10, decimal=","), {}, True),
     "transform": (["1", "9", "3", "4"], Numeric(lower=0, upper=10, transform="log1p"), {}, True),
-    "transform far": (
-        ["1", "99"],
-        Numeric(lower=0, upper=10, transform="sqrt"),
-        {"code": 50},
-        True,
-    ),
-    "dates": (["2020-01-02", "2021-05-01"], Date(lower=2000, upper=2030), {}, True),
-    "no dates": (
-        ["2020-01-02", "someday"],
-        Date(lower=2000, upper=2030),
-        {"unreadable": 50},
-        False,
-    ),
-    "others count": (
-        ["a", "b"],
-        Categorical(categories=("x",), other="rest"),
-        {"constant": 100},
-        True,
-    ),
+    "transform far": (["1", "99"], ROOT, {"code": 50}, True),
+    "dates": (["2020-01-02", "2021-05-01"], DATE, {}, True),
+    "no dates": (["2020-01-02", "someday"], DATE, {"unreadable": 50}, False),
+    "others count": (["a", "b"], REST, {"constant": 100}, True),
 }
 
 
