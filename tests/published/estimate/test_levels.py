@@ -1,5 +1,6 @@
 """Levels: what everybody knows of them is exact, blocks of noise go, blocks of signal stay."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -137,6 +138,21 @@ def test_levels_that_hold_every_row_add_up():
     # Rows that were scaled down have shorter levels.
     shorter = relations(noisy, 0.9 * mean, law_of(mean), columns, true, lost=0.25)[:8, 8:16]
     assert scales[:8] @ shorter == pytest.approx(np.zeros(8), abs=1e-12)
+
+
+def test_what_levels_fall_short_of_one_moves_none_by_more():
+    columns, mean, true = table_of()
+    own, common = np.array([column.half_range for column in columns[:8]]), RNG.normal(size=8)
+    # Where a map shows what levels add up to, next to no noise is left in that direction.
+    back = np.column_stack([mean, np.eye(24)])
+    back[:8, 1:9] -= (1 - 1e-6) * np.outer(common, own) / (own @ common)
+    short = true.copy()
+    off = np.array([1e-4, -1e-4])
+    short[0, 8:10] += off
+    short[8:10, 0] += off
+    law = replace(law_of(mean, 1e-6), features=back)
+    found = relations(short, mean, law, columns, true, lost=0.01)
+    assert np.abs(found - true)[:8, 8:16].max() < 2e-4
 
 
 def test_the_law_of_combinations_is_that_of_the_noise():
@@ -426,6 +442,26 @@ def test_shares_of_levels_in_a_release_are_those_of_the_table(budget):
     lines = [rows[f"{name}={label}"] for name in names for label in labels]
     held = [line.lower <= x <= line.upper for line, x in zip(lines, true.ravel(), strict=True)]
     assert np.mean(held) > 0.9
+
+
+def test_numbers_that_determine_each_other_leave_correlations_of_levels_alone():
+    rng, n = np.random.default_rng(0), 50_000
+    x = rng.normal(size=n)
+    codes = np.digitize(x + 0.3 * rng.normal(size=n), [-1.0, 0.3, 1.2])
+    z = rng.normal(size=n) + x
+    table = pa.table({"x": x, "twice": 2 * x, "z": z, "k": np.array(list("pqrs"))[codes]})
+    columns = {
+        "x": Numeric(lower=-6, upper=6),
+        "twice": Numeric(lower=-12, upper=12),
+        "z": Numeric(lower=-10, upper=10),
+        "k": Categorical(categories=tuple("pqrs")),
+    }
+    # A map makes the difference of the numbers, and the sum of the levels, as large as they are.
+    schema, budget = Schema(columns=columns, missing="never"), Budget(rho=1000)
+    release = dpcov.release(table, schema=schema, budget=budget, entropy=SeededEntropy(3))
+    assert release.frame.is_mapped
+    rows = np.column_stack([x, 2 * x, z, codes[:, None] == np.arange(4)])
+    assert release.correlation_matrix() == pytest.approx(np.corrcoef(rows.T), abs=0.005)
 
 
 def test_a_share_that_noise_makes_zero_leaves_other_correlations_alone():

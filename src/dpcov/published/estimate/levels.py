@@ -120,14 +120,15 @@ def relations(
     """
     groups = [each for each in exhaustive(columns) if _adds_up(each, mean, law, columns, lost)]
     scales = half_ranges_of(columns)
-    # Least squares with the known noise.
-    back = _adding_up(groups, scales, law.metric(mean))
+    # Every level by its own noise.
+    own, first = law.squares(mean)
+    back = _adding_up(groups, scales, own + first**2)
     noisy = back @ noisy @ back.T
     noise = covariance_noise(back @ mean, noisy, law.mapped(back))
     deviations = np.sqrt(np.maximum(np.diagonal(estimate), 0.0))
     found = within_counts(_mixed(noisy, noise, deviations, sources_of(columns)), mean, columns)
     # Noise is gone; what is left is in proportion to the spread.
-    back = _adding_up(groups, scales, np.diag(deviations**2))
+    back = _adding_up(groups, scales, deviations**2)
     return back @ found @ back.T
 
 
@@ -207,14 +208,15 @@ def _adds_up(
     return abs(1.0 - share) <= DEVIATIONS * total_noise(share, weights, law) + lost / 2
 
 
-def _adding_up(groups: list[Places], scales: Array, metric: Array) -> Array:
+def _adding_up(groups: list[Places], scales: Array, variances: Array) -> Array:
     """The map, (p, p), after which levels of a column add up to a constant.
 
-    Of all features that do, it finds the nearest for noise, or a prior, of this covariance.
+    Of all features that do, it finds the nearest, by these ``variances``, (p,).  Errors of levels
+    that go along with each other would let it move levels by far more than their sum is off.
     """
-    found = np.eye(len(metric))
+    found = np.eye(len(variances))
     for places in groups:
-        own, moved = scales[places], metric[np.ix_(places, places)] @ scales[places]
+        own, moved = scales[places], variances[places] * scales[places]
         if own @ moved > 0:
             found[np.ix_(places, places)] -= np.outer(moved, own) / (own @ moved)
     return found
