@@ -357,7 +357,7 @@ def test_a_risk_that_is_low_by_chance_is_not_believed(frame, monkeypatch):
     assert model.risk_path_[0].argmin() >= 50
     assert model.alpha_ == fair.alpha_ < model.alphas_[50]
     # Without the matrix's own word it would be.
-    monkeypatch.setattr(PrivateRidge, "_own_risks", lambda self, problems: -np.inf)
+    monkeypatch.setattr(PrivateRidge, "_own_risks", lambda self, problems, alphas: -np.inf)
     assert PrivateRidge.from_release(made, target="income").alpha_ >= model.alphas_[50]
 
 
@@ -366,7 +366,7 @@ def test_a_matrix_that_was_not_shrunk_does_not_judge_its_own_model(frame):
     model = PrivateRidge.from_release(made, target="income", post="none")
     risks = model._risks(model._problems, model.alphas_)
     # A model that follows the noise looks better than it is.
-    assert (model._own_risks(model._problems) < risks).mean() > 0.9
+    assert (model._own_risks(model._problems, model.alphas_) < risks).mean() > 0.9
     careful = risks + model._risk_noise(model._problems)
     assert model.alpha_ == model.alphas_[careful[0].argmin()]
 

@@ -70,12 +70,13 @@ class PrivateRidge(LinearModel):
         tried = self.alphas_ if is_auto else np.append(self.alphas_, float(self.alpha))
         risks = self._risks(problems, tried)
         self.risk_path_ = risks[:, :among] * half_ranges[:, None] ** 2
+        # What is below the matrix's own word is low by chance.
+        likely = np.maximum(risks, self._own_risks(problems, tried))
         chosen = np.full(len(problems), among)
         if is_auto:
-            careful = np.maximum(risks, self._own_risks(problems)) + self._risk_noise(problems)
-            chosen = careful.argmin(axis=1)
+            chosen = (likely + self._risk_noise(problems)).argmin(axis=1)
         self._penalties = tried[chosen].tolist()
-        self._new_squares: list[float] = risks[np.arange(len(problems)), chosen].tolist()
+        self._new_squares: list[float] = likely[np.arange(len(problems)), chosen].tolist()
         self.alpha_: Any = self._flattened(self._penalties)
         if problems[0].scaled(self._units.evening).spectrum[0][-1] <= self.noise_edge_:
             warn_noise(
@@ -87,10 +88,10 @@ class PrivateRidge(LinearModel):
         # On new rows, the noise that the model follows counted.
         return self._new_squares
 
-    def _own_risks(self, problems: list[RidgeProblem]) -> Array:
+    def _own_risks(self, problems: list[RidgeProblem], alphas: Array) -> Array:
         """What the moments say of models fitted to them, (n_targets, n_alphas): rarely too much."""
         n_rows = self.release_.n_rows
-        return np.array([ridge_path.risks(p, p.moment, self.alphas_, n_rows) for p in problems])
+        return np.array([ridge_path.risks(p, p.moment, alphas, n_rows) for p in problems])
 
     def _risks(self, problems: list[RidgeProblem], alphas: Array) -> Array:
         """Unbiased, (n_targets, n_alphas)."""
