@@ -33,7 +33,7 @@ are a hundred times too wide, errors are 1 to 5 % smaller with it."""
 
 _IN_OCTAVE = 2
 """Radii that are told apart within a factor of two.  With one, errors of 139 tables were 1.04 and
-1.05 times as large (epsilon of 1 and 4).  With four, one narrow column in 20 was far too wide."""
+1.06 times as large (epsilon of 1 and 4).  With four, one narrow column in 20 was far too wide."""
 
 _RADII = log(33 * _IN_OCTAVE) + 3
 """Rows by which the right radius must be better than others, times the rate of the draw."""
