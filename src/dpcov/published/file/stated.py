@@ -27,7 +27,7 @@ def schemas_differ(one: str | None, other: str | None) -> str:
     names = [
         name
         for own, theirs in (columns, tables)
-        for name in {**own, **theirs}
+        for name in sorted(own.keys() | theirs.keys())
         if own.get(name) != theirs.get(name)
     ]
     where = f" in {few_of([repr(name) for name in names], 5)}" if names else ""
