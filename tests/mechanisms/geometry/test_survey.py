@@ -198,6 +198,12 @@ def test_values_are_spread_out_as_far_as_the_bounds_and_no_farther(quantile):
         assert found(column, seed, anchor=-1.0).scale == pytest.approx(np.std(column), rel=0.06)
 
 
+def test_scales_in_pure_epsilon_are_alike_whatever_the_unit():
+    cost, units = PureDP(epsilon=Fraction(1, 2)), np.geomspace(1, 2, 9) / 16
+    ratios = [found(unit * NORMAL, cost=cost).scale / unit for unit in units]
+    assert max(ratios) / min(ratios) < 1.5
+
+
 @pytest.mark.parametrize("share", [0.49, 0.51])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(4)])
 def test_values_at_both_bounds_are_around_their_middle_in_pure_epsilon(epsilon, share):
