@@ -43,7 +43,7 @@ def held(monkeypatch, name):
     return gate
 
 
-@pytest.mark.parametrize("deed", ["check", "rehearse", "begin"])
+@pytest.mark.parametrize("deed", ["keep", "check", "rehearse", "begin"])
 def test_nothing_takes_the_place_of_a_release_that_runs_and_stopping_it_spends_nothing(
     desk, ready, monkeypatch, deed
 ):

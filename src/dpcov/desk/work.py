@@ -52,6 +52,8 @@ class Work(Decisions):
 
     def keep(self) -> None:
         """Write the schema as far as it is filled in, for a desk that is started later."""
+        # The file is that of the release.
+        self._require_idle()
         path = self.files["schema"]
         is_given = self.described and within(self.folder, self.described) == path
         if path.exists() and not is_given and not self._is_own(path):
