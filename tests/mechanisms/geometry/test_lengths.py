@@ -25,6 +25,7 @@ from dpcov.mechanisms.nuclear import Nuclear, noise_law
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.published.estimate.scaled_down import USUAL, correlation_error
 
 RNG = np.random.default_rng(7)
 N, D = 20_000, 10
@@ -39,7 +40,7 @@ TABLES = {
 COSTS = {"zcdp": ZCDP(rho=Fraction("0.007")), "pure": PureDP(epsilon=Fraction("0.16"))}
 
 
-def chosen(energies, cost, seed, levels=0):
+def chosen(energies, cost, seed, levels=0, variance=0.0):
     """What is found of rows of these squared lengths per column."""
     counts = np.zeros(MISSING + 1 + CELLS)
     cells = np.minimum((energies / (1 + energies) * CELLS).astype(int), CELLS - 1)
@@ -47,7 +48,7 @@ def chosen(energies, cost, seed, levels=0):
     problem = Problem(n_features=D + 1, neighbors="replace-one", n_rows=N, rows_per_person=1)
     ask = lambda question: SimpleNamespace(counts=[counts.astype(int)])  # noqa: E731
     entropy = SeededEntropy(seed)
-    stakes = Stakes(entry_std=1.5, n_values=D, n_levels=levels)
+    stakes = Stakes(entry_std=1.5, n_values=D, n_levels=levels, variance=variance)
     return find_lengths(ask, Geometry(columns={}), cost, problem, entropy, stakes)
 
 
@@ -154,3 +155,15 @@ def test_less_is_lost_where_columns_are_levels(cost):
     )
     assert all(b.energy >= a.energy for a, b in zip(numbers, levels, strict=True))
     assert np.mean([each.lost for each in levels]) < 0.85 * np.mean([each.lost for each in numbers])
+
+
+@pytest.mark.parametrize("cost", COSTS)
+def test_columns_keep_their_variances_where_a_map_makes_rows_short(cost):
+    """A correlation's noise is that of an entry over two deviations of the columns."""
+    short = np.full(N, 0.1)
+    for seed in range(5):
+        found = chosen(short, COSTS[cost], seed, variance=0.8)
+        noise = 1.5 * (found.energy * D + 1) / (0.8 * N)
+        taken = correlation_error(found.lost, N, USUAL)
+        assert found.lost < 0.01
+        assert found.error == pytest.approx(noise**2 + taken**2, rel=0.05)

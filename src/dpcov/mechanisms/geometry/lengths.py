@@ -93,13 +93,15 @@ class Stakes:
     ``entry_std`` is the deviation of the mechanism's noise on an entry of a sum of rows in the unit
     ball, ``loss_std`` that on sums of losses, in units of their limit.  ``n_values`` are the
     encoded columns but for the intercept and indicators of missing values; ``n_levels`` of them
-    are levels of categories.
+    are levels of categories.  ``variance`` is the mean one of these columns before a map took
+    correlations out of them, where it is known; it is then more than mapped features have.
     """
 
     entry_std: float
     n_values: int
     n_levels: int = 0
     loss_std: float = 0.0
+    variance: float = 0.0
 
 
 def find_lengths(
@@ -150,6 +152,8 @@ def _best(
     beyond = np.maximum(middle - ends[:, None], 0.0)
     lost = beyond @ seen / whole
     kept = np.maximum(np.minimum(middle, ends[:, None]) @ seen, middle[0])
+    # Rows of columns that go together are short under a map, and the columns keep their variances.
+    kept = np.maximum(kept, stakes.variance * (1 - lost) * float(seen.sum()))
     # One column whose scale is far too small makes rows long, and no variance of others large.
     kept = np.minimum(kept, max(float(seen.sum()), 1.0))
     # A correlation's noise is that of an entry over two deviations; kept / rows is a variance.

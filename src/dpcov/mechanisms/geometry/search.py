@@ -11,6 +11,7 @@ from math import isfinite, sqrt
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from dpcov.data.geometry import Geometry
 from dpcov.data.questions import Ask
@@ -61,13 +62,15 @@ class Found(NamedTuple):
 class _Mapped(NamedTuple):
     """Geometries under the map of every matrix, what is left, and how they were found.
 
-    And deviations of values in units of their bounds, where a map was.
+    And deviations of values in units of their bounds, where a map was, and their mean variance in
+    those of the survey.
     """
 
     maps: list[Geometry]
     rest: Calibration
     how: str
     deviations: Array | None
+    variance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -129,8 +132,12 @@ class Search:
         rest: Calibration,
         losses: Cost | None,
         energy: float | None = None,
+        variance: float = 0.0,
     ) -> Shortening:
-        """The length of rows that serves what is left, or what a given ``energy`` takes."""
+        """The length of rows that serves what is left, or what a given ``energy`` takes.
+
+        ``variance`` is the mean one of values, as far as it is known.
+        """
         loss_std = 0.0 if losses is None else CountNoise(losses, self.problem).std(disjoint=True)
         stakes = Stakes(
             entry_std=entry_std(rest, self.problem),
@@ -138,6 +145,7 @@ class Search:
             n_levels=self.table.n_levels,
             # Each group has a part of the rows, and all of the noise.
             loss_std=loss_std * self.problem.n_groups,
+            variance=variance,
         )
         return find_lengths(self.ask, geometry, cost, self.problem, self.entropy, stakes, energy)
 
@@ -184,21 +192,26 @@ class Search:
         declared = self.table.declared
         units = half_ranges_of(geometry.apply(declared)) / half_ranges_of(declared)
         units = units[~of_kind(declared, "intercept", "missing")]
-        return _Mapped(maps, rest, f"was {how}", made.spreads * units)
+        # That of columns whose scales are far too small would drown the others.
+        variance = min(1.0, float(np.mean(made.spreads**2)))
+        return _Mapped(maps, rest, f"was {how}", made.spreads * units, variance)
 
     def _shortest(
         self, found: _Mapped, cost: Cost, losses: Cost | None
     ) -> tuple[Geometry, Shortening]:
         """The last geometry and its lengths, or the first, where it serves far better."""
+
+        def look(geometry: Geometry, cost: Cost) -> Shortening:
+            return self.lengths(geometry, cost, found.rest, losses, variance=found.variance)
+
         first, last = found.maps[0], found.maps[-1]
         if first is last:
-            return first, self.lengths(first, cost, found.rest, losses)
-        look, second = part_of(cost, 1 - SECOND_LOOK), part_of(cost, SECOND_LOOK)
-        lengths = self.lengths(last, look, found.rest, losses)
+            return first, look(first, cost)
+        lengths = look(last, part_of(cost, 1 - SECOND_LOOK))
         if lengths.lost > _MUCH_LOST:
             # A direction in which few rows are long seems to have no spread where these are scaled
             # down, and every further map stretches it.
-            earlier = self.lengths(first, second, found.rest, losses)
+            earlier = look(first, part_of(cost, SECOND_LOOK))
             if earlier.error < _FAR_BETTER * lengths.error:
                 return first, earlier
         return last, lengths
