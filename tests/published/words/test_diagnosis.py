@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import dpcov
+from dpcov.data.geometry import Geometry, Scale
 from dpcov.published.digits import percent, plus_minus, with_error
 from dpcov.published.words import diagnosis
 from dpcov.published.words.diagnosis import FALSE_ALARMS, GOOD, diagnose
@@ -223,12 +224,8 @@ def test_what_scaling_took_of_a_column_with_a_long_tail_is_said_and_no_logarithm
     kinds = dict.fromkeys("abcde", dpcov.Numeric(lower=0, upper=100))
     for transform in (None, "log1p"):
         income = dpcov.Numeric(lower=0, upper=10**6, transform=transform)
-        made = released_of(
-            {**kinds, "income": income},
-            rows,
-            budget=dpcov.Budget(epsilon=2, delta="1e-6"),
-            missing="never",
-        )
+        terms = {"budget": dpcov.Budget(epsilon=2, delta="1e-6"), "missing": "never"}
+        made = released_of({**kinds, "income": income}, rows, **terms)
         *others, last = made.diagnose().columns
         assert all(not column.cause for column in others)
         # Its correlations are known, and half of its spread may be missing.
@@ -236,7 +233,12 @@ def test_what_scaling_took_of_a_column_with_a_long_tail_is_said_and_no_logarithm
         if transform is None:
             assert WITHIN * last.spread_noise > last.spread / 2
             assert re.match(r"Scaling down took about [4-9]\d % of its variance", last.cause)
-            assert "log1p" in last.advice
+            assert last.advice.startswith("Where it has a long tail") and "log1p" in last.advice
+            scales = {name: Scale(center=50.0, scale=20.0) for name in kinds}
+            place = Geometry(columns={**scales, "income": Scale(center=5e3, scale=1e4)})
+            again = released_of({**kinds, "income": income}, rows, geometry=place, **terms)
+            advice = again.diagnose().columns[-1].advice
+            assert "a geometry of its own (--geometry private)" in advice and "log1p" in advice
         else:
             assert not last.cause
 
@@ -391,6 +393,16 @@ def test_a_geometry_of_another_year_is_said_not_to_fit_where_a_column_moved(widt
     # A table is not told from its own geometry.
     own = released_within(year, seed=1, **terms).diagnose()
     assert not any("geometry" in remark for remark in own.remarks)
+
+
+def test_the_level_of_most_rows_is_not_told_as_far_from_its_center():
+    """Levels are encoded around zero, so their shares are no distance."""
+    random = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": random.normal(50, 10, 4000), "g": random.choice(list("aab"), 4000)})
+    first = released_within(rows, 0, 100)
+    later = released_within(rows, 0, 100, seed=1, geometry=first)
+    assert later.mean()["g=a"] > 0.6
+    assert not any("geometry" in remark for remark in later.diagnose().remarks)
 
 
 @pytest.mark.parametrize("bound", [2.0, 55.0, 100.0])

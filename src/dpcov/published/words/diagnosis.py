@@ -74,6 +74,7 @@ _TOGETHER = _Said(
     "The errors are in release.pooled of the release that it is of.",
 )
 _LOG = 'Where it has a long tail, as incomes do, transform = "log1p" keeps more of it.'
+_OWN = "In a geometry of its own (--geometry private) more of it may be left. "
 _MERGE = "Merge it with another level."
 _UNIT = (
     "Compare the unit of the data with that of the bounds. If they agree, the bounds are far too "
@@ -115,7 +116,12 @@ def _moved(release: BaseRelease, made: Estimates) -> list[str]:
         return []
     distances = np.abs(made.means - release.centers) - WITHIN * made.mean_noise
     far = distances > release.half_ranges
-    return [c.name for c, is_far in zip(release.features, far, strict=True) if is_far]
+    # Levels are encoded around zero: their shares are no distance.
+    return [
+        column.name
+        for column, is_far in zip(release.features, far, strict=True)
+        if is_far and column.kind == "numeric"
+    ]
 
 
 def _as_long_as_the_bound(release: BaseRelease) -> tuple[str, ...]:
@@ -178,6 +184,7 @@ class _Doctor:
         self.z = noise_quantile(chance, law.laplace_part)
         self.missing, self.lost = release.missing(), release.lost_parts[release.shown]
         self.untold = release.untold[release.shown]
+        self.keeps_more = (_OWN if release.manifest.geometry_was_given else "") + _LOG
 
     def _typical(self, usable: NDArray[np.bool_]) -> Array:
         # Median over the other columns that can be used; one column alone has no correlations.
@@ -274,7 +281,9 @@ class _Doctor:
         if is_noisy or lost < least or column.name != column.source:
             return said
         return _Said(
-            said.verdict, f"Scaling down took about {percent(lost)} of its variance.", _LOG
+            said.verdict,
+            f"Scaling down took about {percent(lost)} of its variance.",
+            self.keeps_more,
         )
 
     def _number(self, place: int, means: Array) -> _Said | None:
@@ -284,7 +293,7 @@ class _Doctor:
         if self.untold[place]:
             hidden = self._ordinary(place).verdict == "lost"
             cause = f"{UNTOLD}: its mean and variance may be anything within the bounds."
-            return _Said("lost" if hidden else "weak", cause, _LOG)
+            return _Said("lost" if hidden else "weak", cause, self.keeps_more)
         width, mean = upper - lower, float(means[place])
         std = 0.0 if made.mean_noise is None else float(made.mean_noise[place])
         # The spread is below this, but for one release in a thousand.
