@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import dpcov
 from dpcov import errors
+from dpcov.analysis import difference_intervals
 from dpcov.cli import main
 from dpcov.cli.main import app
 from dpcov.cli.options import parse_options, rows_progress, steps_progress
@@ -89,6 +90,30 @@ def test_releases_are_combined_and_one_twice_is_refused(desk):
     result = desk.run("combine", both, first, "-o", desk.folder / "c.dpcov")
     assert result.exit_code == 2 and "twice" in result.output
     assert not (desk.folder / "c.dpcov").exists()
+
+
+def test_two_years_are_compared_and_what_differs_comes_first(desk):
+    later = desk.folder / "later.csv"
+    rows = [f"x,{20 + n % 70},{'FM'[n % 2]},{str(n % 70 > 35).lower()}" for n in range(3000)]
+    later.write_text("\n".join(["name,age,sex,ill", *rows, ""]))
+    desk.release()
+    first = desk.output.rename(desk.folder / "first.dpcov")
+    assert desk.release(data=later, rho="1").exit_code == 0
+    told = desk.done("compare", first, desk.output)
+    summary, chance, _, _, heads, line, *_ = told.splitlines()
+    assert re.match(r"Intervals that exclude zero: [1-5] of 6. .* do not explain", summary)
+    assert "about 5 of 100 intervals" in chance
+    assert line.startswith("age, ill") and "privacy_std" in heads
+    table = difference_intervals(dpcov.load(first), dpcov.load(desk.output), ["age", "ill"])
+    one = desk.done("compare", first, desk.output, "--column", "age", "--column", "ill")
+    assert one.endswith(f"\n\n{table}\n")
+    means = desk.done("compare --what means --level 0.5", first, desk.output)
+    assert "differences of means (second less first), 50 % intervals" in means
+    alike = desk.done("compare --what means --column sex --level 0.999", first, desk.output)
+    assert alike.startswith("Intervals that exclude zero: 0 of 2. Noise and sampling may explain")
+    assert desk.run("compare", first, first).exit_code == 2
+    assert desk.run("compare --what x", first, desk.output).exit_code == 2
+    assert desk.run("compare --level 2", first, desk.output).exit_code == 2
 
 
 def test_a_total_is_divided_among_releases_without_a_table(desk):

@@ -122,6 +122,24 @@ def combine(
     options.tell_of(made)
 
 
+@app.command(epilog=example("compare"))
+def compare(
+    first: options.ReleaseFile,
+    second: options.SecondFile,
+    columns: Annotated[list[str] | None, option("compare column", metavar="NAME")] = None,
+    what: Annotated[str, option("compare what")] = "correlations",
+    level: Annotated[float, option("compare level")] = 0.95,
+    group: options.Group = None,
+) -> None:
+    """Say which numbers differ by more than noise and sampling explain: of two years or sites."""
+    from dpcov.analysis.intervals.differences import Quantity, difference_intervals, told_of
+    from dpcov.privacy.options import plain
+
+    asked: Any = {"what": plain("--what", what, Quantity), "level": level}
+    earlier, later = (options.load(path, group) for path in (first, second))
+    typer.echo(told_of(difference_intervals(earlier, later, columns, **asked)))
+
+
 @app.command(epilog=example("nest"))
 def nest(
     release: options.ReleaseFile,

@@ -62,6 +62,8 @@ Overwrite = Annotated[bool, option("overwrite")]
 ReleaseFile = Annotated[Path, Argument(help="A release file (.dpcov).", metavar="RELEASE")]
 _FILES = "Release files (.dpcov), two or more."
 ReleaseFiles = Annotated[list[Path], Argument(help=_FILES, metavar="RELEASE...")]
+_SECOND = "The release that the first is taken from: of a later year, or of another site (.dpcov)."
+SecondFile = Annotated[Path, Argument(help=_SECOND, metavar="SECOND")]
 _PARENTS = "Release of the same table by larger groups, in the same geometry (.dpcov)."
 ParentsFile = Annotated[Path, Argument(help=_PARENTS, metavar="PARENTS")]
 Group = Annotated[str | None, option("group")]

@@ -6,6 +6,7 @@ what those know of bounds and of noise in denominators (docs/several.md).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import chain
 from math import inf, isfinite, nan, sqrt
@@ -59,6 +60,24 @@ def difference_intervals(
     tables, notes = _tables({"First": first, "Second": second}, features, what, level, sampling)
     signs = [np.array([-1.0, 1.0])] * len(tables[0].rows)
     return _combined(f"differences of {what} (second less first)", tables, signs, notes)
+
+
+def told_of(table: IntervalTable) -> str:
+    """How many differences exclude zero, and all of them, the clearest first."""
+    clear = sum(row.lower > 0 or row.upper < 0 for row in table)
+    what = "do not explain these" if clear else "may explain every difference"
+    chance = f"{100 * (1 - table.level):g} of 100"
+    ordered = replace(table, rows=tuple(sorted(table, key=_doubt)))
+    counted = f"Intervals that exclude zero: {clear:,} of {len(table.rows):,}."
+    return (
+        f"{counted} Noise and sampling {what}.\n"
+        f"Where nothing differs, about {chance} intervals exclude zero by chance.\n\n{ordered}"
+    )
+
+
+def _doubt(row: Interval) -> float:
+    """How small a difference is beside its standard error; what is unknown comes last."""
+    return -abs(row.estimate) / row.std_error if row.std_error > 0 else inf
 
 
 def trend_intervals(

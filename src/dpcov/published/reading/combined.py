@@ -47,8 +47,8 @@ _SAME = {
 }
 _ONE_TABLE = (
     "Only releases of one table can be combined. Those of tables without a common person can be "
-    "united (--disjoint; in Python, unite), any two be compared (difference_intervals), and groups "
-    "that lie inside other groups add up by nest."
+    "united (--disjoint; in Python, unite), any two be compared (dpcov compare; in Python, "
+    "difference_intervals), and groups that lie inside other groups add up by nest."
 )
 _ONE_SCHEMA = "Release every table with the same schema file."
 
