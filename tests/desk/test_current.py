@@ -311,6 +311,20 @@ def test_the_budget_says_what_a_rehearsal_is_worth(desk, ready):
     assert "The numbers come from rehearsed releases." in text and "<strong>weak</strong>" in text
 
 
+def test_a_release_that_a_rehearsal_found_useless_says_so_beside_its_button(desk, ready):
+    page = desk.ask(f"{ready}/release")[2]
+    assert "nobody knows yet" in page and f'href="{desk.base}{ready}/budget"' in page
+    assert send(desk, ready, "rehearse", "budget", **REHEARSED)[0] == 303
+    until_done(desk, ready)
+    page = desk.ask(f"{ready}/release")[2]
+    assert re.search(
+        r"None of \d columns can be used: the noise hides them. Rehearsed with \(1, 1e-6\)", page
+    )
+    # The next page says what was rehearsed closest to another budget.
+    assert send(desk, ready, "budget", **REHEARSED | {"chosen": "9"})[0] == 303
+    assert "Rehearsed with (10, 1e-6)-DP" in desk.ask(f"{ready}/release")[2]
+
+
 def test_the_first_page_says_what_is_read_of_the_rows(desk):
     assert "types of text files from their first rows" in desk.ask("/")[2]
 
