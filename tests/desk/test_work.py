@@ -342,6 +342,28 @@ def test_a_european_file_is_opened_by_its_layout_and_a_codebook(desk):
     assert 'missing_codes = [999, "unknown"]' in text
 
 
+def test_next_years_table_is_opened_where_a_column_has_another_name(desk, ready):
+    assert send(desk, ready, "people", **WHO | {"rows_per_person": "3"})[0] == 303
+    assert send(desk, ready, "keep", "columns", **TYPED)[0] == 303
+    later = (desk.folder / "patients.csv").read_text().replace("dose", "dose_mg", 1)
+    (desk.folder / "later.csv").write_text(later)
+    work = opened(desk, "later.csv", schema="patients.toml")
+    page = desk.ask(f"{work}/columns")[2]
+    assert "The schema names what the table lacks: dose." in page
+    assert "dose_mg" in page and "The schema does not name it." in page
+    typed = {"1.type": "numeric", "1.lower": "0", "1.upper": "300"}
+    assert send(desk, work, "columns", **typed)[0] == 303
+    schema = Schema.from_toml(desk.folder / "patients.toml")
+    assert send(desk, work, "keep", "columns")[0] == 303
+    made = Schema.from_toml(desk.folder / "later.toml")
+    assert list(made.features) == [n.replace("dose", "dose_mg") for n in schema.features]
+    assert made.rows_per_person == 3 and made.columns["age"] == schema.columns["age"]
+    # Nothing in common: values may stand in place of names.
+    (desk.folder / "rows.csv").write_text("berlin,yes\nparis,no\n")
+    status, _, page = desk.post("/open", data="rows.csv", schema="patients.toml")
+    assert status == 422 and "these columns, which the schema names" in page
+
+
 def test_lines_that_were_typed_stay_as_they_are_when_something_else_is_refused(desk, ready):
     """Every line but the last got a sign at its end, which the next attempt took for a letter."""
     typed = TYPED | {"5.categories": "east\nwest", "5.missing_codes": "?\nnone", "0.upper": "x"}

@@ -24,7 +24,9 @@ def commands_of(work: Work, step: str) -> list[str]:
         if is_toml(work.described):
             # What it says of many columns at once is written out.
             begun = f"resolve {known} {checked}"
-        if known != schema:
+        if work.absent:
+            needs += [f"# Leave out of {known} what the table lacks, and save it as {schema}."]
+        elif known != schema:
             needs += [f"dpcov schema {begun} -o {schema}"]
         return [*needs, f"dpcov schema check {schema} {checked}"]
     if step == "people":

@@ -18,7 +18,7 @@ from dpcov.data.schema.codebooks import read_codebook
 from dpcov.data.schema.declared import Ignored, Numeric, Weights
 from dpcov.data.schema.draft import describe
 from dpcov.data.schema.schema import Schema
-from dpcov.data.schema.wildcards import assign
+from dpcov.data.schema.wildcards import assign, is_pattern
 from dpcov.data.sources import Query, Source, open_source
 from dpcov.desk.columns import declared, written
 from dpcov.errors import BudgetError, DpcovError, LedgerError, NoLedgerError, UsageError
@@ -60,6 +60,8 @@ class Decisions:
     described: str = ""
     # Columns of a sheet that are not read, because they have no name.
     unnamed: int = 0
+    # Columns that the schema names and the table lacks.
+    absent: list[str] = field(default_factory=list)
 
     @classmethod
     def open(
@@ -91,9 +93,20 @@ class Decisions:
             schema, why = made.schema, made.comments
         entries = assign(schema.columns, source.columns) if schema.patterns else {}
         schema = schema.resolve(source.columns)
+        absent = [name for name in schema.features if name not in source.columns]
+        if len(absent) < len(schema.features):
+            schema = _of_columns(source, schema) if absent else schema
         source.check_wanted(schema.features)
         notes = {name: why.get(entries.get(name, name), "") for name in schema.columns}
-        return cls(data, folder, schema, notes=notes, described=described, unnamed=source.unnamed)
+        return cls(
+            data,
+            folder,
+            schema,
+            notes=notes,
+            described=described,
+            unnamed=source.unnamed,
+            absent=absent,
+        )
 
     @property
     def about(self) -> str:
@@ -341,6 +354,14 @@ def within(folder: Path, name: str) -> Path:
     if "\x00" in name:
         raise UsageError("The name of a file holds a zero character. Correct it.")
     return folder / name
+
+
+def _of_columns(source: Source, schema: Schema) -> Schema:
+    """The schema of the columns that a table has; one that the schema does not name is ignored."""
+    unnamed = Ignored(note="The schema does not name it.")
+    columns = {name: schema.columns.get(name, unnamed) for name in source.columns}
+    wildcards = not any(map(is_pattern, columns))
+    return msgspec.structs.replace(schema, columns=columns, wildcards=wildcards)
 
 
 def is_toml(name: str) -> bool:

@@ -47,6 +47,7 @@ _NAMED = 8
 _TEMPLATES = environment(PackageLoader("dpcov.desk"))
 _HELPERS = (
     certainty_in_words,
+    few_of,
     fill,
     is_unfilled,
     json_block,
