@@ -186,6 +186,27 @@ def test_components_are_those_of_the_rows(made, numbers):
             ours.inverse_transform(wrong)
 
 
+@pytest.mark.parametrize("scaling", ["original", "encoded", "correlation"])
+def test_whitened_scores_have_a_variance_of_one_and_lead_back(made, numbers, scaling):
+    ours = PrivatePCA.from_release(made, features=NUMBERS, scaling=scaling, whiten=True)
+    scores = ours.transform(numbers)
+    np.testing.assert_allclose(np.cov(scores.T), np.eye(3), atol=0.03)
+    np.testing.assert_allclose(ours.inverse_transform(scores), numbers, atol=1e-9)
+    if scaling == "original":
+        exact = PCA(whiten=True).fit_transform(numbers)
+        np.testing.assert_allclose(np.abs(scores[:, :2]), np.abs(exact[:, :2]), atol=0.15)
+
+
+def test_components_without_a_variance_are_not_whitened(noisy):
+    plain = PrivatePCA.from_release(noisy, post="psd", scaling="encoded")
+    assert plain.explained_variance_[-1] == 0
+    with pytest.raises(InputError, match='n_components="noise" keeps 1'):
+        PrivatePCA.from_release(noisy, post="psd", scaling="encoded", whiten=True)
+    with pytest.warns(NoiseWarning):
+        kept = PrivatePCA.from_release(noisy, n_components="noise", scaling="encoded", whiten=True)
+    assert kept.n_components_ == 1
+
+
 @pytest.mark.parametrize(("n_components", "kept"), [(2, 2), (0.5, 1), (None, 3), ("noise", None)])
 def test_the_number_of_components_is_a_count_a_share_or_what_stands_out(made, n_components, kept):
     ours = PrivatePCA.from_release(made, features=NUMBERS, n_components=n_components)

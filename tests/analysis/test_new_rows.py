@@ -13,6 +13,7 @@ import dpcov
 from dpcov.analysis import PrivateCovariance, PrivatePCA, PrivateRidge
 from dpcov.analysis.problems import InputError
 from tests.analysis.conftest import released
+from tests.releases import released as released_within
 
 N_ROWS = 3000
 RNG = np.random.default_rng(5)
@@ -305,6 +306,14 @@ def test_rows_that_cannot_be_read_are_refused_without_their_values(make, said, l
     with pytest.raises(InputError, match=said) as raised:
         pca.transform(make(new))
     assert "7391" not in str(raised.value)
+
+
+def test_what_is_said_of_rows_names_few_of_many_features():
+    rows = np.random.default_rng(0).normal(size=(50, 300))
+    pca = PrivatePCA.from_release(released_within(rows, -9, 9, rho=10), n_components=1)
+    with pytest.raises(InputError, match=r"x0, x1, .* and 29\d more") as raised:
+        pca.transform(rows[0])
+    assert len(str(raised.value)) < 250
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])

@@ -237,7 +237,8 @@ def feature_matrix(
             terms = {"ensure_all_finite": False, "input_name": "X"}
             found = check_array(found, estimator=estimator, **terms)
     else:
-        advice = f"Give a data frame ({', '.join(names)}), or an array like get_encoded_names()."
+        told = few_of(names, FEATURES_NAMED)
+        advice = f"Give a data frame ({told}), or an array like get_encoded_names()."
         ragged = f"The rows are ragged, or a cell is no number. {advice}"
         encoded = require_matrix(X, ragged, advice)
         if all_numbers:

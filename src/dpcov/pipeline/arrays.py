@@ -140,7 +140,8 @@ def moments(
 ) -> Moments:
     """Exact **sensitive** moments of an array, to be shared by several mechanisms.
 
-    Those of several arrays are added by ``merge``, which refuses to count any of them twice.
+    Those of several arrays, such as batches, are added by ``total.merge(part)``, which changes and
+    returns ``total``, and refuses to count any of them twice.
 
     Parameters
     ----------

@@ -341,6 +341,16 @@ def test_moments_of_an_array_are_merged_once():
     assert (first.n_rows, second.n_rows) == (6, 3)
 
 
+def test_batches_add_up_in_a_loop_that_keeps_what_merge_returns():
+    """None was returned, and a loop that kept it went on with the next batch alone."""
+    batches = [np.full((k, 2), 0.25) for k in (3, 4, 5)]
+    total = None
+    for batch in batches:
+        part = dpcov.moments(batch, norm_bound=1.0)
+        total = part if total is None else total.merge(part)
+    assert total == dpcov.moments(np.concatenate(batches), norm_bound=1.0)
+
+
 def test_moments_of_older_pickles_are_merged():
     """They have no numbers of tables."""
     older, new = (dpcov.moments(np.full((3, 2), 0.5), norm_bound=1.0) for _ in range(2))

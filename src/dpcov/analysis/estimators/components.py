@@ -55,6 +55,10 @@ class PrivatePCA(Projection):
         which isotropic noise is isotropic and the edge is sharp; or standard deviations.
     assume_centered : bool
         Components of the second moment instead.
+    whiten : bool
+        Scores have a variance of one, as in scikit-learn.  InputError where a kept component has no
+        variance.  Noise makes small variances uncertain: keep those above it,
+        ``n_components="noise"``.
 
     Attributes
     ----------
@@ -62,7 +66,8 @@ class PrivatePCA(Projection):
         Unit vectors in scaled units, by decreasing variance; the largest entry of each is positive.
     explained_variance_, explained_variance_ratio_ : (k,) float64
     mean_, scale_ : (p,) float64
-        A row is transformed as ``(x - mean_) / scale_ @ components_.T``.
+        A row is transformed as ``(x - mean_) / scale_ @ components_.T``, and divided by the root of
+        ``explained_variance_`` to whiten it.
     noise_edge_, n_above_noise_ : float, int
         Largest variance that noise alone would show, in scaled units, 0 where it is unknown; and
         how many components, kept or not, exceed it by two standard deviations.
@@ -73,6 +78,7 @@ class PrivatePCA(Projection):
     n_components: int | float | Literal["noise"] | None = None
     scaling: Scaling = "original"
     assume_centered: bool = False
+    whiten: bool = False
 
     def _check(self, columns: Columns, unasked: str | None) -> None:
         super()._check(columns, unasked)
@@ -95,7 +101,14 @@ class PrivatePCA(Projection):
         self.explained_variance_ = self.scree_[: self.n_components_]
         total = float(np.sum(np.maximum(self.scree_, 0.0)))
         self.explained_variance_ratio_ = self.explained_variance_ / (total if total > 0 else 1.0)
-        if self.n_components is not None and self.n_components_ > self.n_above_noise_:
+        positive = int(np.sum(self.explained_variance_ > 0))
+        if self.whiten and positive < self.n_components_:
+            raise InputError(
+                f"Only the first {positive} components have a variance to divide by. Whiten those "
+                f'above the noise: n_components="noise" keeps {max(1, self.n_above_noise_)}.'
+            )
+        chosen = self.n_components is not None or self.whiten
+        if chosen and self.n_components_ > self.n_above_noise_:
             told = (
                 f"{self.n_above_noise_} of {plural(self.n_components_, 'component')} can be told "
                 "from the noise of the release; what others show may be noise alone."
@@ -155,7 +168,8 @@ class PrivatePCA(Projection):
     def transform(self, X: Any) -> Array:
         """Scores of new rows on the components, (n_rows, k)."""
         features = self._features_of(X)
-        return np.asarray((features - self.mean_) / self.scale_ @ self.components_.T)
+        scores = np.asarray((features - self.mean_) / self.scale_ @ self.components_.T)
+        return scores / self._spreads()
 
     def inverse_transform(self, X: Any) -> Array:
         """Features with the given scores, in original units, (n_rows, p)."""
@@ -164,8 +178,12 @@ class PrivatePCA(Projection):
         scores = require_matrix(X, wanted)
         if scores.shape[1] != self.n_components_:
             raise InputError(wanted)
-        scaled = scores @ self.components_
+        scaled = scores * self._spreads() @ self.components_
         return np.asarray(scaled * self.scale_ + self.mean_)
+
+    def _spreads(self) -> Array:
+        """What scores are divided by, (k,)."""
+        return np.sqrt(self.explained_variance_) if self.whiten else np.ones(self.n_components_)
 
     def plot_scree(self, axes: Any = None) -> Any:
         """Draw all variances on matplotlib axes (new by default), with the noise edge marked."""

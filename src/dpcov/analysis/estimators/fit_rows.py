@@ -98,7 +98,8 @@ class Terms:
         if self.budget is None:
             raise InputError(
                 "Fitting rows spends a privacy budget. Give budget=dpcov.Budget(...). Reading a "
-                f"release is free: {type(self).__name__}.from_release(release, ...)."
+                f"release is free: {type(self).__name__}.from_release(release, ...). A pipeline "
+                "takes what was read as FrozenEstimator(model), of sklearn.frozen."
             )
         if (self.schema is None) == (self.bounds is None):
             problem = "Say what is public about the columns, which is never computed from rows:"

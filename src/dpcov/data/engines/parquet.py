@@ -33,9 +33,8 @@ def open_files(path: str | Path, otherwise: str) -> Any:
     """Open a Parquet file or a folder of them; ``otherwise`` is said of a file of another kind."""
     place = Path(path)
     if not place.exists():
-        raise DataError(
-            f"There is no file '{place.name}'. Every worker must see it; check the path."
-        )
+        advice = "Give their folder." if "*" in place.name else "Check the path."
+        raise DataError(f"There is no file '{place.name}'. Every worker must see it. {advice}")
     if place.is_file() and place.suffix.lower() != ".parquet":
         raise DataError(otherwise)
     if any((place / name).exists() for name in _VERSIONED):

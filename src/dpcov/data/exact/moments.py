@@ -7,7 +7,7 @@ be printed.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,8 +191,8 @@ class Moments:
         with self.strata[0].sscp.lock:
             self.digest = (self.digest + digest) % 2**64
 
-    def merge(self, other: "Moments") -> None:
-        """Add another table's moments; both must have been gathered in the same way."""
+    def merge(self, other: "Moments") -> Self:
+        """Add another table's moments, and return itself; both were gathered in the same way."""
         require_kind("other", other, Moments)
         if other is self or self.parts & other.parts:
             raise DataError("These moments hold the same table, whose rows would count twice.")
@@ -210,6 +210,7 @@ class Moments:
             stratum.merge(added)
         if self.losses is not None and other.losses is not None:
             self.losses.merge(other.losses)
+        return self
 
     def second_moment(self) -> FloatMatrix:
         """**Sensitive** (d, d) matrix of E[x x'] in float64, in the original units."""

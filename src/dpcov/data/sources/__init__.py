@@ -112,13 +112,16 @@ def is_table(path: Path) -> bool:
     return bool(endings) and endings[-1] in {*_FORMATS, *sheets.ENDINGS, *_DELIMITERS, *_JSON_LINES}
 
 
+_ONE_FILE = (
+    "Give one file. Parquet files in a folder are read together by the engine dask "
+    "(--engine dask), or by a query of DuckDB."
+)
+
+
 def _check_file(path: Path) -> None:
     try:
         if path.is_dir():
-            raise DataError(
-                f"'{path.name or path}' is a directory. Give one file. Parquet files in a folder "
-                "are read together by the engine dask (--engine dask), or by a query of DuckDB."
-            )
+            raise DataError(f"'{path.name or path}' is a directory. {_ONE_FILE}")
         # Opening a pipe waits for its writer, and files are opened more than once.
         if path.exists() and not path.is_file():
             raise DataError(
@@ -128,7 +131,8 @@ def _check_file(path: Path) -> None:
             if not file.read(1):
                 raise DataError(f"'{path.name}' is empty. Give a file that holds the table.")
     except FileNotFoundError:
-        raise DataError(f"There is no file '{path.name}'. Check the path.") from None
+        advice = _ONE_FILE if "*" in path.name else "Check the path."
+        raise DataError(f"There is no file '{path.name}'. {advice}") from None
     except OSError as error:
         raise DataError(
             f"'{path.name}' cannot be opened: {reason_of(error)}. Check the path and its rights."

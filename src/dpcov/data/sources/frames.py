@@ -271,7 +271,10 @@ def open_frame(data: object, name: str) -> Source:
         stream = sealed(lambda: pa.RecordBatchReader.from_stream(data), name, lambda _: _NO_TABLE)
         return ReaderSource(stream, name)
     kind = type(data).__name__
-    raise DataError(f"Data of type {kind} are not known. Give a path, a data frame, or an array.")
+    raise DataError(
+        f"Data of type {kind} are not known. Give a path, a data frame, or an array. Batches are "
+        "read one by one, by `moments` of an array or `checkpoint` of a table, and merged."
+    )
 
 
 def _bare(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
