@@ -1,6 +1,7 @@
 """A mechanism in a geometry found privately: the split of the budget, and what is released."""
 
 import itertools
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
@@ -153,7 +154,14 @@ def test_the_release_states_its_geometry(tmp_path):
     notes = made.manifest.statistics.notes
     assert "found with" in notes[-2] and "columns lost was found with" in notes[-1]
     # What a part cost is not on top of the guarantee.
-    assert all(note.endswith(" of the budget") for note in notes if "found with" in note)
+    told = [note for note in notes if "found with" in note]
+    assert all(note.endswith(" % of the budget") for note in told)
+    # A part says how much it is of the whole, which is of another kind.
+    parts = [float(part) for note in told for part in re.findall(r"([\d.]+) % of the budget", note)]
+    costs = [float(rho) for note in told for rho in re.findall(r"\(([\d.e-]+)\)-zCDP", note)]
+    assert len(parts) == len(costs) and 5 < sum(parts) < 50
+    whole = one_gaussian(made.guarantee.promise).rho
+    assert [100 * cost / float(whole) for cost in costs] == pytest.approx(parts, rel=0.06)
     assert made.manifest.mechanism.name == "stratified"
     assert str(made.guarantee.promise) == "(1, 1e-6)-DP"
     assert made.mean_vector()[0] == pytest.approx(TABLE["height"].mean(), abs=2)

@@ -22,6 +22,7 @@ from dpcov.privacy.budget import Budget, budget_of
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.convert import sqrt_down
 from dpcov.privacy.guarantee import ZCDP, ApproxDP, Promise, PureDP
+from dpcov.published.digits import percent
 
 # Part of the budget for the survey at least: a tenth costs 5 % of error.  In pure epsilon counts of
 # several columns need more, and so may rows whose number is private.
@@ -51,16 +52,26 @@ _RESOLVED, _RESOLVED_PART = 1.0, 1 / 8
 class SurveyedCalibration(Calibration):
     """What the survey costs, and calibrations of a first matrix and of the rest; None: not made.
 
-    ``losses`` is the cost of what scaling rows down takes of columns.  ``again`` is that of another
+    ``whole`` is what all parts add up to, ``losses`` the cost of what scaling rows down takes of
+    columns.  ``again`` is that of another
     matrix under the map; ``rests`` are the rest after one of them, two, ... instead of ``inner``.
     """
 
+    whole: Cost
     survey: Cost
     first: Calibration | None = None
     again: Calibration | None = None
     losses: Cost | None = None
     inner: Calibration
     rests: tuple[Calibration, ...] = ()
+
+    def with_part(self, cost: Promise) -> str:
+        """What a part costs, and how much that is of the whole."""
+        part, whole = (
+            each.epsilon if isinstance(each, PureDP) else each.rho
+            for each in (part_of(cost, Fraction(1)), self.whole)
+        )
+        return f"{cost}, {percent(float(part / whole))} of the budget"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +138,7 @@ class BudgetSplit:
             promise=budget.promise,
             noise_multiplier=min(stated, default=None),
             rho=None if stated else rho_inside(budget),
+            whole=whole,
             survey=part_of(whole, share),
             first=drawn_first,
             again=again,

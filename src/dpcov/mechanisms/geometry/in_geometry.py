@@ -95,5 +95,5 @@ class InGeometry(Surveyed):
         # Few rows that hold much may not show for so little: of the same table more is known.
         lost = max(self.known.lost, found.lost)
         geometry = msgspec.structs.replace(self.known, norm_bound=bound, lost=lost)
-        notes = [f"lengths of rows were found with {calibration.survey} of the budget"]
+        notes = [f"lengths of rows were found with {calibration.with_part(calibration.survey)}"]
         return Found(self.table.stated(geometry), found, calibration.inner, notes)

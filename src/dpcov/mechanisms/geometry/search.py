@@ -86,9 +86,8 @@ class Search:
         """Survey columns, map, and find lengths; ``centers_levels`` around their shares."""
         of_lengths, losses = part_of(calibration.survey, LENGTHS), calibration.losses
         full, energy = self.survey(calibration, centers_levels=centers_levels)
-        notes = [
-            f"centers and scales of the columns were found with {calibration.survey} of the budget"
-        ]
+        paid = calibration.with_part(calibration.survey)
+        notes = [f"centers and scales of the columns were found with {paid}"]
         found = _Mapped([full], calibration.inner, "", None)
         if calibration.first is not None:
             if energy is not None:
@@ -98,7 +97,7 @@ class Search:
                 look, of_lengths = (part_of(of_lengths, x) for x in (FIRST_LOOK, 1 - FIRST_LOOK))
                 usual = self.lengths(full, look, calibration.first, None)
             found = self._mapped(calibration, full, usual)
-            notes.append(f"a linear map that takes correlations out {found.how} of the budget")
+            notes.append(f"a linear map that takes correlations out {found.how}")
         full, lengths = self._shortest(found, of_lengths, losses)
         if full is not found.maps[-1]:
             notes.append("rows are far shorter under the first of these maps, which is kept")
@@ -176,7 +175,7 @@ class Search:
     ) -> _Mapped:
         first, again, rest = calibration.first, calibration.again, calibration.inner
         assert first is not None
-        how = f"found with {first.promise}"
+        how = f"found with {calibration.with_part(first.promise)}"
         made = self.whitened(first, geometry, usual)
         if made is None:
             return _Mapped([geometry], rest, f"could not be {how}", None)
@@ -185,7 +184,7 @@ class Search:
         for left in calibration.rests:
             if again is None or not made.goes_on:
                 break
-            rest, how = left, f"{how}, then {again.promise}"
+            rest, how = left, f"{how}, then {calibration.with_part(again.promise)}"
             more = self.whitened(again, maps[-1], usual, made.spreads)
             made = more or made._replace(goes_on=False)
             maps.append(msgspec.structs.replace(maps[-1], linear=made.linear))

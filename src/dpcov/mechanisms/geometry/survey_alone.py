@@ -57,6 +57,7 @@ class SurveyAlone(Surveyed):
             promise=budget.promise,
             # Counts with Gaussian noise compose to one Gaussian mechanism of this multiplier.
             noise_multiplier=sqrt_down(1 / (2 * survey.rho)) if isinstance(survey, ZCDP) else None,
+            whole=survey,
             survey=survey,
             inner=inner,
         )

@@ -107,7 +107,7 @@ class Surveyed(Mechanism[Calibration]):
             exact = asked(self.inner.question(problem)).losses
             assert exact is not None
             made = with_losses(made, exact, loss_noise(cost, problem), lengths.counted, entropy)
-            notes.append(f"what columns lost was found with {cost} of the budget")
+            notes.append(f"what columns lost was found with {calibration.with_part(cost)}")
         return msgspec.structs.replace(
             made,
             columns=columns,
