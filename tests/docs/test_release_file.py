@@ -46,10 +46,12 @@ def test_every_field_is_described(struct):
         assert fields <= names("\n".join(line for part in found.values() for line in part))
 
 
+PYTHON = [code for language, code in blocks(PAGE) if language == "python"]
 UNIT = Numeric(lower=0, upper=1)
 TERMS = {
     "strata in a geometry of its own": {},
     "one matrix": {"geometry": "schema"},
+    "several rows a person": {"rows_per_person": 3},
     "weights": {"weights": Weights(column="x2", upper=1)},
     "a known geometry": {"geometry": Geometry(columns={"x0": Scale(center=0.5, scale=0.2)})},
 }
@@ -60,10 +62,16 @@ def test_reading_by_hand_gives_what_a_release_says(terms, tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     terms = dict(terms)
     columns = dict.fromkeys(("x0", "x1", "x2"), UNIT)
-    schema = Schema(columns=columns, weights=terms.pop("weights", None))
+    facts = {name: terms.pop(name) for name in ("weights", "rows_per_person") if name in terms}
+    schema = Schema(columns=columns, **facts)
     rows = np.random.default_rng(0).uniform(size=(4000, 3))
     budget = Budget(epsilon=1, delta="1e-6")
     dpcov.release(rows, schema=schema, budget=budget, output="demo.dpcov", **terms)
     names = {}
-    by_hand, comparison = (code for language, code in blocks(PAGE) if language == "python")
+    by_hand, comparison, guarantee = PYTHON
     exec(by_hand + comparison, names)
+    exec(guarantee, names)
+    assert 1e-7 < names["delta"] < 1.00001e-6
+    # Half the noise would be found.
+    exec(guarantee.replace("Fraction(record", "Fraction(1, 4) * Fraction(record"), names)
+    assert names["delta"] > 1e-5

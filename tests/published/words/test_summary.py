@@ -134,6 +134,8 @@ def test_conversions_follow_the_promise():
     # Of suspicions that are false 5 % are confirmed; e² times as many of those that are true.
     told = promise_in_words(PureDP(epsilon=Fraction(2)))
     assert "in 5 of 100 cases" in told and told.endswith("guessing confirms 5.")
+    # However many rows a person has.
+    assert "suspects something about one person." in told
     assert f"at most {np.ceil(50 * np.e**2) / 10:g} of 100 suspicions" in told
     zcdp = formulas(ZCDP(rho=Fraction(1, 2)))
     assert any(formula.endswith("1e-6)-DP") for formula in zcdp)

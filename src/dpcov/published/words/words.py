@@ -62,8 +62,8 @@ def promise_in_words(promise: Promise) -> str:
     found = format_number(100 * rounded_up(detection(promise, FALSE_ALARMS)))
     alarms = format_number(100 * FALSE_ALARMS)
     return (
-        "Suppose that an attacker knows everybody else’s rows, and suspects what one person’s row "
-        f"says. If they may be wrong in {alarms} of 100 cases in which the suspicion is false, "
+        "Suppose that an attacker knows everybody else’s rows, and suspects something about one "
+        f"person. If they may be wrong in {alarms} of 100 cases in which the suspicion is false, "
         f"this file lets them confirm at most {found} of 100 suspicions that are true; guessing "
         f"confirms {alarms}."
     )
