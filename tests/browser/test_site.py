@@ -42,6 +42,10 @@ def test_every_table_fits_a_window_of_1000_pixels(browser, tmp_path):
         browser.open(page, width=1000)
         assert not browser.run(WIDE), page.relative_to(site)
         assert not browser.scrolls_sideways(), page.relative_to(site)
+    # From the disk, where it would find nothing.
+    browser.open(site / "paths" / "analyst.html")
+    field = "return document.querySelector('.md-search__input')"
+    assert browser.run(f"{field}.disabled") and "mkdocs serve" in browser.run(f"{field}.placeholder")
     for dark in (False, True):
         browser.open(site / "faq.html", dark=dark)
         browser.run("localStorage.clear()")
