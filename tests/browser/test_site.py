@@ -45,7 +45,9 @@ def test_every_table_fits_a_window_of_1000_pixels(browser, tmp_path):
     # From the disk, where it would find nothing.
     browser.open(site / "paths" / "analyst.html")
     field = "return document.querySelector('.md-search__input')"
-    assert browser.run(f"{field}.disabled") and "mkdocs serve" in browser.run(f"{field}.placeholder")
+    assert browser.run(f"{field}.disabled") and "mkdocs serve" in browser.run(
+        f"{field}.placeholder"
+    )
     for dark in (False, True):
         browser.open(site / "faq.html", dark=dark)
         browser.run("localStorage.clear()")

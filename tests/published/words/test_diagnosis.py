@@ -405,6 +405,23 @@ def test_the_level_of_most_rows_is_not_told_as_far_from_its_center():
     assert not any("geometry" in remark for remark in later.diagnose().remarks)
 
 
+@pytest.mark.parametrize(("n_rows", "told"), [(100, True), (3000, False)])
+def test_a_site_that_brings_more_noise_than_its_rows_are_worth_is_named(n_rows, told):
+    rows = np.random.default_rng(0).normal(50, 10, (3000, 3))
+    large = released_within(rows, 0, 100, 1, geometry="schema")
+    site = released_within(rows[:n_rows] + 1, 0, 100, 2, geometry="schema")
+    whole = large.unite(site)
+    remarks = [remark for remark in whole.diagnose().remarks if "brings" in remark]
+    assert len(remarks) == told
+    if told:
+        assert site.fingerprint[:12] in remarks[0] and "3.2 % of the rows" in remarks[0]
+        # Leaving it out has the effect that is named.
+        noise = [np.median(each.diagnose().columns[0].mean_noise) for each in (large, whole)]
+        left = float(re.search(r"would be (\d+) %", remarks[0])[1])
+        assert 100 * noise[0] / noise[1] == pytest.approx(left, abs=3)
+    assert not any("brings" in remark for remark in large.diagnose().remarks)
+
+
 @pytest.mark.parametrize("bound", [2.0, 55.0, 100.0])
 def test_rows_that_a_norm_bound_scales_down_are_remarked_on(bound):
     """Of arrays nobody but their owner knows how long rows are: the noisy trace tells."""

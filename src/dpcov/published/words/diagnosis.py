@@ -24,6 +24,7 @@ from dpcov.published.estimate.entry_noise import (
 from dpcov.published.file.columns import EncodedColumn
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.reading.base import BaseRelease
+from dpcov.published.reading.combined_unit import noise_parts, weights_of
 from dpcov.published.reading.encoded import noise_of
 from dpcov.published.words.design import remarks_on, weights_column
 from dpcov.published.words.numbers import (
@@ -55,6 +56,8 @@ AT_NORM_BOUND = 0.95
 # Part of its variance that a column with a long tail lost at least, and as many times what all
 # columns lost: of 180 such columns of public tables, nine tenths have a kurtosis above 9.
 LONG_TAIL, MORE_THAN_OTHERS = 0.4, 2.0
+# Part of the noise that is left without a table, from which on that is worth a sentence.
+LESS_NOISE = 0.9
 # A level with fewer of the rows is called rare.
 RARE = 0.05
 
@@ -91,7 +94,7 @@ def diagnose(release: BaseRelease, numbers: GroupNumbers | None = None) -> Diagn
     if len(usable):
         together = told_of_rare_pairs(release, usable)
         remarks = (*remarks, *_as_long_as_the_bound(release), *[together] * bool(together))
-    remarks = (*_without_a_fit(release, numbers.estimates), *remarks)
+    remarks = (*_without_a_fit(release, numbers.estimates), *_noisier_together(release), *remarks)
     return replace(found, remarks=remarks, knows_means=release.has_intercept)
 
 
@@ -122,6 +125,20 @@ def _moved(release: BaseRelease, made: Estimates) -> list[str]:
         for column, is_far in zip(release.features, far, strict=True)
         if is_far and column.kind == "numeric"
     ]
+
+
+def _noisier_together(release: BaseRelease) -> tuple[str, ...]:
+    """United tables that bring more noise than their rows are worth."""
+    if not release.manifest.disjoint or not release.members:
+        return ()
+    rows, noise = weights_of(release.members, disjoint=True), noise_parts(release.members)
+    return tuple(
+        f"Release {member.fingerprint[:12]} brings {percent(max(0.0, row))} of the rows and "
+        f"{percent(part)} of the noise. United without it, errors of noise would be "
+        f"{percent(left)} of what they are. Leave it out if its people need not be in the result."
+        for member, row, part in zip(release.members, rows, noise, strict=True)
+        if row < 1 and (left := sqrt(max(0.0, 1 - part)) / (1 - row)) <= LESS_NOISE
+    )
 
 
 def _as_long_as_the_bound(release: BaseRelease) -> tuple[str, ...]:
