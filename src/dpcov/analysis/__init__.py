@@ -32,7 +32,7 @@ except ModuleNotFoundError as error:
     if not (error.name or "").startswith("sklearn"):
         raise
     raise UsageError(
-        "Estimators need scikit-learn. Install it: pip install 'dpcov[analysis]'"
+        "Estimators and intervals need scikit-learn. Install it: pip install 'dpcov[analysis]'"
     ) from None
 
 # All that is imported above, so that a new estimator is one line.

@@ -45,11 +45,8 @@ _OTHER = (
 )
 # What is proposed of a kind where the name says nothing.
 BY_KIND: dict[str, Proposal] = {
-    "number": (Numeric(), "numbers, by their type; codes of categories are categorical"),
-    "text": (
-        Categorical(),
-        "texts, by their type; ignore what says who a person is, and free text",
-    ),
+    "number": (Numeric(), "numbers, by their type; codes such as 1 = yes are categorical"),
+    "text": (Categorical(), "texts, by their type; names, addresses and free text are ignored"),
     "boolean": (Boolean(), "true or false, by its type"),
     "date": (Date(), _DATE.format(by="type")),
     "other": (Ignored(note=_OTHER), ""),
