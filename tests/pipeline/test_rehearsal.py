@@ -273,11 +273,22 @@ def test_public_rows_are_rehearsed_instead():
 
 
 @pytest.mark.filterwarnings("error::dpcov.errors.ReleaseWarning")
-def test_a_plan_says_that_a_norm_bound_keeps_the_scales_of_the_bounds():
-    unit = dpcov.Numeric(lower=0, upper=1)
-    bounded = dpcov.Schema(columns={"x": unit, "y": unit}, norm_bound=1.5)
-    plan = Rehearsal(schema=bounded, n_rows=20_000)
-    assert "the schema has a norm_bound" in " ".join(plan.assumptions(plan.at(BUDGET)))
+@pytest.mark.parametrize(
+    ("kind", "facts", "terms", "why"),
+    [
+        (dpcov.Numeric(lower=0, upper=1), {"norm_bound": 1.5}, {}, "the schema has a norm_bound"),
+        (dpcov.Numeric(lower=0, upper=1), {}, {"geometry": "schema"}, "you said so"),
+        (dpcov.Numeric(lower=0, upper=1), {}, {"n_rows": 50}, "rows are too few for this budget"),
+        (dpcov.Boolean(), {}, {"n_rows": 50}, "all columns have levels"),
+    ],
+)
+def test_a_plan_says_why_scales_are_those_of_the_bounds(kind, facts, terms, why):
+    """It listed all reasons that there can be."""
+    schema = dpcov.Schema(columns={"x": kind, "y": kind}, **facts)
+    plan = Rehearsal(schema=schema, **{"n_rows": 20_000} | terms)
+    told = next(each for each in plan.assumptions(plan.at(BUDGET)) if each.startswith("Scales"))
+    assert told.endswith(f"{why}.") or f"{why} to find others" in told
+    assert told.count(",") <= 1
 
 
 def test_plans_are_reproducible_and_more_rows_are_better():
@@ -296,7 +307,9 @@ def test_a_plan_of_zeros_and_ones_says_that_their_bounds_fit():
     plan = Rehearsal(schema=schema, n_rows=5_000, public=table, n_public=5_000)
     planned = plan.at(dpcov.Budget(epsilon=4, delta="1e-6"))
     assert not planned.scales_are_found
-    assert "those of the bounds: they fit better" in " ".join(plan.assumptions(planned))
+    assert "those of the bounds: they fit as well, or rows are too few" in " ".join(
+        plan.assumptions(planned)
+    )
 
 
 @pytest.mark.parametrize("wrong", [{"n_rows": 0}, {"spread": 0.0}, {"spread": 2.0}])

@@ -255,8 +255,7 @@ class Rehearsal:
             "Scales are found for a part of the budget, so any spread shows ('any'), except where "
             "the noise hides the column."
             if planned.scales_are_found
-            else "Scales are those of the bounds: they fit better, rows are too few to find "
-            "others, all columns have levels, the schema has a norm_bound, or you said so."
+            else f"Scales are those of the bounds: {self._why_bounds()}."
         )
         groups = "What is said is of one group, the one of middle size, as it is released."
         return [
@@ -265,6 +264,15 @@ class Rehearsal:
             scales,
             "Nothing was spent.  ± holds 95 of 100 errors that noise and scaling down make.",
         ]
+
+    def _why_bounds(self) -> str:
+        if self.geometry == "schema":
+            return "you said so"
+        if self.schema.norm_bound is not None:
+            return "the schema has a norm_bound"
+        if all(isinstance(kind, Boolean | Categorical) for kind in self.schema.features.values()):
+            return "all columns have levels"
+        return "they fit as well, or rows are too few for this budget to find others"
 
     def _with(self, columns: Mapping[str, Any], **more: Any) -> "Rehearsal":
         schema = msgspec.structs.replace(self.schema, columns=dict(columns), **more)
