@@ -108,7 +108,8 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise UsageError(
-            "a bound is a number, such as 90 or 0.5; that of a date is a year, such as 1990."
+            "a bound is a number, such as 90 or, with a point, 0.5; that of a date is a year, "
+            "such as 1990."
         ) from None
 
 
