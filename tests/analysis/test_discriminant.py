@@ -332,6 +332,21 @@ def test_levels_of_a_column_are_classes_of_any_release(levels, of_levels):
     assert model.score(levels, levels.kind) < 0.95 * model.score(listed, listed.kind)
 
 
+@pytest.mark.parametrize("other", ["none", "(other)"])
+def test_a_level_may_be_called_as_the_group_of_unlisted_rows_is(levels, other):
+    """Its score was refused: "Groups need a list of distinct categories"."""
+    rows = levels.replace({"kind": {"c": "(other)"}})
+    listed = ("a", "b") if other == "(other)" else ("a", "b", "(other)")
+    kind = dpcov.Categorical(categories=listed, other=other)
+    made = made_release(rows, 10, 2, schema=level_schema(kind=kind))
+    model = PrivateLDA.from_release(made, target="kind", features=["x", "y"])
+    assert list(model.classes_) == ["(other)", "a", "b"]
+    # All other values are of that level, or of none.
+    known = rows.kind.where(rows.kind != "elsewhere", "(other)" if other == "(other)" else None)
+    right = np.mean(model.predict(rows) == known)
+    assert model.score(rows, rows.kind) == pytest.approx(right)
+
+
 def test_yes_and_no_are_classes_and_other_levels_are_features(levels, of_levels):
     model = PrivateLDA.from_release(of_levels, target="high")
     assert list(model.get_encoded_names()) == ["x", "y", "kind=a", "kind=b", "kind=c"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpcov.analysis.problems import InputError
 from dpcov.data import values
-from dpcov.data.groups import Grouping
+from dpcov.data.groups import Grouping, labels_and_codes
 from dpcov.data.readers import Reader, reader_of
 from dpcov.data.schema.declared import Boolean, Categorical, Codes, Declared, Numeric
 from dpcov.data.schema.schema import Schema
@@ -105,20 +105,23 @@ def read_labels(
 ) -> NDArray[np.str_]:
     """Return what the release calls every label of a column, by default that of its groups.
 
-    They are read as it read its own; what it does not list is `OTHER`.
+    They are read as it read its own; what it does not list is none of its names.
     """
+    cells = column_of_cells(labels, "y", "text")
     if column is None:
         grouping = _grouping_of(release)
-    else:
-        stated = _stated_of(release) or _plain(release.restored_features)
-        grouping = _grouping(stated, column)
-    return np.array(grouping.names)[grouping.codes_of(column_of_cells(labels, "y", "text"))]
+        return np.array(grouping.names)[grouping.codes_of(cells)]
+    stated = _stated_of(release) or _plain(release.restored_features)
+    names, read = labels_and_codes(*_levels(stated, column))
+    # A level may be called as those are that no list has.
+    found, unlisted = read(cells, "y"), max(names, key=len) + "?"
+    return np.where(found < 0, unlisted, np.array(names)[np.maximum(found, 0).astype(np.intp)])
 
 
-def _grouping(stated: Schema, column: str) -> Grouping:
+def _levels(stated: Schema, column: str) -> tuple[Categorical | Boolean, Codes]:
     declared, codes = stated.columns[column], stated.codes_of(column)
     named = _with_names(declared, codes) if isinstance(declared, Categorical) else Boolean()
-    return Grouping(column, named, codes)
+    return named, codes
 
 
 def _grouping_of(release: Release) -> Grouping:
@@ -128,7 +131,7 @@ def _grouping_of(release: Release) -> Grouping:
     for name, declared in stated.columns.items():
         if name in used or not isinstance(declared, Boolean | Categorical):
             continue
-        grouping = _grouping(stated, name)
+        grouping = Grouping(name, *_levels(stated, name))
         if grouping.names == release.group_names:
             return grouping
     return Grouping("y", [name for name in release.group_names if name != OTHER])

@@ -27,14 +27,7 @@ class Grouping:
     def __init__(
         self, column: str, categories: Iterable[str] | Categorical | Boolean, missing: Codes = ()
     ) -> None:
-        if isinstance(categories, Boolean):
-            labels: tuple[str, ...] = ("true", "false")
-            read: Read = partial(_truth_codes, notation=Notation(codes=missing))
-        elif isinstance(categories, Categorical):
-            labels, read = categories.names, level_codes(categories, missing)
-        else:
-            labels = tuple(map(str, categories if isinstance(categories, Iterable) else ()))
-            read = level_codes(Categorical(categories=labels), missing)
+        labels, read = labels_and_codes(categories, missing)
         # The letters of a text are a list, too.
         one_text = isinstance(categories, str)
         if one_text or not labels or len(set(labels)) != len(labels) or OTHER in labels:
@@ -51,6 +44,18 @@ class Grouping:
         codes = self.reader.read(column, self.reader.name)
         # Unlisted and missing values have codes below 0.
         return np.where(codes >= 0, codes, len(self.names) - 1).astype(np.intp)
+
+
+def labels_and_codes(
+    categories: Iterable[str] | Categorical | Boolean, missing: Codes
+) -> tuple[tuple[str, ...], Read]:
+    """What levels are called, and what reads their numbers; others are below 0."""
+    if isinstance(categories, Boolean):
+        return ("true", "false"), partial(_truth_codes, notation=Notation(codes=missing))
+    if not isinstance(categories, Categorical):
+        texts = map(str, categories if isinstance(categories, Iterable) else ())
+        categories = Categorical(categories=tuple(texts))
+    return categories.names, level_codes(categories, missing)
 
 
 def split_schema(schema: Schema, by: str) -> tuple[Schema, Grouping]:
