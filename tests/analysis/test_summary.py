@@ -7,6 +7,8 @@ import statsmodels.api as sm
 
 import dpcov
 from dpcov.analysis import PrivateLinearRegression, PrivateRidge, mean_intervals
+from dpcov.analysis.estimators import ridge_path
+from dpcov.analysis.intervals.inference import r2_interval
 from dpcov.analysis.problems import UnknownNoiseError
 from tests.docs.test_blocks import SCHEMA, patients
 from tests.releases import released_of
@@ -78,6 +80,82 @@ def test_r_squared_of_a_noisy_ridge_is_that_of_new_rows(noisy):
     assert r_squared(fixed.summary()) == r_squared(model.summary())
 
 
+@pytest.fixture(scope="module")
+def related():
+    """A table of 9 numbers and a column of levels, and how the last number is made of them."""
+
+    def drawn(seed, n, weight):
+        rng = np.random.default_rng(seed)
+        numbers = rng.normal(size=(n, 9))
+        kinds = rng.integers(0, 3, n)
+        numbers[:, 8] += weight * (numbers[:, 0] + (kinds == 2))
+        table = {f"x{i}": column for i, column in enumerate(numbers.T)}
+        return pa.table({**table, "kind": np.array(["a", "b", "c"])[kinds]})
+
+    return drawn
+
+
+def released(table, seed, budget=None, **more):
+    columns = {f"x{i}": dpcov.Numeric(lower=-6, upper=6) for i in range(9)}
+    columns["kind"] = dpcov.Categorical(categories=("a", "b", "c"))
+    schema = dpcov.Schema(columns=columns, missing="never", **more)
+    budget = budget or dpcov.Budget(epsilon=1, delta="1e-6")
+    return dpcov.release(table, schema=schema, budget=budget, entropy=dpcov.SeededEntropy(seed))
+
+
+@pytest.mark.parametrize(("n", "weight", "most"), [(5_000, 0.0, 0.004), (10_000, 0.7, 0.01)])
+def test_intervals_of_r_squared_hold_also_where_nothing_is_related(related, n, weight, most):
+    """With what noise does on average the first estimates are 0.01 on average, beyond zero."""
+    explained = weight**2 * (1 + 2 / 9)
+    truth = explained / (explained + 1)
+    held, estimates = [], []
+    for seed in range(20):
+        line = r2_interval(released(related(seed, n, weight), seed), "x8")
+        estimates.append(line.estimate - truth)
+        held.append(line.lower <= truth <= line.upper)
+        assert line.upper - line.lower < 0.2
+    # 95 % of 20 are 19, with a deviation of 1.
+    assert sum(held) >= 16
+    assert abs(np.mean(estimates)) < most
+
+
+def test_the_interval_of_a_ridge_is_for_what_its_penalty_gives(related):
+    table = related(1, 20_000, 0.7)
+    made = released(table, 1)
+    rows = table.to_pandas()
+    X = np.column_stack([rows[f"x{i}"] for i in range(8)] + [rows.kind == k for k in "abc"])
+    columns = {column.name: column for column in made.restored_features}
+    names = [f"x{i}" for i in range(8)] + [f"kind={k}" for k in "abc"]
+    X = (X - X.mean(axis=0)) / [columns[name].half_range for name in names]
+    y = rows.x8 - rows.x8.mean()
+    for alpha in (0.0, 0.1, 2.0):
+        # The rows' own, whose levels a penalty draws to their mean, whichever is left out.
+        ridge = np.linalg.pinv(X.T @ X / len(y) + alpha * np.eye(11)) @ (X.T @ y / len(y))
+        explained = 1 - np.mean((y - X @ ridge) ** 2) / np.mean(y**2)
+        line = r2_interval(made, "x8", alpha=alpha, sampling=False)
+        assert line.lower < explained < line.upper and line.upper - line.lower < 0.1
+        assert line.estimate == pytest.approx(explained, abs=0.03)
+
+
+def test_where_noise_hides_a_feature_r_squared_may_be_anything(related):
+    line = r2_interval(released(related(2, 250, 0.7), 2), "x8")
+    assert (line.lower, line.upper) == (0.0, 1.0)
+
+
+def test_r_squared_counts_rows_of_one_person_once(related):
+    """It was that of as many independent rows: too large, and its penalty too small."""
+    people, names = 2_000, [f"x{i}" for i in range(8)]
+    table = related(3, people, 0.7).take(np.repeat(np.arange(people), 5))
+    made = released(table, 3, budget=dpcov.Budget(rho=50), rows_per_person=5)
+    once, line = (r2_interval(made, "x8", names, design_effect=k) for k in (1.0, None))
+    assert line.sampling_std / once.sampling_std == pytest.approx(np.sqrt(5), rel=0.2)
+    assert line.estimate < once.estimate
+    model = PrivateRidge.from_release(made, target="x8", features=names)
+    (problem,), alphas = model._problems, model.alphas_
+    expected = ridge_path.risks(problem, problem.moment, alphas, people)
+    np.testing.assert_allclose(model._own_risks([problem], alphas)[0], expected)
+
+
 def test_what_summaries_of_all_penalties_leave_open_is_the_larger_of_two_risks(noisy):
     terms = {"target": ["recovery", "age"], "features": ["dose", "smoker"]}
     auto = PrivateRidge.from_release(noisy, **terms)
@@ -135,8 +213,8 @@ def test_it_says_what_the_model_and_its_intervals_say(noisy):
     assert str(noisy.guarantee) in told and noisy.fingerprint[:12] in told
     assert "[0.05" in told and "Reference category: ward=north." in told and "Penalty" in told
     assert repr(summary) == told
-    # It was read as if it were exact, beside intervals for everything else.
-    assert "The noise moves R², too" in told
+    (ends,) = summary.r2_intervals
+    assert f"R², 90 % interval  {ends.lower:.3f} to {ends.upper:.3f}" in told
 
 
 def test_several_targets_have_a_table_each_and_a_model_may_lack_an_intercept(noisy):
@@ -151,6 +229,9 @@ def test_several_targets_have_a_table_each_and_a_model_may_lack_an_intercept(noi
     assert list(numbers(through.summary())) == FEATURES
     # Its R² is that of packages for such models: not of what is around the mean.
     assert "R², in the release, about zero" in str(through.summary())
+    # No interval is given for that one.
+    assert through.summary().r2_intervals == () and "no interval says" in str(through.summary())
+    assert len(two.summary().r2_intervals) == 2
 
 
 def test_hostile_names_stay_text():
@@ -191,8 +272,8 @@ def test_of_a_target_without_variance_nothing_is_explained(alpha):
     for seed in range(4):
         found = released_of(columns, table, seed, **terms)
         summary = PrivateRidge.from_release(found, target="k", alpha=alpha).summary()
-        (r2,) = (line for line in str(summary).splitlines() if line.startswith("R²"))
-        assert "nan" not in r2
+        r2, ends = (line for line in str(summary).splitlines() if line.startswith("R²"))
+        assert "nan" not in r2 and ends.endswith("0.000 to 1.000")
         empty += r2.split()[-1] == "–"
         assert np.isnan(summary.r2[0]) == (r2.split()[-1] == "–")
     assert empty

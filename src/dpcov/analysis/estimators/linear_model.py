@@ -9,7 +9,13 @@ from sklearn.base import RegressorMixin
 
 from dpcov.analysis.estimators.base import ReleaseEstimator
 from dpcov.analysis.estimators.fit_rows import Bounds, Roles, array_of, columns_of, table_of
-from dpcov.analysis.estimators.regression_summary import NOTES, RegressionSummary, with_coefficients
+from dpcov.analysis.estimators.regression_summary import (
+    NO_R2_ENDS,
+    NOTES,
+    R2_ENDS,
+    RegressionSummary,
+    with_coefficients,
+)
 from dpcov.analysis.estimators.ridge_path import RidgeProblem
 from dpcov.analysis.features import (
     Columns,
@@ -21,8 +27,8 @@ from dpcov.analysis.features import (
     require_intercept,
     without_references,
 )
-from dpcov.analysis.intervals.inference import coefficient_intervals
-from dpcov.analysis.intervals.table import IntervalTable
+from dpcov.analysis.intervals.inference import coefficient_intervals, r2_interval
+from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, warn_noise
 from dpcov.analysis.reading import half_range_map
 from dpcov.markup import CELL, Child, listing, name_of, shorten
@@ -148,15 +154,18 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         return values[0] if self._flat else np.array(values)
 
     def _intervals(self, **options: Any) -> Any:
+        options = {"fit_intercept": self.fit_intercept} | options
+        tables = [coefficient_intervals(self.release_, **each) for each in self._asks(options)]
+        return tables[0] if self._flat else tables
+
+    def _asks(self, options: dict[str, Any]) -> list[dict[str, Any]]:
+        """What is asked of the regression of every target."""
         columns = self.release_.restored_features
         names = [columns[place].name for place in self._asked]
-        options = {"fit_intercept": self.fit_intercept} | options
-        given: list[dict[str, Any]] = [{"alpha": float(x)} | options for x in self._penalties]
-        tables = [
-            coefficient_intervals(self.release_, goal.name, names, **each)
-            for goal, each in zip(self._goals, given, strict=True)
+        return [
+            {"target": goal.name, "features": names, "alpha": float(alpha)} | options
+            for goal, alpha in zip(self._goals, self._penalties, strict=True)
         ]
-        return tables[0] if self._flat else tables
 
     @on_one_thread
     def summary(self, level: float = 0.95, **options: Any) -> RegressionSummary:
@@ -171,9 +180,14 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         r2 = [1.0 - error / whole if whole > 0 else np.nan for error, whole in errors]
         # Errors without bias may be negative where noise is large: nothing is known then.
         r2 = [min(x, 1.0) if -1.0 <= x <= _ABOUT_ONE else np.nan for x in r2]
-        return self._summed_up([tables] if self._flat else tables, r2)
+        options = {"level": level, "missing": self.missing} | options
+        asked = self._asks(options) if self.fit_intercept else []
+        around = [r2_interval(self.release_, **each) for each in asked]
+        return self._summed_up([tables] if self._flat else tables, r2, around)
 
-    def _summed_up(self, tables: list[IntervalTable], r2: list[float]) -> RegressionSummary:
+    def _summed_up(
+        self, tables: list[IntervalTable], r2: list[float], around: list[Interval]
+    ) -> RegressionSummary:
         release, goals = self.release_, ", ".join(shorten(goal.name) for goal in self._goals)
         title = release.manifest.title or "untitled table"
         about = "" if self.fit_intercept else ", about zero"
@@ -184,7 +198,10 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             (self._r2_words + about, ", ".join(f"{x:.3f}" if np.isfinite(x) else "–" for x in r2)),
             ("Features", plural(len(tables[0].rows) - self.fit_intercept, "coefficient")),
         ]
-        notes = [*NOTES, *tables[0].notes]
+        if around:
+            ends = ", ".join(f"{x.lower:.3f} to {x.upper:.3f}" for x in around)
+            told.insert(4, (f"R², {100 * tables[0].level:g} % interval", ends))
+        notes = [*NOTES, R2_ENDS if around else NO_R2_ENDS, *tables[0].notes]
         if any(self._penalties):
             told.append(("Penalty", ", ".join(f"{alpha:.4g}" for alpha in self._penalties)))
         found = np.column_stack([np.atleast_1d(self.intercept_), np.atleast_2d(self.coef_)])
@@ -194,6 +211,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
             title=f"{type(self).__name__} of {goals}",
             facts=tuple(told),
             r2=tuple(map(float, r2)),
+            r2_intervals=tuple(around),
             tables=tuple(map(with_coefficients, tables, rows)),
             notes=tuple(dict.fromkeys(notes)),
         )

@@ -15,8 +15,9 @@ _WIDTH, _LONGEST = 12, 40
 NOTES = (
     "coef: what the model predicts with; intervals start from the estimate before post-processing.",
     "std err: both parts together; sampling: which rows are in the table; privacy: the noise.",
-    "The noise moves R², too, and no interval says how far.",
 )
+R2_ENDS = "Interval of R²: for what the model explains if no noise is in its coefficients."
+NO_R2_ENDS = "The noise moves R² about zero, too, and no interval says how far."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,6 +33,9 @@ class RegressionSummary:
         Rows, guarantee, R² and what else belongs to all coefficients.
     r2 : tuple of float
         Of every target, NaN where the noise hides it; of ``PrivateRidge`` on new rows.
+    r2_intervals : tuple of Interval
+        For R² of every target if no noise is in the coefficients: of least squares, or of the
+        penalty in use.  Empty without an intercept.
     tables : tuple of IntervalTable
         One for each target.
     notes : tuple of str
@@ -40,6 +44,7 @@ class RegressionSummary:
     title: str
     facts: tuple[tuple[str, str], ...]
     r2: tuple[float, ...]
+    r2_intervals: tuple[Interval, ...]
     tables: tuple[IntervalTable, ...]
     notes: tuple[str, ...]
 

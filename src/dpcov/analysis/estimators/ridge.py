@@ -25,6 +25,7 @@ from dpcov.published.file.columns import half_ranges_of
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.reading.encoded import noise_of
 from dpcov.published.reading.rows import on_one_thread
+from dpcov.published.words.design import known_design
 
 
 @dataclass(eq=False, repr=False)
@@ -90,8 +91,14 @@ class PrivateRidge(LinearModel):
 
     def _own_risks(self, problems: list[RidgeProblem], alphas: Array) -> Array:
         """What the moments say of models fitted to them, (n_targets, n_alphas): rarely too much."""
-        n_rows = self.release_.n_rows
-        return np.array([ridge_path.risks(p, p.moment, alphas, n_rows) for p in problems])
+        worth = self._worth
+        return np.array([ridge_path.risks(p, p.moment, alphas, worth) for p in problems])
+
+    @property
+    def _worth(self) -> float:
+        """Independent rows of one weight that the rows are worth."""
+        design = known_design(self.release_)
+        return self.release_.n_rows / (1.0 if design is None else design.effect)
 
     def _risks(self, problems: list[RidgeProblem], alphas: Array) -> Array:
         """Unbiased, (n_targets, n_alphas)."""
@@ -100,14 +107,14 @@ class PrivateRidge(LinearModel):
             if self.alpha == "auto":
                 raise UnknownNoiseError(UNKNOWN_PENALTY)
             return np.full((len(problems), len(alphas)), np.nan)
-        read, n_rows = self._used, self.release_.n_rows
+        read, worth = self._used, self._worth
         raw = self.release_.present_moment("none", self.missing, read)
         probes = list(self.release_.noise_probes(self.post, self.missing, read))
         found = []
         for p in problems:
             around = [Probe(noise, p.at(after), p.at(before)) for noise, after, before in probes]
             cross = ridge_path.cross_terms(around, alphas, STEP)
-            found.append(ridge_path.risks(p, raw, alphas, n_rows, cross))
+            found.append(ridge_path.risks(p, raw, alphas, worth, cross))
         return np.array(found)
 
     def _risk_noise(self, problems: list[RidgeProblem]) -> Array:

@@ -22,9 +22,9 @@ from dpcov.published.linalg.symmetric import Array
 Function = Callable[[Any], Any]
 
 # Part of the simulations that may be covariances of no table, or leave a function undefined.
-_UNDEFINED = 0.02
+UNDEFINED = 0.02
 # Least eigenvalue of correlations that some table has.
-_LEAST = 1e-9
+LEAST = 1e-9
 
 
 def function_lines(
@@ -44,17 +44,17 @@ def function_lines(
 
     def values(simulated: Array) -> Array:
         found = np.full((len(simulated), len(estimates)), nan)
-        for place in np.flatnonzero(np.linalg.eigvalsh(simulated)[:, 0] > _LEAST):
+        for place in np.flatnonzero(np.linalg.eigvalsh(simulated)[:, 0] > LEAST):
             with suppress(ArithmeticError, ValueError):
                 made = value(simulated[place])
                 found[place] = [made.get(name, nan) for name in estimates]
         return found
 
     # Its own mistakes are told here.
-    estimates = value(clip_eigenvalues(seen, _LEAST))
+    estimates = value(clip_eigenvalues(seen, LEAST))
     noisy = seen + spectrum.noise
     privacy, both = values(noisy), values(noisy + spectrum.sampled)
-    if np.linalg.eigvalsh(seen)[0] <= _LEAST:
+    if np.linalg.eigvalsh(seen)[0] <= LEAST:
         both[:] = nan
     return [
         _line(name, estimate, privacy[:, place], both[:, place], z)
@@ -65,7 +65,7 @@ def function_lines(
 def _line(name: str, estimate: float, privacy: Array, both: Array, z: float) -> Interval:
     known = [each[np.isfinite(each)] for each in (both, privacy)]
     undefined = 1 - min(map(len, known)) / len(both)
-    if not np.isfinite(estimate) or undefined > _UNDEFINED:
+    if not np.isfinite(estimate) or undefined > UNDEFINED:
         return Interval(name, -inf, inf, estimate, inf, inf)
     total, noise = (INFLATION * float(np.std(each, ddof=1)) for each in known)
     sampling = sqrt(max(0.0, total**2 - noise**2))

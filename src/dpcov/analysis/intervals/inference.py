@@ -23,6 +23,7 @@ from dpcov.analysis.features import (
 )
 from dpcov.analysis.intervals.coefficients import coefficient_lines
 from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of
+from dpcov.analysis.intervals.explained import explained_line
 from dpcov.analysis.intervals.functions import Function, function_lines
 from dpcov.analysis.intervals.law import MomentLaw, Tails
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
@@ -257,13 +258,59 @@ def coefficient_intervals(
         ``"moments"``: errors whose variance may grow a little with the features.  ``"bounded"``:
         the worst that the bounds allow.  Others, and the errors, as in :func:`mean_intervals`.
     """
+    terms = level, sampling, design_effect, missing, tails
+    law, chosen, goal, references = _regression(release, target, features, fit_intercept, *terms)
+    alpha = checked("alpha", alpha, NotNegative)
+    columns = release.restored_features
+    coding = coding_of(columns, chosen, references)
+    maps = half_range_map(release, fit_intercept)
+    lines = coefficient_lines(law, maps, goal, chosen, coding, alpha, fit_intercept)
+    notes = (_PENALIZED,) * (alpha > 0)
+    if not all(isfinite(x.upper - x.lower) for x in lines):
+        notes += (_hides(release, chosen, goal, sampling and tails == "bounded"),)
+    return _table(f"{_COEFFICIENTS}{columns[goal].name}", law, lines, references, *notes)
+
+
+def r2_interval(
+    release: Release,
+    target: str,
+    features: Names = None,
+    *,
+    alpha: float = 0.0,
+    level: float = 0.95,
+    sampling: bool = True,
+    design_effect: float | None = None,
+    missing: MissingAs = "pairwise",
+    tails: Tails = "moments",
+) -> Interval:
+    """Interval for R² of the regression that :func:`coefficient_intervals` is about.
+
+    It has an intercept.  From 0 to 1 where the noise may hide a direction of the features.
+    """
+    terms = level, sampling, design_effect, missing, tails
+    law, chosen, goal, references = _regression(release, target, features, True, *terms)
+    coding = coding_of(release.restored_features, chosen, references)
+    return explained_line(law, chosen[coding.kept], goal, coding, alpha)
+
+
+def _regression(
+    release: Release,
+    target: str,
+    features: Names,
+    fit_intercept: bool,
+    level: float,
+    sampling: bool,
+    design_effect: float | None,
+    missing: MissingAs,
+    tails: Tails,
+) -> tuple[MomentLaw, Places, int, tuple[str, ...]]:
+    """Features and the target, their law, and what levels have no coefficient."""
     require_release(release)
     columns = release.restored_features
     goals = find_features(columns, target)
     if len(goals) != 1:
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
     chosen = predictors(columns, goals, features, weights_column(release))
-    alpha = checked("alpha", alpha, NotNegative)
     fit_intercept = checked("fit_intercept", fit_intercept, bool)
     used = np.append(chosen, goals)
     law = moment_law(release, used, level, sampling, design_effect, missing, tails)
@@ -271,18 +318,12 @@ def coefficient_intervals(
     if fit_intercept:
         require_intercept(release)
         _, references = without_references(release, chosen)
-    coding = coding_of(columns, chosen, references)
-    maps = half_range_map(release, fit_intercept)
-    lines = coefficient_lines(law, maps, int(goals[0]), chosen, coding, alpha, fit_intercept)
-    notes = (_PENALIZED,) * (alpha > 0)
-    if not all(isfinite(x.upper - x.lower) for x in lines):
-        notes += (_hides(release, chosen, goals, sampling and tails == "bounded"),)
-    return _table(f"{_COEFFICIENTS}{columns[int(goals[0])].name}", law, lines, references, *notes)
+    return law, chosen, int(goals[0]), references
 
 
-def _hides(release: Release, chosen: Places, goals: Places, at_bounds: bool) -> str:
+def _hides(release: Release, chosen: Places, goal: int, at_bounds: bool) -> str:
     """Why coefficients may be anything, and what to do."""
-    if rare := told_of_rare_pairs(release, np.append(chosen, goals)):
+    if rare := told_of_rare_pairs(release, np.append(chosen, goal)):
         return f"{rare} {WITHOUT_ONE}"
     found = verdicts_of(release, chosen)
     hidden = [each.name for each in found if each.hidden]
