@@ -97,11 +97,25 @@ def test_a_function_is_asked_of_the_features_that_are_named(release):
     assert unnamed.name == "value" and unnamed.estimate == pytest.approx(line.estimate)
     # The first is the release's own, then come 20 with noise, and 20 with sampling, too.
     spreads = [each.loc["age", "age"] for each in seen[1:]]
-    noise, both = (1.1 * np.std(some, ddof=1) for some in (spreads[:20], spreads[20:]))
+    away = (np.abs(some - np.median(some)) for some in (spreads[:20], spreads[20:]))
+    noise, both = (1.1 * np.quantile(each, 0.95) / 1.96 for each in away)
     assert (line.privacy_std, line.std_error) == pytest.approx((noise, both))
     assert line.upper - line.estimate == pytest.approx(1.96 * both, rel=1e-3)
     again = function_intervals(release, spread, ["age", "dose"], draws=20)
     assert (again.lower, again.upper) == (line.lower, line.upper)
+
+
+def test_few_simulations_that_are_far_away_do_not_stretch_an_interval(release):
+    """One that noise had made nearly singular made the interval of R² eight times as long."""
+    calls = iter(range(401))
+
+    def rarely_far(covariance):
+        return covariance.loc["age", "dose"] + 1e6 * (next(calls) % 50 == 49)
+
+    (far,) = function_intervals(release, rarely_far)
+    (usual,) = function_intervals(release, lambda covariance: covariance.loc["age", "dose"])
+    assert far.upper - far.lower < 1.3 * (usual.upper - usual.lower)
+    assert far.privacy_std < 1.3 * usual.privacy_std
 
 
 def test_what_the_noise_may_leave_undefined_has_no_ends():

@@ -111,6 +111,13 @@ class Spectrum:
         return self.simulated(self.unbiased, sampling=False)
 
     @cached_property
+    def along(self) -> Array:
+        """Deviations of variances along the release's eigenvectors, each on its own, (p,)."""
+        vectors = self.system[1]
+        drawn = (self.noise + self.sampled) @ vectors
+        return np.asarray(INFLATION * np.sum(vectors * drawn, axis=1).std(axis=0, ddof=1))
+
+    @cached_property
     def edge(self) -> float:
         """Largest eigenvalue of the noise alone, on average."""
         return float(np.linalg.eigvalsh(self.noise)[:, -1].mean())
@@ -126,6 +133,10 @@ class Spectrum:
         # diagonal of correlations holds back candidates of a column that nothing relates.
         least = z * spread if self.normalized else 0.0
         ends = min(lower, max(estimate - least, 0.0)), max(upper, estimate + least)
+        if not self.normalized:
+            # Others may take its place, or it theirs, where some variances have far more noise.
+            lowest, largest = (np.sort(self.unbiased + s * z * self.along)[-1 - k] for s in (-1, 1))
+            ends = min(ends[0], max(lowest, 0.0)), max(ends[1], largest)
         return Interval(f"eigenvalue {k + 1}", *ends, estimate, sampling, float(privacy))
 
     def _extra(self, k: int) -> float:
@@ -225,8 +236,9 @@ def spectrum_of(
     rows = law.centered(np.append(0, chosen)) * np.append(1.0, scale)[:, None] / sqrt(law.count)
     covariance = law.covariance[np.ix_(chosen, chosen)] * np.outer(scale, scale)
     law = law.of_losses(chosen).of_pairs(chosen)
-    # A common factor changes no correlation.
-    drawn = law.around_means.draw_noise(draws, rng, rows, in_all=not normalized)
+    # A common factor changes no correlation, of which each counts its own error below.
+    noisy = law.unbiased if normalized else law
+    drawn = noisy.around_means.draw_noise(draws, rng, rows, in_all=not normalized)
     # All covariances are divided by one number of rows.
     noise = drawn[:, 1:, 1:] - drawn[:, :1, :1] * covariance
     if normalized:

@@ -5,13 +5,13 @@ What they do to R² on average is taken out: features that nothing relates seem 
 """
 
 from dataclasses import dataclass
-from math import inf, nan, sqrt
+from math import inf, nan
 
 import numpy as np
 
 from dpcov.analysis.features import Coding
-from dpcov.analysis.intervals.eigenvalues import INFLATION, scale_of, spectrum_of
-from dpcov.analysis.intervals.functions import LEAST, UNDEFINED
+from dpcov.analysis.intervals.eigenvalues import scale_of, spectrum_of
+from dpcov.analysis.intervals.functions import LEAST, UNDEFINED, line_around, near
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
 from dpcov.published.linalg.symmetric import Array, Places
@@ -65,8 +65,6 @@ def explained_line(
     )
     if np.isnan(estimate) or np.isnan([privacy, both]).mean(axis=1).max() > UNDEFINED:
         return unknown
-    total, noise = (INFLATION * float(np.nanstd(each, ddof=1)) for each in (both, privacy))
-    unbiased = float(2 * estimate - np.nanmean(both))
-    z, sampling = law.reaches()[0], sqrt(max(0.0, total**2 - noise**2))
-    line = Interval(name, unbiased - z * total, unbiased + z * total, unbiased, sampling, noise)
-    return line.clipped(0.0, 1.0)
+    both, privacy = (each[~np.isnan(each)] for each in (both, privacy))
+    unbiased = float(2 * estimate - near(both).mean())
+    return line_around(name, unbiased, both, privacy, law.reaches()[0]).clipped(0.0, 1.0)

@@ -17,6 +17,7 @@ from dpcov.analysis.intervals.table import Interval
 from dpcov.analysis.problems import InputError
 from dpcov.published.linalg.project import clip_eigenvalues
 from dpcov.published.linalg.symmetric import Array
+from dpcov.published.words.numbers import WITHIN
 
 # A number of a covariance with names, a pandas frame, or several with names of their own.
 Function = Callable[[Any], Any]
@@ -67,9 +68,26 @@ def _line(name: str, estimate: float, privacy: Array, both: Array, z: float) -> 
     undefined = 1 - min(map(len, known)) / len(both)
     if not np.isfinite(estimate) or undefined > UNDEFINED:
         return Interval(name, -inf, inf, estimate, inf, inf)
-    total, noise = (INFLATION * float(np.std(each, ddof=1)) for each in known)
+    return line_around(name, estimate, known[0], known[1], z)
+
+
+def line_around(name: str, estimate: float, both: Array, privacy: Array, z: float) -> Interval:
+    """An interval as long as simulations vary, with sampling and without it."""
+    total, noise = (INFLATION * _reach(each) / WITHIN for each in (both, privacy))
     sampling = sqrt(max(0.0, total**2 - noise**2))
     return Interval(name, estimate - z * total, estimate + z * total, estimate, sampling, noise)
+
+
+def near(found: Array) -> Array:
+    """Simulations, of which those beyond 95 of 100 are moved to where these end."""
+    middle, reach = np.median(found), _reach(found)
+    return np.clip(found, middle - reach, middle + reach)
+
+
+def _reach(found: Array) -> float:
+    """How far from the middle 95 of 100 simulations are at most."""
+    # Few that noise makes nearly singular are so far away that a deviation is theirs alone.
+    return float(np.quantile(np.abs(found - np.median(found)), 0.95))
 
 
 def _named(function: Function, found: Any) -> dict[str, float]:
