@@ -59,7 +59,7 @@ class Spectrum:
         made = self.noise + root @ root.T
         if sampling:
             made += self._sampled(root)
-        return _near_the_middle(np.linalg.eigvalsh(self._units(made))[:, ::-1])
+        return _near_the_middle(np.asarray(np.linalg.eigvalsh(self._units(made))[:, ::-1]))
 
     @property
     def sampled(self) -> Array:
