@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import inf, nan
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from dpcov.analysis.features import Coding
 from dpcov.analysis.intervals.eigenvalues import scale_of, spectrum_of
@@ -16,7 +17,8 @@ from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
 from dpcov.published.linalg.symmetric import Array, Places
 
-_DRAWS = 200
+# Simulations, fewer where they have so many numbers together, but some.
+_DRAWS, _NUMBERS, _LEAST_DRAWS = 200, 16_000_000, 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,19 +28,21 @@ class Fit:
     directions: Array
     alpha: float
 
-    def explained(self, covariances: Array) -> Array:
-        """R² for covariances of all columns, (n, p + 1, p + 1); NaN where it is undefined, (n,)."""
-        F = self.directions
-        among, along = F @ covariances[:, :-1, :-1] @ F.T, F @ covariances[:, :-1, -1:]
-        penalized = among + self.alpha * np.eye(len(F))
-        least, *_, largest = np.linalg.eigvalsh(penalized)[:, [0, -1]].T
-        usable = (least > LEAST * largest) & (covariances[:, -1, -1] > 0)
-        found = np.full(len(covariances), nan)
-        slopes = np.linalg.solve(penalized[usable], along[usable])
+    def explained(self, covariance: Array) -> float:
+        """R² for a covariance of all columns, (p + 1, p + 1); NaN where it is undefined."""
+        F, whole = self.directions, float(covariance[-1, -1])
+        penalized = F @ covariance[:-1, :-1] @ F.T + self.alpha * np.eye(len(F))
+        try:
+            root = np.linalg.cholesky(penalized)
+        except np.linalg.LinAlgError:
+            return nan
+        pivots = np.square(np.diagonal(root))
+        if not (whole > 0 and pivots.min() > LEAST * pivots.max()):
+            return nan
         # Of 2 w's - w'Aw with (A + alpha) w = s.
-        explained = np.sum(slopes * (along[usable] + self.alpha * slopes), axis=(1, 2))
-        found[usable] = explained / covariances[usable, -1, -1]
-        return found
+        half = solve_triangular(root, F @ covariance[:-1, -1], lower=True)
+        slopes = solve_triangular(root, half, lower=True, trans="T")
+        return float(half @ half + self.alpha * (slopes @ slopes)) / whole
 
 
 def explained_line(
@@ -53,17 +57,20 @@ def explained_line(
     unknown = Interval(name, 0.0, 1.0, sampling_std=inf, privacy_std=inf)
     if not np.isfinite(scale).all() or law.hardly_together(used + 1):
         return unknown
-    spectrum = spectrum_of(law.restored, used, scale, normalized=True, draws=_DRAWS)
+    draws = int(np.clip(_NUMBERS // len(used) ** 2, _LEAST_DRAWS, _DRAWS))
+    spectrum = spectrum_of(law.restored, used, scale, normalized=True, draws=draws)
     # Levels that hold all rows tell their reference.
     fit = Fit(coding.directions @ coding.contrasts.T / scale[:-1], alpha)
-    seen = spectrum.covariance
-    (estimate,) = fit.explained(seen[None])
+    seen, estimate = spectrum.covariance, fit.explained(spectrum.covariance)
+    if np.isnan(estimate):
+        return unknown
+    privacy = np.array([fit.explained(seen + noise) for noise in spectrum.noise])
     # Against each noise its opposite: what is linear leaves no bias.
-    privacy, both = (
-        fit.explained(seen + np.concatenate([noise, -noise]))
-        for noise in (spectrum.noise, spectrum.noise + spectrum.sampled)
-    )
-    if np.isnan(estimate) or np.isnan([privacy, both]).mean(axis=1).max() > UNDEFINED:
+    errors = zip(spectrum.noise, spectrum.sampled, strict=True)
+    twice = [[fit.explained(seen + side * (x + y)) for side in (1, -1)] for x, y in errors]
+    both = np.ravel(twice)
+    undefined = max(np.isnan(each).mean() for each in (privacy, both))
+    if undefined > UNDEFINED:
         return unknown
     both, privacy = (each[~np.isnan(each)] for each in (both, privacy))
     unbiased = float(2 * estimate - near(both).mean())
