@@ -258,6 +258,7 @@ def coefficient_intervals(
         ``"moments"``: errors whose variance may grow a little with the features.  ``"bounded"``:
         the worst that the bounds allow.  Others, and the errors, as in :func:`mean_intervals`.
     """
+    fit_intercept = checked("fit_intercept", fit_intercept, bool)
     terms = level, sampling, design_effect, missing, tails
     law, chosen, goal, references = _regression(release, target, features, fit_intercept, *terms)
     alpha = checked("alpha", alpha, NotNegative)
@@ -311,7 +312,6 @@ def _regression(
     if len(goals) != 1:
         raise InputError(f"{target!r} stands for {len(goals)} features; name one of them.")
     chosen = predictors(columns, goals, features, weights_column(release))
-    fit_intercept = checked("fit_intercept", fit_intercept, bool)
     used = np.append(chosen, goals)
     law = moment_law(release, used, level, sampling, design_effect, missing, tails)
     references: tuple[str, ...] = ()
