@@ -25,7 +25,6 @@ from dpcov.analysis import (
     variance_intervals,
 )
 from dpcov.analysis.features import coding_of
-from dpcov.analysis.intervals import eigenvalues
 from dpcov.analysis.intervals.coefficients import _unit_std, coefficient_lines, project_quadric
 from dpcov.analysis.intervals.eigenvalues import INFLATION, Spectrum, _spread, scale_of, spectrum_of
 from dpcov.analysis.intervals.moments import correlation_lines, mean_lines, variance_lines
@@ -934,16 +933,3 @@ def test_noise_that_may_hide_a_far_column_leaves_other_eigenvalues_their_size(n,
     assert np.quantile(found, 0.9, axis=0).max() < most
     # Of the few rows the far column's variance is as likely as not below zero.
     assert np.mean(held, axis=0).min() >= 0.85
-
-
-def test_eigenvalues_of_correlations_count_what_was_lost_once(monkeypatch):
-    """Both the error of each correlation and that of an average entry were counted."""
-    rows = np.exp(0.8 * np.random.default_rng(0).normal(size=(20_000, 4)))
-    release = released_within(rows, 0, 100, 1)
-    law, places = moment_law(release, sampling=False).restored, np.arange(4)
-    assert law.scaled.bias > 0
-    scale, terms = scale_of(law, places, "correlation"), {"normalized": True, "draws": 400}
-    monkeypatch.setattr(eigenvalues, "_by_losses", lambda *_: np.zeros((4, 4)))
-    found = spectrum_of(law, places, scale, **terms).noise[:, 0, 1].std()
-    noise = law.unbiased.around_means.noise_of_pairs(law.centered(places + 1))(0)[1, 1, 1]
-    assert found == pytest.approx(np.sqrt(noise) * scale[0] * scale[1] / law.count, rel=0.1)

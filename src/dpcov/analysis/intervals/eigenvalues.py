@@ -236,9 +236,8 @@ def spectrum_of(
     rows = law.centered(np.append(0, chosen)) * np.append(1.0, scale)[:, None] / sqrt(law.count)
     covariance = law.covariance[np.ix_(chosen, chosen)] * np.outer(scale, scale)
     law = law.of_losses(chosen).of_pairs(chosen)
-    # A common factor changes no correlation, of which each counts its own error below.
-    noisy = law.unbiased if normalized else law
-    drawn = noisy.around_means.draw_noise(draws, rng, rows, in_all=not normalized)
+    # A common factor changes no correlation.
+    drawn = law.around_means.draw_noise(draws, rng, rows, in_all=not normalized)
     # All covariances are divided by one number of rows.
     noise = drawn[:, 1:, 1:] - drawn[:, :1, :1] * covariance
     if normalized:
