@@ -227,7 +227,7 @@ CREATED = ("created", None, '{"neighbors":"replace-one"}')
 STRAY = [
     *[("reserved", 1, "{}"), ("drawn", 1, "{}"), ("committed", None, "{}")],
     *[("reserved", None, "{}"), ("ruled", None, "{}"), ("refunded", 1, "{}")],
-    *[("created", None, "no JSON"), ("created", None, "[1]")],
+    *[("created", None, "no JSON"), ("created", None, "[1]"), ("created", None, "[" * 5000)],
 ]
 LOST = [*([step] for step in STRAY), [CREATED, CREATED], [CREATED, ("reserved", None, "{}")]]
 

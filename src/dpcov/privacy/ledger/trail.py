@@ -133,7 +133,7 @@ def _applies(event: Event, accounts: dict[str, Row], releases: dict[int, Row]) -
             releases[entry] = {**releases[entry], "state": kind, f"{kind}_at": at, **told}
         else:
             return False
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return False
     return True
 
