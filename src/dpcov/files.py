@@ -159,6 +159,14 @@ def remove_folders() -> None:
                 break
 
 
+def last_written(path: object) -> int | None:
+    """When a file was last written, in nanoseconds; None for what is no file."""
+    with contextlib.suppress(OSError, ValueError):
+        if isinstance(path, str | Path):
+            return Path(path).stat().st_mtime_ns
+    return None
+
+
 def is_same_file(one: str | Path, other: str | Path) -> bool:
     """Whether two names are of one file, which need not be there yet."""
     # What cannot be looked up is said where it is opened.

@@ -1,8 +1,8 @@
 """``dpcov moments``: save exact moments under a key, resume and merge them, release once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument
@@ -10,8 +10,11 @@ from typer import Argument
 from dpcov.cli import options
 from dpcov.cli.options import example, option
 from dpcov.errors import DataError, UsageError
-from dpcov.files import check_output
+from dpcov.files import check_output, last_written
 from dpcov.published.digits import plural
+
+if TYPE_CHECKING:
+    from dpcov.data.checkpoint import Checkpoint
 
 _BOUNDS = (
     "They are in the geometry of the bounds. Where bounds are wide, find one with `dpcov survey` "
@@ -73,13 +76,10 @@ def checkpoint(
     counted = set() if held is None else {Path(name).resolve() for name in held.parts.values()}
     new = [part for part in parts if Path(part).resolve() not in counted]
     _refuse_moved(new, counted)
-    # When each part was last written before its rows were read, at the latest.
-    since = {path: output.stat().st_mtime_ns for path in counted}
-    _refuse_changed(since)
+    if held is not None:
+        _refuse_changed(held)
     _check_columns(new, schema)
     for number, part in enumerate(new):
-        path = Path(part).resolve()
-        since[path] = path.stat().st_mtime_ns
         # Under add-remove-one the number of rows is private, also on the screen.
         with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
             made = dpcov.checkpoint(
@@ -95,8 +95,7 @@ def checkpoint(
                 **options.parse_options(option),
             )
         held = made if held is None else held.merge(made)
-        # What is saved now is newer than all that was written meanwhile.
-        _refuse_changed(since)
+        _refuse_changed(held)
         # Saved after every part: an interruption loses one part at most.
         held.save(output, secret, overwrite=overwrite or resume or number > 0)
     assert held is not None  # there is a part
@@ -164,13 +163,13 @@ def _refuse_moved(new: Iterable[str], counted: set[Path]) -> None:
             )
 
 
-def _refuse_changed(since: Mapping[Path, int]) -> None:
+def _refuse_changed(held: "Checkpoint") -> None:
     # Rows that were added would be left out, and rows that another part has by now count twice.
-    for path in sorted(path for path in since if path.exists()):
-        if path.stat().st_mtime_ns > since[path]:
+    for path, number in sorted((Path(name), number) for number, name in held.parts.items()):
+        if path.exists() and last_written(path) != held.written.get(number):
             raise UsageError(
-                f"{path.name} was written since its rows were read. Gather all parts anew, "
-                "without --resume."
+                f"{path.name} was written since its rows were read, or replaced. Gather all parts "
+                "anew, without --resume."
             )
 
 

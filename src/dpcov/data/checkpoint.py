@@ -41,6 +41,7 @@ class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     n_rows: tuple[int, ...]
     parts: dict[str, str]
     geometry: Geometry | None = None
+    written: dict[str, int] = {}
 
 
 # msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
@@ -53,7 +54,7 @@ class Checkpoint:
 
     `schema_toml` is the schema as declared, `by` the grouping column, `geometry` None for that of
     the bounds; `parts` maps the random number of every part that was counted to the custodian's
-    name for it.
+    name for it, and `written` that of a file to when it was last written, in nanoseconds.
     """
 
     moments: Moments
@@ -61,15 +62,20 @@ class Checkpoint:
     by: str | None = None
     parts: dict[str, str] = field(default_factory=dict)
     geometry: Geometry | None = None
+    written: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Checkpoint({plural(len(self.parts), 'part')}, <sensitive>)"
 
     @classmethod
-    def of_part(cls, moments: Moments, name: str, **facts: Any) -> "Checkpoint":
+    def of_part(
+        cls, moments: Moments, name: str, written: int | None = None, **facts: Any
+    ) -> "Checkpoint":
         """Make a checkpoint of one part; ``facts`` are the other fields."""
         # A random number tells parts apart where the custodian's names repeat.
-        return cls(moments=moments, parts={os.urandom(16).hex(): name}, **facts)
+        number = os.urandom(16).hex()
+        times = {} if written is None else {number: written}
+        return cls(moments=moments, parts={number: name}, written=times, **facts)
 
     def merge(self, other: "Checkpoint") -> "Checkpoint":
         """Add the rows of a checkpoint of the same schema and groups; changes neither."""
@@ -99,7 +105,8 @@ class Checkpoint:
             raise DataError(f"A checkpoint holds at most {_MAX_PARTS} parts. Gather larger ones.")
         total = deepcopy(self.moments)
         total.merge(other.moments)
-        return replace(self, moments=total, parts={**self.parts, **other.parts})
+        parts, written = self.parts | other.parts, self.written | other.written
+        return replace(self, moments=total, parts=parts, written=written)
 
     def take(self, encoding: Encoding, question: Question) -> Moments:
         """Return the moments if they are what a release asks for; refuse others."""
@@ -150,6 +157,7 @@ class Checkpoint:
             n_rows=tuple(stratum.n_rows for stratum in moments.strata),
             parts=self.parts,
             geometry=self.geometry,
+            written=self.written,
         )
         text = msgspec.json.encode(heading)
         padded = text.ljust(_heading_room(text, heading))
@@ -177,8 +185,8 @@ def _from_bytes(content: bytes) -> Checkpoint:
     words = np.frombuffer(content, dtype="<i8", offset=start).reshape(matrices, 2, -1)
     for total, (high, low) in zip(_sums(moments), words, strict=True):
         total.add_words(_symmetric(high, heading.n_features), _symmetric(low, heading.n_features))
-    facts = {name: getattr(heading, name) for name in ("schema_toml", "by", "parts", "geometry")}
-    return Checkpoint(moments=moments, **facts)
+    names = ("schema_toml", "by", "parts", "geometry", "written")
+    return Checkpoint(moments=moments, **{name: getattr(heading, name) for name in names})
 
 
 def _sums(moments: Moments) -> list[ExactSum]:

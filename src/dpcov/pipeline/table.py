@@ -15,7 +15,7 @@ from dpcov.data.geometry import Geometry
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import file_of
 from dpcov.errors import UsageError
-from dpcov.files import ReservedFile, check_output
+from dpcov.files import ReservedFile, check_output, last_written
 from dpcov.mechanisms.auto import AUTO
 from dpcov.mechanisms.base import Mechanism
 from dpcov.mechanisms.geometry.survey_alone import SurveyAlone
@@ -247,6 +247,8 @@ def checkpoint(
         That of the bounds, or a public one: moments answer one question, so none is found here.
     """
     name = plain("name", name, str)
+    # Before its rows are read.
+    written = last_written(file_of(data))
     where = Gathering(engine=engine, threads=threads, memory_limit=memory_limit, progress=progress)
     declared, data = _declared(schema, data, where)
     terms, encoder = plan_table(
@@ -259,7 +261,7 @@ def checkpoint(
     assert terms.schema_toml is not None
     gathered = where.answer(data, encoder, question)
     facts = {"schema_toml": terms.schema_toml, "by": by, "geometry": encoder.geometry}
-    return Checkpoint.of_part(gathered, name, **facts)
+    return Checkpoint.of_part(gathered, name, written, **facts)
 
 
 def _account(
