@@ -1,8 +1,8 @@
 """Make releases of different rows with the same noisy numbers.
 
-Noise is handed out as `Noise`, which may only be added to exact numbers.  A first run records the
-sums, and another one gets the recorded sums, whatever its rows are.  The exact numbers of both tell
-how much the noise had to hide.
+Noise is handed out as `Noise`, which may only be added to exact numbers, and once.  A first run
+records the sums, and another one gets the recorded sums, whatever its rows are.  The exact numbers
+of both tell how much the noise had to hide.
 """
 
 import builtins
@@ -56,10 +56,13 @@ class Step(NamedTuple):
 
 
 class Run:
-    """All steps of a release and its questions; an ``earlier`` one tells what is made."""
+    """All steps of a release, its questions, and the entropies that its noise was drawn from.
+
+    An ``earlier`` one tells what is made.
+    """
 
     def __init__(self, earlier=None):
-        self.steps, self.questions, self.earlier = [], [], earlier
+        self.steps, self.questions, self.entropies, self.earlier = [], [], [], earlier
 
     def make(self, law, exact, how):
         """Record what is made, or take what was made earlier."""
@@ -79,12 +82,14 @@ class Run:
 
 
 class Noise:
-    """Can be added to exact numbers, and nothing else."""
+    """Can be added to exact numbers once, and nothing else."""
 
     def __init__(self, run, law, drawn):
-        self.run, self.law, self.drawn, self.exact = run, law, drawn, 0
+        self.run, self.law, self.drawn, self.exact, self.is_spent = run, law, drawn, 0, False
 
     def __radd__(self, exact):
+        assert not self.is_spent
+        self.is_spent = True
         # Traces are Python's integers, which may be long.
         drawn = self.drawn.item() if np.ndim(self.drawn) == 0 else self.drawn
         exact = exact if isinstance(exact, int) else np.add(exact, np.zeros_like(drawn))
@@ -124,13 +129,17 @@ def recorded(earlier=None):
     """Within, a release is recorded, or made with what an earlier one made."""
     run, plus, draw, ask = Run(earlier), ExactSum.plus, counts.CountNoise.draw, Ask.__call__
 
+    def drawn_by(law, sampler, *given):
+        run.entropies.append(given[-1])
+        return Noise(run, law, sampler(*given))
+
     def rounded(variance, size, entropy):
-        return Noise(
-            run, Law("gaussian", variance), lattice.rounded_gaussian(variance, size, entropy)
+        return drawn_by(
+            Law("gaussian", variance), lattice.rounded_gaussian, variance, size, entropy
         )
 
     def discrete(scale, size, entropy):
-        return Noise(run, Law("laplace", scale), lattice.discrete_laplace(scale, size, entropy))
+        return drawn_by(Law("laplace", scale), lattice.discrete_laplace, scale, size, entropy)
 
     def count(noise, size, entropy, *, disjoint=False):
         made = draw(noise, size, entropy, disjoint=disjoint)
@@ -139,21 +148,23 @@ def recorded(earlier=None):
         return made
 
     def isotropic(d, variance, entropy, **_):
-        upper = np.triu(lattice.rounded_gaussian(variance // 2, d * d, entropy).reshape(d, d), 1)
-        diagonal = np.diag(lattice.rounded_gaussian(variance, d, entropy))
-        return Noise(run, Law("gaussian", variance), upper + upper.T + diagonal)
+        return drawn_by(Law("gaussian", variance), _isotropic, d, variance, entropy)
 
     def entrywise(d, scale, entropy):
-        upper = np.triu(lattice.discrete_laplace(scale, d * d, entropy).reshape(d, d))
-        return Noise(run, Law("upper", scale), upper + np.triu(upper, 1).T)
+        return drawn_by(Law("upper", scale), _entrywise, d, scale, entropy)
 
     def idealized(draw):
-        return lambda noise, *more: Noise(run, _law_of(noise), draw(noise, *more))
+        return lambda noise, size, entropy: drawn_by(_law_of(noise), draw, noise, size, entropy)
 
     def of_matrix(draw):
-        return lambda d, scale, *more: Noise(run, Law("nuclear", scale), draw(d, scale, *more))
+        def drawn(d, scale, entropy, *law):
+            how = lambda entropy: draw(d, scale, entropy, *law)  # noqa: E731
+            return drawn_by(Law("nuclear", scale), how, entropy)
+
+        return drawn
 
     def chosen(costs, rate, entropy):
+        run.entropies.append(entropy)
         how = partial(choice.exponential_choice, costs, rate, entropy)
         return run.make(Law("choice", rate), costs, how)
 
@@ -187,6 +198,16 @@ def recorded(earlier=None):
         patch.setattr(ExactSum, "plus", noisy)
         patch.setattr(Ask, "__call__", asked)
         yield run
+
+
+def _isotropic(d, variance, entropy):
+    upper = np.triu(lattice.rounded_gaussian(variance // 2, d * d, entropy).reshape(d, d), 1)
+    return upper + upper.T + np.diag(lattice.rounded_gaussian(variance, d, entropy))
+
+
+def _entrywise(d, scale, entropy):
+    upper = np.triu(lattice.discrete_laplace(scale, d * d, entropy).reshape(d, d))
+    return upper + np.triu(upper, 1).T
 
 
 def _law_of(noise):

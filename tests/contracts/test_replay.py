@@ -29,14 +29,14 @@ N = 600
 
 
 def table(seed, n=N, spread=1.0):
-    """Two columns that are alike, one that is mostly zero and one with far values; some missing."""
+    """Three columns that are alike, with far values, and one mostly zero; some values missing."""
     rng = np.random.default_rng(seed)
     a, b, c, d = spread * rng.standard_t(3, size=(4, n))
     columns = {
         "a": pa.array(a, mask=rng.random(n) < 0.05),
         "b": a + b / 100,
         "c": np.where(rng.random(n) < 0.1, c, 0.0),
-        "d": 3 + d,
+        "d": 3 + a + d / 100,
         "level": rng.choice([*LEVELS, "none of these"], size=n),
         "flag": rng.random(n) < 0.3,
         "group": rng.choice(["g", "h"], size=n),
@@ -80,10 +80,10 @@ every_case = pytest.mark.parametrize(
 def made(rows, neighbors, kind, options, earlier=None):
     """A release, without what tells when it was made, and its run."""
     terms = {"neighbors": neighbors, "budget": BUDGETS[kind], "accept_large_delta": True}
+    entropy = SeededEntropy(0)
     with recorded(earlier) as run:
-        release = dpcov.release(
-            rows, schema=SCHEMA, threads=1, entropy=SeededEntropy(0), **terms, **options
-        )
+        release = dpcov.release(rows, schema=SCHEMA, threads=1, entropy=entropy, **terms, **options)
+    assert run.entropies and all(each is entropy for each in run.entropies)
     arrays = {name: array.tolist() for name, array in release.statistics.arrays.items()}
     return (arrays, msgspec.structs.replace(release.manifest, created="")), run
 
@@ -142,3 +142,16 @@ def test_half_of_the_noise_is_noticed(monkeypatch):
     monkeypatch.setattr(counts, "squared_noise_scale", lambda *given: plain(*given) / 4)
     with pytest.raises(AssertionError):
         check_losses("add-remove-one", "rho", {})
+
+
+def test_noise_that_may_repeat_in_a_later_round_is_noticed(monkeypatch):
+    plain = search.Search.whitened
+
+    def whitened(self, calibration, geometry, usual, spreads=None):
+        # The first matrix has no spreads of an earlier one.
+        drawn_by = self if spreads is None else replace(self, entropy=SeededEntropy(1))
+        return plain(drawn_by, calibration, geometry, usual, spreads)
+
+    monkeypatch.setattr(search.Search, "whitened", whitened)
+    with pytest.raises(AssertionError):
+        made(TABLE, "replace-one", "rho", {})
