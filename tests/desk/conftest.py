@@ -14,7 +14,7 @@ import pytest
 from dpcov import Ledger
 from tests.docs.test_blocks import patients
 
-TOKEN = "a-token-that-the-test-knows"
+TOKEN, TICKET = "a-token-that-the-test-knows", "a-ticket-that-the-test-knows"
 NAMES = ("age", "dose", "pressure", "recovery", "smoker", "ward")
 TYPED = {
     **{f"{place}.type": "numeric" for place in range(4)},
@@ -75,7 +75,7 @@ def running_in(folder):
     app = serve.Desk(folder, TOKEN)
     listening = serve.listen(0)
     port = listening.getsockname()[1]
-    server = serve.server_of(app, port)
+    server = serve.server_of(app, port, TICKET)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

@@ -7,21 +7,39 @@ from types import SimpleNamespace
 import pytest
 
 from dpcov.errors import UsageError
-from tests.desk.conftest import opened
+from tests.desk.conftest import TICKET, opened
 
 
 @pytest.mark.parametrize("browse", [True, False])
 def test_a_browser_is_opened_where_it_is_wanted_and_the_address_is_said(
     tmp_path, monkeypatch, browse
 ):
-    serve, said, shown = pytest.importorskip("dpcov.desk.serve"), [], []
+    serve, said, shown, known = pytest.importorskip("dpcov.desk.serve"), [], [], []
     server = SimpleNamespace(run=lambda sockets: sockets[0].close())
-    monkeypatch.setattr(serve, "server_of", lambda desk, port: server)
+
+    def server_of(desk, port, ticket):
+        known.append((f"http://127.0.0.1:{port}/", desk.token, ticket))
+        return server
+
+    monkeypatch.setattr(serve, "server_of", server_of)
     monkeypatch.setattr(serve, "hear_warnings", lambda: None)
     monkeypatch.setattr(serve.webbrowser, "open", shown.append)
     serve.serve(tmp_path, 0, show=said.append, browse=browse)
-    address = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", said[0])[0]
-    assert shown == [address] * browse
+    ((address, token, ticket),) = known
+    assert re.fullmatch(r"[\w-]{32}", token) and f"{address}{token}/" in said[0]
+    # Others can list the command line of a browser.
+    assert shown == [f"{address}{ticket}"] * browse
+    assert bool(re.fullmatch(r"[\w-]{32}", ticket)) == browse and ticket != token
+
+
+def test_a_ticket_leads_to_the_first_page_once(desk):
+    for foreign in ({"Host": "evil.example"}, {"Sec_Fetch_Site": "cross-site"}):
+        assert desk.ask("", base=f"/{TICKET}", **foreign)[0] in (403, 404)
+    status, headers, _ = desk.ask("", base=f"/{TICKET}")
+    assert (status, headers["location"]) == (303, f"{desk.base}/")
+    assert headers["cache-control"] == "no-store"
+    status, _, text = desk.ask("", base=f"/{TICKET}")
+    assert status == 404 and desk.base not in text
 
 
 def test_the_page_is_there_for_who_knows_the_token(desk):

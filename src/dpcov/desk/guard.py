@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HOST = "127.0.0.1"
@@ -30,10 +30,13 @@ _OURS = frozenset({"same-origin", "none"})
 
 
 class Guard:
-    """ASGI middleware in front of every page; the token is the first part of every address."""
+    """ASGI middleware in front of every page; the token is the first part of every address.
 
-    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
-        self._app, self._token = app, token
+    Whoever asks with the ``ticket`` first is led to the token, and nobody later.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, port: int, ticket: str = "") -> None:
+        self._app, self._token, self._ticket = app, token, ticket
         self._hosts = {f"{name}:{port}" for name in (HOST, "localhost")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,9 +44,9 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send)
+        answer = self._answer(scope)
+        if answer is not None:
+            await answer(scope, receive, send)
             return
 
         async def send_with_headers(message: Message) -> None:
@@ -60,7 +63,8 @@ class Guard:
 
         await self._app(scope, receive, send_with_headers)
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _answer(self, scope: Scope) -> Response | None:
+        # A refusal, or the way to the first page; None for a request that is let in.
         if scope["type"] != "http":
             return PlainTextResponse("Not found", status_code=404)
         request = Request(scope)
@@ -68,10 +72,14 @@ class Guard:
         if request.headers.get("host", "") not in self._hosts:
             return PlainTextResponse("Not found", status_code=404)
         given = request.url.path.split("/")[1]
-        if not secrets.compare_digest(given.encode(), self._token.encode()):
+        is_ticket = bool(self._ticket) and _is_same(given, self._ticket)
+        if not (is_ticket or _is_same(given, self._token)):
             return PlainTextResponse("Not found", status_code=404)
         if not self._is_ours(request):
             return PlainTextResponse("Another page asked for this.", status_code=403)
+        if is_ticket:
+            self._ticket = ""
+            return RedirectResponse(f"/{self._token}/", status_code=303, headers=HEADERS)
         return None
 
     def _is_ours(self, request: Request) -> bool:
@@ -80,3 +88,8 @@ class Guard:
         if request.method in _SAFE:
             return True
         return request.headers.get("origin") == f"http://{request.headers['host']}"
+
+
+def _is_same(given: str, known: str) -> bool:
+    # In a time that does not tell how much of it is right.
+    return secrets.compare_digest(given.encode(), known.encode())

@@ -19,14 +19,15 @@ from dpcov.files import reason_of
 def serve(folder: Path, port: int, *, show: Callable[[str], object], browse: bool) -> None:
     """Serve the desk of a folder, and return when it is interrupted."""
     listening = listen(port)
-    # A word that nobody can guess, 192 bits.
-    port, token = listening.getsockname()[1], secrets.token_urlsafe(24)
+    # Words that nobody can guess, 192 bits.  The command line of a browser, which others can list,
+    # has one that is good for once.
+    port, token, ticket = listening.getsockname()[1], _word(), _word() if browse else ""
     desk = Desk(folder, token)
-    server = server_of(desk, port)
-    address = f"http://{HOST}:{port}/{token}/"
-    show(f"The desk is open: {address}\nStop it with Ctrl-C.")
+    server = server_of(desk, port, ticket)
+    address = f"http://{HOST}:{port}/"
+    show(f"The desk is open: {address}{token}/\nStop it with Ctrl-C.")
     if browse:
-        webbrowser.open(address)
+        webbrowser.open(f"{address}{ticket}")
     hear_warnings()
     # Statements name files of the folder.
     with contextlib.chdir(folder):
@@ -47,8 +48,12 @@ def listen(port: int) -> socket.socket:
         ) from None
 
 
-def server_of(desk: Desk, port: int) -> uvicorn.Server:
+def _word() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def server_of(desk: Desk, port: int, ticket: str = "") -> uvicorn.Server:
     """The server of a desk; addresses are kept out of its log, since they hold the token."""
-    app = Guard(desk.app(), desk.token, port)
+    app = Guard(desk.app(), desk.token, port, ticket)
     quiet = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     return uvicorn.Server(quiet)
