@@ -733,6 +733,12 @@ def test_finer_windows_end_where_the_wide_cells_go_on(wide, n_cells):
     assert odd_widths > 20
 
 
+def test_exact_counts_are_not_printed():
+    counts = np.zeros(FINE_CELLS + 3, np.int64)
+    counts[-9:] = 65432
+    assert repr(survey_counts.Cells.whole(counts, 0.0)) == "Cells(<sensitive>)"
+
+
 def test_values_spread_over_many_shells_have_a_scale_though_none_shows():
     # Half of all cubes lie within a hundredth of the largest, and no shell holds a tenth.
     column = NORMAL**3 / 4.0 / np.abs(NORMAL**3).max()

@@ -74,6 +74,9 @@ class Cells:
     last: int
     anchor: float
 
+    def __repr__(self) -> str:
+        return "Cells(<sensitive>)"
+
     @classmethod
     def whole(cls, counts: Counts, anchor: float) -> "Cells":
         """All values: they are clipped to the bounds, so that none lies outside."""
