@@ -163,3 +163,5 @@ def test_a_deep_text_is_refused_in_words():
         Schema.loads(f"columns.a = {'[' * 5000}")
     with pytest.raises(SchemaError):
         Schema.loads(f"[columns.a]\ntype = {'[' * 200}{']' * 200}")
+    with pytest.raises(SchemaError, match=r"line 5, `\[b\.b\.b.*unknown field `b`"):
+        Schema.loads(f"{COLUMN}lower = 0\nupper = 1\n[{'.'.join('b' * 5000)}]")

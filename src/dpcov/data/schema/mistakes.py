@@ -25,6 +25,8 @@ def either(texts: Iterable[str]) -> str:
 # A key path: names of tables and fields, and places in lists.
 Path = tuple[str | int, ...]
 
+# Tables in tables: columns, one of them, its groups, and one of these.
+_DEEPEST = 4
 # What a key's value, if it has several lines, can end with.
 _END = re.compile(r"[]}]|\"\"\"|'''")
 STRUCTS: dict[str, type[msgspec.Struct]] = {
@@ -229,9 +231,9 @@ class Lines:
         return path in self._found
 
 
-def _paths(table: dict[str, Any]) -> Iterator[Path]:
+def _paths(table: dict[str, Any], depth: int = _DEEPEST) -> Iterator[Path]:
     # Every key in a table, and in the tables in it.
     for name, value in table.items():
         yield (name,)
-        if isinstance(value, dict):
-            yield from ((name, *path) for path in _paths(value))
+        if isinstance(value, dict) and depth > 1:
+            yield from ((name, *path) for path in _paths(value, depth - 1))
