@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sklearn.metrics import r2_score
 
 import dpcov
-from dpcov.analysis import PrivateCovariance, PrivatePCA, PrivateRidge
+from dpcov.analysis import PrivateCovariance, PrivateLinearRegression, PrivatePCA, PrivateRidge
 from dpcov.analysis.problems import InputError
 from tests.analysis.conftest import released
 from tests.releases import released as released_within
@@ -38,7 +38,9 @@ def model_of(declared, cells, **options):
         **options,
     )
     table = pd.DataFrame({"x": X, "g": cells, "y": Y})
-    return table, PrivateRidge.from_release(released(table, 1000, 1, schema=schema), target="y")
+    return table, PrivateLinearRegression.from_release(
+        released(table, 1000, 1, schema=schema), target="y"
+    )
 
 
 LEVELS = {
@@ -104,7 +106,7 @@ def of_the_ill(**options):
 @pytest.mark.parametrize("others", [["x"], ["x", "g"]], ids=["numbers", "mixed"])
 def test_truth_values_are_read_in_words(cells, others):
     table, release = of_the_ill()
-    model = PrivateRidge.from_release(release, target="y", features=[*others, "ill"])
+    model = PrivateLinearRegression.from_release(release, target="y", features=[*others, "ill"])
     new = table.assign(ill=cells)
     np.testing.assert_array_equal(model.predict(new), model.predict(table))
     assert model.predict(table.assign(ill=~ILL))[0] != model.predict(table)[0]
@@ -129,7 +131,9 @@ def test_values_beyond_public_bounds_count_as_the_bounds(make, levels):
 @pytest.mark.parametrize("levels", [[], ["g"]], ids=["numbers", "mixed"])
 def test_truth_values_lie_between_zero_and_one_and_a_regression_reads_infinity(levels):
     _, release = of_the_ill(missing="never")
-    model = PrivateRidge.from_release(release, target="y", features=["x", *levels, "ill"])
+    model = PrivateLinearRegression.from_release(
+        release, target="y", features=["x", *levels, "ill"]
+    )
     cells = [0.0, -1.0, -np.inf, 1.0, 2.0, 9.0, np.inf, 0.5]
     new = pd.DataFrame({"x": 1.0, "g": "1", "ill": cells})[["x", *levels, "ill"]]
     found = model.predict(new)
@@ -150,7 +154,7 @@ def test_codes_of_missing_values_are_no_numbers(features, code):
     )
     table = pd.DataFrame({"x": np.where(PLACE == 0, -9, X), "g": DIGITS[PLACE], "y": Y})
     release = released(table, 1000, 1, schema=schema)
-    model = PrivateRidge.from_release(release, target="y", features=features)
+    model = PrivateLinearRegression.from_release(release, target="y", features=features)
     new = pd.DataFrame({"x": [code, 1.0], "g": ["1", "2"]})
     holes = new.assign(x=[np.nan, 1.0])
     np.testing.assert_array_equal(model.predict(new), model.predict(holes))
@@ -162,7 +166,7 @@ def test_codes_of_missing_values_are_no_numbers_in_arrays():
         missing_codes=(-9,),
     )
     release = released(pd.DataFrame({"x0": X, "x1": Y}), 1000, 1, schema=schema)
-    model = PrivateRidge.from_release(release, target="x1", features=["x0"])
+    model = PrivateLinearRegression.from_release(release, target="x1", features=["x0"])
     found = model.predict(np.array([[-9.0], [np.nan], [1.0]]))
     assert found[0] == found[1] != found[2]
 
@@ -221,7 +225,7 @@ def test_a_schema_that_does_not_fit_its_release_is_not_read_by():
     for text in (None, "no schema", '[columns.z]\ntype = "boolean"\n'):
         manifest = replace(release.manifest, schema_toml=text)
         other = type(release)(manifest, dict(release.statistics.arrays))
-        again = PrivateRidge.from_release(other, target="y")
+        again = PrivateLinearRegression.from_release(other, target="y")
         whole = table.assign(g=PLACE + 1.0)
         np.testing.assert_array_equal(again.predict(whole), model.predict(table))
 
@@ -234,7 +238,7 @@ def test_a_missing_value_that_counted_as_the_center_does_so_whatever_other_colum
     policies = {"x": "center", "z": other, "y": "never"}
     columns = {c: dpcov.Numeric(lower=0, upper=100, missing=own) for c, own in policies.items()}
     terms = {"budget": dpcov.Budget(rho=100), "geometry": "schema"}
-    model = PrivateRidge.from_release(
+    model = PrivateLinearRegression.from_release(
         dpcov.release(table, schema=dpcov.Schema(columns=columns), **terms),
         target="y",
         features=["x"],
@@ -275,7 +279,7 @@ def test_where_one_of_several_values_is_missing_their_mark_is_set():
     hidden = RNG.random(N_ROWS) < 0.2
     table = pd.DataFrame({"x": np.where(hidden, np.nan, X), "z": Y, "y": Y + 9 * hidden})
     release = released(table, 1000, 1, schema=schema)
-    model = PrivateRidge.from_release(release, target="y", features=["x, z (missing)"])
+    model = PrivateLinearRegression.from_release(release, target="y", features=["x, z (missing)"])
     found = model.predict(pd.DataFrame({"x": [1.0, np.nan, 1.0], "z": [1.0, 1.0, np.nan]}))
     assert found[0] + 5 < found[1] == found[2]
     with pytest.raises(InputError, match="no column 'z'"):
@@ -332,7 +336,7 @@ def test_a_column_stands_for_the_values_of_its_public_function(make, levels):
     table["y"] += [day.day / 9 for day in days]
     release = released(table, 1000, 1, schema=schema)
     names = ["x", "day", *levels]
-    model = PrivateRidge.from_release(release, target="y", features=names)
+    model = PrivateLinearRegression.from_release(release, target="y", features=names)
     functions = [name for name in model.feature_names_in_ if name.endswith(("(x)", "(day)"))]
     values = {functions[0]: np.log1p(table["x"]), functions[1]: [21.0 - day.day for day in days]}
     assert np.all(np.abs(model.coef_) > 1e-5)
@@ -355,7 +359,7 @@ def test_a_score_takes_no_column_for_the_values_of_its_public_function(make, rec
     a = np.abs(X).clip(0, 3)
     rows, cost = pd.DataFrame({"a": a}), np.expm1(a + 0.1 * np.abs(Y).clip(0, 5))
     release = released(rows.assign(cost=cost), 1000, 1, schema=dpcov.Schema(columns=columns))
-    model = PrivateRidge.from_release(release, target="cost")
+    model = PrivateLinearRegression.from_release(release, target="cost")
     values = np.log1p(cost)
     right = r2_score(values, model.predict(rows))
     recwarn.clear()
@@ -377,7 +381,7 @@ def test_a_release_without_a_schema_asks_for_the_values_of_a_public_function():
     table = pd.DataFrame({"x": np.abs(X), "y": Y > 0})
     made = released(table, 1000, 1, schema=dpcov.Schema(columns=columns))
     made.manifest = replace(made.manifest, schema_toml=None)
-    model = PrivateRidge.from_release(made, target="y")
+    model = PrivateLinearRegression.from_release(made, target="y")
     with pytest.raises(InputError, match=r"'log1p\(x\)'. Give log1p of 'x' there"):
         model.predict(table)
 
@@ -389,7 +393,7 @@ def test_columns_that_pandas_numbers_are_found_by_their_numbers(recwarn):
     made = released(table, 1000, 1, schema=schema)
     recwarn.clear()
     for features in (["0"], None):
-        model = PrivateRidge.from_release(made, target="1", features=features)
+        model = PrivateLinearRegression.from_release(made, target="1", features=features)
         named = model.predict(table.rename(columns=str))
         np.testing.assert_array_equal(model.predict(table[[2, 1, 0]]), named)
     assert not recwarn
