@@ -27,7 +27,7 @@ from dpcov.mechanisms.geometry.budget_split import one_gaussian
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.pipeline.table import release
 from dpcov.privacy.budget import LARGEST_EPSILON, LARGEST_RHO, Budget, budget_of
-from dpcov.privacy.calibrate import gaussian_noise_multiplier
+from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
 from dpcov.privacy.guarantee import ZCDP, Neighbors, PureDP
 from dpcov.privacy.together import gaussian_epsilon
 from dpcov.published.digits import percent, plus_minus
@@ -340,11 +340,12 @@ def needed_epsilon(budget: Budget, factor: float) -> Fraction | None:
     if isinstance(budget.promise, ZCDP | PureDP):
         amount = budget.rho or budget.epsilon or Fraction(0)
         found = amount * Fraction(factor) ** (2 if budget.rho else 1)
-    else:
-        epsilon, delta = budget.promise.epsilon, budget.promise.delta
-        wanted = gaussian_noise_multiplier(epsilon, delta) / Fraction(factor)
-        found = gaussian_epsilon(wanted, delta)
-    return found if found <= (LARGEST_RHO if budget.rho else LARGEST_EPSILON) else None
+        return found if found <= (LARGEST_RHO if budget.rho else LARGEST_EPSILON) else None
+    epsilon, delta = budget.promise.epsilon, budget.promise.delta
+    wanted = gaussian_noise_multiplier(epsilon, delta) / Fraction(factor)
+    # Found at once: a search far beyond takes a second.
+    is_enough = gaussian_delta(wanted, LARGEST_EPSILON) <= delta
+    return gaussian_epsilon(wanted, delta) if is_enough else None
 
 
 def _sharper(budget: Budget, ratio: Fraction) -> Budget:
