@@ -1,6 +1,7 @@
 """The whole way at the desk, in a browser, as a person goes it."""
 
 import re
+import threading
 import time
 
 import pyarrow as pa
@@ -188,15 +189,13 @@ def test_a_tab_that_is_closed_in_the_middle_loses_nothing(person, running, monke
     """The work goes on, and its address shows what came of it."""
     import dpcov.desk.work as module
 
-    real = module.release
+    real, closed = module.release, threading.Event()
 
-    def slow(*arguments, progress, **terms):
-        for _ in range(20):
-            progress(1)
-            time.sleep(0.1)
-        return real(*arguments, progress=progress, **terms)
+    def waiting(*arguments, **terms):
+        assert closed.wait(60)
+        return real(*arguments, **terms)
 
-    monkeypatch.setattr(module, "release", slow)
+    monkeypatch.setattr(module, "release", waiting)
     pyarrow.csv.write_csv(patients(500, 1), running.folder / "second.csv")
     person.look()
     person.type("data", "second.csv")
@@ -212,7 +211,7 @@ def test_a_tab_that_is_closed_in_the_middle_loses_nothing(person, running, monke
     person.press("Release")
     assert person.browser.run("return !!document.getElementById('waiting')")
     person.browser.driver.get("about:blank")
-    time.sleep(1)
+    closed.set()
     person.look(f"{work}/release")
     person.until("#headline")
     assert (running.folder / "second.dpcov").exists()

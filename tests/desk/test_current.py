@@ -2,7 +2,6 @@
 
 import re
 import threading
-import time
 import warnings
 from html import unescape
 
@@ -87,9 +86,10 @@ def test_what_ends_after_a_change_is_not_shown(desk, ready, monkeypatch, name, d
     gate = held(monkeypatch, name)
     assert send(desk, ready, deed, page, **REHEARSED)[0] == 303
     assert "<progress" in desk.ask(f"{ready}/{page}")[2]
+    job = desk.app.works[ready.strip("/")].jobs[page]
     assert send(desk, ready, "columns", **TYPED | {"0.upper": "200"})[0] == 303
     gate.set()
-    time.sleep(1)
+    job.wait()
     text = desk.ask(f"{ready}/{page}")[2]
     assert shown not in text and "<progress" not in text
 

@@ -81,7 +81,7 @@ def test_weights_of_rows_are_chosen_and_taken_back(desk, ready):
 def test_a_desk_that_ends_during_a_release_says_what_is_spent_and_leaves_no_part(
     desk, ready, monkeypatch
 ):
-    words, pauses = SystemEntropy.words, iter([0.5] * 4)
+    words, pauses = SystemEntropy.words, iter([0.2] * 4)
 
     def slow(self, count):
         time.sleep(next(pauses, 0.0))
