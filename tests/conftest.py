@@ -67,10 +67,6 @@ def pytest_collection():
         gc.enable()
 
 
-def pytest_unconfigure():
-    gc.unfreeze()
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     with noise_of(item.nodeid, item.config):
