@@ -265,6 +265,8 @@ def test_what_the_page_does_not_ask_for_stays(tmp_path):
     assert declared(now, {"type": "ignored", "upper": "2"}).__class__.__name__ == "Ignored"
     with pytest.raises(DpcovError, match="a bound is a number"):
         declared(now, {"lower": "five"})
+    with pytest.raises(DpcovError, match="The types of columns are numeric"):
+        declared(now, {"type": "complex"})
 
 
 @pytest.mark.parametrize(
