@@ -461,17 +461,18 @@ def test_where_nothing_shows_the_bounds_stay(n):
 
 
 def test_levels_have_the_spread_of_their_shares():
-    codes = np.repeat([0.0, 1.0, 2.0, np.nan], [N // 2, N // 4, 20, N - N // 2 - N // 4 - 20])
+    counts = np.array([5 * N // 8, N // 8, 20])
+    codes = np.repeat([0.0, 1.0, 2.0, np.nan], [*counts, N - counts.sum()])
     names = [SurveyColumn("kind", categories=3)] + [SurveyColumn(str(each)) for each in range(8)]
     cost = ZCDP(rho=Fraction("0.003"))
     spreads = survey(asked([codes] + [NORMAL / 8] * 8), names, cost, problem(), SeededEntropy(0))
-    shares = np.array([N // 2, N // 4]) / (N // 2 + N // 4 + 20)
+    shares = counts[:2] / counts.sum()
     expected = np.sqrt(np.minimum(shares, 0.5) * (1 - np.minimum(shares, 0.5)))
     assert [each.scale for each in spreads[0][:2]] == pytest.approx(expected, rel=0.05)
     # A level too rare to be seen counts as one in ten.
     assert spreads[0][2].scale == pytest.approx(np.sqrt(0.1 * 0.9), rel=0.01)
     # Levels of a row without a value are zero, so they are around shares of all rows.
-    of_all = np.array([N // 2, N // 4]) / N
+    of_all = counts[:2] / N
     assert [each.center for each in spreads[0][:2]] == pytest.approx(of_all, abs=0.05)
     # How many rows there are is not known where that is private.
     private = problem(neighbors="add-remove-one")
@@ -731,6 +732,9 @@ def test_finer_windows_end_where_the_wide_cells_go_on(wide, n_cells):
         width = window.upper - window.lower
         odd_widths += width * (n_cells / width) < n_cells
     assert odd_widths > 20
+    first, last = (whole.around(float(edges[place]), wide, n_cells) for place in (1, -2))
+    assert (first.lower, last.upper) == (edges[0], edges[-1])
+    assert last.closed and not first.closed
 
 
 def test_exact_counts_are_not_printed():
