@@ -40,7 +40,7 @@ TABLES = {
 COSTS = {"zcdp": ZCDP(rho=Fraction("0.007")), "pure": PureDP(epsilon=Fraction("0.16"))}
 
 
-def chosen(energies, cost, seed, levels=0, variance=0.0):
+def chosen(energies, cost, seed, variance=0.0):
     """What is found of rows of these squared lengths per column."""
     counts = np.zeros(MISSING + 1 + CELLS)
     cells = np.minimum((energies / (1 + energies) * CELLS).astype(int), CELLS - 1)
@@ -48,7 +48,7 @@ def chosen(energies, cost, seed, levels=0, variance=0.0):
     problem = Problem(n_features=D + 1, neighbors="replace-one", n_rows=N, rows_per_person=1)
     ask = lambda question: SimpleNamespace(counts=[counts.astype(int)])  # noqa: E731
     entropy = SeededEntropy(seed)
-    stakes = Stakes(entry_std=1.5, n_values=D, n_levels=levels, variance=variance)
+    stakes = Stakes(entry_std=1.5, n_values=D, variance=variance)
     return find_lengths(ask, Geometry(columns={}), cost, problem, entropy, stakes)
 
 
@@ -145,16 +145,6 @@ def test_a_column_whose_scale_is_far_too_small_does_not_drown_the_others(cost, s
     energies = ((NORMAL[:, 1:] ** 2).sum(axis=1) + giant * NORMAL[:, 0] ** 2) / D
     for seed in range(20):
         assert chosen(energies, COSTS[cost], seed).energy <= 3
-
-
-@pytest.mark.parametrize("cost", COSTS)
-def test_less_is_lost_where_columns_are_levels(cost):
-    energies = TABLES["a long tail"]
-    numbers, levels = (
-        [chosen(energies, COSTS[cost], seed, count) for seed in range(20)] for count in (0, D)
-    )
-    assert all(b.energy >= a.energy for a, b in zip(numbers, levels, strict=True))
-    assert np.mean([each.lost for each in levels]) < 0.85 * np.mean([each.lost for each in numbers])
 
 
 @pytest.mark.parametrize("cost", COSTS)

@@ -92,14 +92,12 @@ class Stakes:
 
     ``entry_std`` is the deviation of the mechanism's noise on an entry of a sum of rows in the unit
     ball, ``loss_std`` that on sums of losses, in units of their limit.  ``n_values`` are the
-    encoded columns but for the intercept and indicators of missing values; ``n_levels`` of them
-    are levels of categories.  ``variance`` is the mean one of these columns before a map took
-    correlations out of them, where it is known; it is then more than mapped features have.
+    encoded columns but for the intercept and indicators of missing values, and ``variance`` is
+    their mean one before a map took correlations out, where that is known.
     """
 
     entry_std: float
     n_values: int
-    n_levels: int = 0
     loss_std: float = 0.0
     variance: float = 0.0
 
@@ -158,16 +156,14 @@ def _best(
     kept = np.minimum(kept, max(float(seen.sum()), 1.0))
     # A correlation's noise is that of an entry over two deviations; kept / rows is a variance.
     spread = stakes.entry_std * (ends * n_values + 1) / kept
-    # Rows of rare levels are the long ones: where all columns are levels it takes twice as much.
-    usual = USUAL_ERROR * (1 + stakes.n_levels / max(1, n_values))
     rows = n_rows or float(seen.sum())
-    taken = correlation_error(lost, rows, usual)
+    taken = correlation_error(lost, rows, USUAL_ERROR)
     best = int(np.argmin(spread**2 + taken**2))
     # It is rarely stated far too small: a standard deviation is added.
     doubt = sqrt(float(beyond[best] ** 2 @ variances)) / whole
     limits = _limit(_ALONG * n_values * beyond[best], seen, stakes.loss_std, n_values)
     stated = float(min(lost[best] + doubt, _MOST_LOST))
-    error = float(spread[best] ** 2 + correlation_error(stated, rows, usual) ** 2)
+    error = float(spread[best] ** 2 + correlation_error(stated, rows, USUAL_ERROR) ** 2)
     return Shortening(float(ends[best]), stated, *limits, error=error, rows=rows)
 
 

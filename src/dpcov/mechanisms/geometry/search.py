@@ -141,7 +141,6 @@ class Search:
         stakes = Stakes(
             entry_std=entry_std(rest, self.problem),
             n_values=self.table.n_features,
-            n_levels=self.table.n_levels,
             # Each group has a part of the rows, and all of the noise.
             loss_std=loss_std * self.problem.n_groups,
             variance=variance,
