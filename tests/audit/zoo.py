@@ -257,8 +257,8 @@ class ExactSecond(PrivateGeometry):
 
 
 class ExactScalesSearch(search.Search):
-    def lengths(self, geometry, cost, *others):
-        return super().lengths(geometry, part_of(cost, Fraction(1, EXACT)), *others)
+    def lengths(self, geometry, cost, *others, **more):
+        return super().lengths(geometry, part_of(cost, Fraction(1, EXACT)), *others, **more)
 
 
 class ExactScales(PrivateGeometry):
@@ -274,8 +274,8 @@ class ExactScales(PrivateGeometry):
 
 
 class ExactLengthsSearch(search.Search):
-    def lengths(self, geometry, cost, *others):
-        return super().lengths(geometry, part_of(cost, Fraction(EXACT)), *others)
+    def lengths(self, geometry, cost, *others, **more):
+        return super().lengths(geometry, part_of(cost, Fraction(EXACT)), *others, **more)
 
 
 class ExactLengths(PrivateGeometry):
