@@ -65,13 +65,10 @@ def difference_intervals(
 def told_of(table: IntervalTable) -> str:
     """How many differences exclude zero, and all of them, the clearest first."""
     clear = sum(row.lower > 0 or row.upper < 0 for row in table)
-    what = "do not explain these" if clear else "may explain every difference"
-    chance = f"{100 * (1 - table.level):g} of 100"
     ordered = replace(table, rows=tuple(sorted(table, key=_doubt)))
-    counted = f"Intervals that exclude zero: {clear:,} of {len(table.rows):,}."
     return (
-        f"{counted} Noise and sampling {what}.\n"
-        f"Where nothing differs, about {chance} intervals exclude zero by chance.\n\n{ordered}"
+        f"Intervals that exclude zero: {clear:,} of {len(table.rows):,}. If nothing differed, at "
+        f"most about {100 * (1 - table.level):g} of 100 would.\n\n{ordered}"
     )
 
 
