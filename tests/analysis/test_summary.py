@@ -140,6 +140,13 @@ def test_the_interval_of_a_ridge_is_for_what_its_penalty_gives(related):
         assert line.estimate == pytest.approx(explained, abs=0.03)
 
 
+def test_r_squared_without_sampling_has_no_error_of_sampling(related):
+    """Simulations of the noise alone were others, and their difference was told as sampling."""
+    line = r2_interval(released(related(1, 5_000, 0.7), 1), "x8", sampling=False)
+    assert line.sampling_std == 0 < line.privacy_std
+    assert line.upper - line.lower == pytest.approx(2 * 1.96 * line.privacy_std, rel=1e-3)
+
+
 def test_where_noise_hides_a_feature_r_squared_may_be_anything(related):
     line = r2_interval(released(related(2, 250, 0.7), 2), "x8")
     assert (line.lower, line.upper) == (0.0, 1.0)

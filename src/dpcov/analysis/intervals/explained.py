@@ -4,6 +4,7 @@ Sampling and noise of the covariance are simulated, as for functions of it (docs
 What they do to R² on average is taken out: features that nothing relates seem to explain a little.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf, nan
 
@@ -44,6 +45,10 @@ class Fit:
         slopes = solve_triangular(root, half, lower=True, trans="T")
         return float(half @ half + self.alpha * (slopes @ slopes)) / whole
 
+    def around(self, covariance: Array, errors: Iterable[Array]) -> Array:
+        """R² with each error and with its opposite, so that what is linear leaves no bias."""
+        return np.array([self.explained(covariance + s * x) for x in errors for s in (1, -1)])
+
 
 def explained_line(
     law: MomentLaw, kept: Places, target: int, coding: Coding, alpha: float
@@ -64,11 +69,8 @@ def explained_line(
     seen, estimate = spectrum.covariance, fit.explained(spectrum.covariance)
     if np.isnan(estimate):
         return unknown
-    privacy = np.array([fit.explained(seen + noise) for noise in spectrum.noise])
-    # Against each noise its opposite: what is linear leaves no bias.
-    errors = zip(spectrum.noise, spectrum.sampled, strict=True)
-    twice = [[fit.explained(seen + side * (x + y)) for side in (1, -1)] for x, y in errors]
-    both = np.ravel(twice)
+    privacy = fit.around(seen, spectrum.noise)
+    both = fit.around(seen, map(np.add, spectrum.noise, spectrum.sampled))
     undefined = max(np.isnan(each).mean() for each in (privacy, both))
     if undefined > UNDEFINED:
         return unknown
