@@ -1,6 +1,7 @@
 """``dpcov moments``: sites make checkpoints, somebody merges them, one release."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 from dpcov import Budget, Ledger, Release
 from dpcov import checkpoint as gathered
 from dpcov.cli.main import app
+from dpcov.data.checkpoint import Checkpoint
 from dpcov.data.vault import Key
 
 SCHEMA = """
@@ -116,6 +118,17 @@ def test_a_part_that_was_written_after_it_was_counted_is_noticed(folder, parts, 
     before = (folder / "all.moments").read_bytes()
     refused(checkpoint(f"{parts} --resume"), "feb.csv was written since its rows were read")
     assert (folder / "all.moments").read_bytes() == before
+
+
+def test_moments_that_do_not_say_when_a_part_was_written_are_not_told_as_changed(folder):
+    """Those of earlier versions do not, nor those of a frame that is called as a file is."""
+    key = Key.from_file(folder / "k")
+    assert checkpoint("jan.csv").exit_code == 0
+    held = Checkpoint.load(folder / "all.moments", key)
+    replace(held, written={}).save(folder / "all.moments", key, overwrite=True)
+    resumed = checkpoint("feb.csv --resume")
+    refused(resumed, "does not say when jan.csv was written")
+    assert "was written since" not in " ".join(resumed.output.split())
     assert "3 parts" in checkpoint("jan.csv feb.csv mar.csv --overwrite").output
 
 

@@ -167,10 +167,12 @@ def _refuse_changed(held: "Checkpoint") -> None:
     # Rows that were added would be left out, and rows that another part has by now count twice.
     for path, number in sorted((Path(name), number) for number, name in held.parts.items()):
         if path.exists() and last_written(path) != held.written.get(number):
-            raise UsageError(
-                f"{path.name} was written since its rows were read, or replaced. Gather all parts "
-                "anew, without --resume."
+            why = (
+                f"{path.name} was written since its rows were read, or replaced"
+                if number in held.written
+                else f"The file of moments does not say when {path.name} was written"
             )
+            raise UsageError(f"{why}. Gather all parts anew, without --resume.")
 
 
 def _tell(output: Path, parts: int) -> None:
