@@ -227,6 +227,11 @@ def scale_of(law: MomentLaw, places: Places, scaling: Scaling) -> Array:
     return np.asarray(np.where(hidden, np.inf, 1 / np.sqrt(np.where(hidden, 1.0, variances))))
 
 
+def covariance_of(law: MomentLaw, places: Places, scale: Array) -> Array:
+    """That of the release for the chosen columns, each times ``scale``, (p, p)."""
+    return law.covariance[np.ix_(places + 1, places + 1)] * np.outer(scale, scale)
+
+
 def spectrum_of(
     law: MomentLaw, places: Places, scale: Array, *, normalized: bool, draws: int
 ) -> Spectrum:
@@ -234,7 +239,7 @@ def spectrum_of(
     rng = np.random.default_rng(0)
     chosen = places + 1
     rows = law.centered(np.append(0, chosen)) * np.append(1.0, scale)[:, None] / sqrt(law.count)
-    covariance = law.covariance[np.ix_(chosen, chosen)] * np.outer(scale, scale)
+    covariance = covariance_of(law, places, scale)
     law = law.of_losses(chosen).of_pairs(chosen)
     # A common factor changes no correlation.
     drawn = law.around_means.draw_noise(draws, rng, rows, in_all=not normalized)

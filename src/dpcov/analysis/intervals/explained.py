@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dpcov.analysis.features import Coding
-from dpcov.analysis.intervals.eigenvalues import scale_of, spectrum_of
+from dpcov.analysis.intervals.eigenvalues import covariance_of, scale_of, spectrum_of
 from dpcov.analysis.intervals.functions import LEAST, UNDEFINED, line_around, near
 from dpcov.analysis.intervals.law import MomentLaw
 from dpcov.analysis.intervals.table import Interval
@@ -62,13 +62,14 @@ def explained_line(
     unknown = Interval(name, 0.0, 1.0, sampling_std=inf, privacy_std=inf)
     if not np.isfinite(scale).all() or law.hardly_together(used + 1):
         return unknown
-    draws = int(np.clip(_NUMBERS // len(used) ** 2, _LEAST_DRAWS, _DRAWS))
-    spectrum = spectrum_of(law.restored, used, scale, normalized=True, draws=draws)
     # Levels that hold all rows tell their reference.
     fit = Fit(coding.directions @ coding.contrasts.T / scale[:-1], alpha)
-    seen, estimate = spectrum.covariance, fit.explained(spectrum.covariance)
+    seen = covariance_of(law.restored, used, scale)
+    estimate = fit.explained(seen)
     if np.isnan(estimate):
         return unknown
+    draws = int(np.clip(_NUMBERS // len(used) ** 2, _LEAST_DRAWS, _DRAWS))
+    spectrum = spectrum_of(law.restored, used, scale, normalized=True, draws=draws)
     privacy = fit.around(seen, spectrum.noise)
     both = fit.around(seen, map(np.add, spectrum.noise, spectrum.sampled))
     undefined = max(np.isnan(each).mean() for each in (privacy, both))
