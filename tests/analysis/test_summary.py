@@ -12,7 +12,7 @@ from dpcov.analysis import PrivateLinearRegression, PrivateRidge, mean_intervals
 from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.intervals import explained
 from dpcov.analysis.intervals.inference import r2_interval
-from dpcov.analysis.problems import UnknownNoiseError
+from dpcov.analysis.problems import NoiseWarning, UnknownNoiseError
 from tests.docs.test_blocks import SCHEMA, patients
 from tests.releases import released as released_within
 from tests.releases import released_of
@@ -165,6 +165,16 @@ def test_r_squared_counts_rows_of_one_person_once(related):
     (problem,), alphas = model._problems, model.alphas_
     expected = ridge_path.risks(problem, problem.moment, alphas, people)
     np.testing.assert_allclose(model._own_risks([problem], alphas)[0], expected)
+
+
+def test_where_rows_are_worth_none_the_penalty_is_the_largest(related):
+    """All risks are infinite then, and the smallest penalty was taken."""
+    people = 500
+    made = released(related(3, people, 0.7), 3, dpcov.Budget(rho=100), rows_per_person=people)
+    with pytest.warns(NoiseWarning):
+        model = PrivateRidge.from_release(made, target="x8", features=["x0", "x1"])
+    assert np.isinf(model._own_risks(model._problems, model.alphas_)).all()
+    assert model.alpha_ == model.alphas_[-1]
 
 
 def test_what_summaries_of_all_penalties_leave_open_is_the_larger_of_two_risks(noisy):

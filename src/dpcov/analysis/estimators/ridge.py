@@ -75,7 +75,8 @@ class PrivateRidge(LinearModel):
         likely = np.maximum(risks, self._own_risks(problems, tried))
         chosen = np.full(len(problems), among)
         if is_auto:
-            chosen = (likely + self._risk_noise(problems)).argmin(axis=1)
+            # The largest of several that serve as well, or of all where rows are worth none.
+            chosen = among - 1 - (likely + self._risk_noise(problems))[:, ::-1].argmin(axis=1)
         self._penalties = tried[chosen].tolist()
         self._new_squares: list[float] = likely[np.arange(len(problems)), chosen].tolist()
         self.alpha_: Any = self._flattened(self._penalties)

@@ -129,7 +129,11 @@ def cross_terms(probes: Sequence[Probe], alphas: Array, step: float) -> Array:
 def risks(
     problem: RidgeProblem, moment: Array, alphas: Array, n_rows: float, cross: Array | float = 0.0
 ) -> Array:
-    """Estimated mean squared error on new rows, (n_alphas,), by a moment and a cross term."""
+    """Estimated mean squared error on new rows, (n_alphas,), by a moment and a cross term.
+
+    ``n_rows`` counts independent rows of one weight.  Infinite where there are fewer of them than
+    a model has parameters.
+    """
     found = _squares(problem.error_directions(problem.path(alphas)), moment) + cross
     if not np.isfinite(n_rows):
         return found
