@@ -128,8 +128,11 @@ def test_a_release_says_that_its_guarantee_leaves_out_what_a_given_geometry_cost
 
 @pytest.mark.parametrize("has_map", [False, True])
 def test_a_table_that_a_geometry_does_not_fit_has_intervals_that_hold(has_map, tmp_path):
-    """Next year's table, or another site: what the old geometry takes of its rows is measured."""
-    moved = TABLE.assign(height=TABLE["height"] + 25, weight=TABLE["weight"] + 25)
+    """Next year's table, or another site: what the old geometry takes of its rows is measured.
+
+    They hold as long as less than a fourth of the squared lengths is lost.
+    """
+    moved = TABLE.assign(height=TABLE["height"] + 20, weight=TABLE["weight"] + 20)
     release("private", output=tmp_path / "first.dpcov")
     found = tmp_path / "first.dpcov" if has_map else survey()
     held, plain = [], []

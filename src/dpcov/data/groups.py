@@ -52,10 +52,10 @@ def labels_and_codes(
     """What levels are called, and what reads their numbers; others are below 0."""
     if isinstance(categories, Boolean):
         return ("true", "false"), partial(_truth_codes, notation=Notation(codes=missing))
-    if not isinstance(categories, Categorical):
-        texts = map(str, categories if isinstance(categories, Iterable) else ())
-        categories = Categorical(categories=tuple(texts))
-    return categories.names, level_codes(categories, missing)
+    if isinstance(categories, Categorical):
+        return categories.names, level_codes(categories, missing)
+    labels = tuple(map(str, categories if isinstance(categories, Iterable) else ()))
+    return labels, level_codes(Categorical(categories=labels), missing)
 
 
 def split_schema(schema: Schema, by: str) -> tuple[Schema, Grouping]:
