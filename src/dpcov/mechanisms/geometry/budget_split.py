@@ -53,8 +53,8 @@ class SurveyedCalibration(Calibration):
     """What the survey costs, and calibrations of a first matrix and of the rest; None: not made.
 
     ``whole`` is what all parts add up to, ``losses`` the cost of what scaling rows down takes of
-    columns.  ``again`` is that of another
-    matrix under the map; ``rests`` are the rest after one of them, two, ... instead of ``inner``.
+    columns.  ``again`` is that of another matrix under the map; ``rests`` are the rest after one of
+    them, two, ... instead of ``inner``.
     """
 
     whole: Cost
