@@ -25,9 +25,10 @@ def refusal(data, wanted=None):
 def test_paths_that_cannot_be_read(tmp_path):
     assert "no file 'a.csv'" in refusal(tmp_path / "a.csv")
     told = refusal(tmp_path)
-    assert "is a directory" in told and "--engine dask" in told and "DuckDB" in told
+    statement = "--db duckdb:// --sql \"SELECT * FROM 'FOLDER/*.parquet'\""
+    assert "is a directory" in told and "--engine dask" in told and statement in told
     told = refusal(tmp_path / "part-*.parquet")
-    assert "Give one file" in told and "--engine dask" in told and "DuckDB" in told
+    assert "Give one file" in told and "--engine dask" in told and statement in told
     assert "one by one" in refusal(iter([np.zeros((2, 2))]))
     for name, db in {"a.db": "sqlite:///a.db", "b.duckdb": "duckdb:///b.duckdb"}.items():
         (tmp_path / name).write_bytes(b"1")

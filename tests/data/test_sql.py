@@ -1,6 +1,7 @@
 """Tables that a database computes: the same integers as from a file, read-only and sealed."""
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -355,23 +356,47 @@ def test_queries_whose_types_are_declared_are_read(tmp_path, statement):
     assert sum(len(block) for block in source.blocks(10)) > 0
 
 
-def test_folders_that_duckdb_would_type_together_are_refused(tmp_path):
+def folders_of_regions(home):
     for region in ("01", "x"):
-        (tmp_path / f"region={region}").mkdir()
-        pa.parquet.write_table(pa.table({"a": [1]}), tmp_path / f"region={region}" / "x.parquet")
-    files = f"'{tmp_path}/*/*.parquet'"
+        (home / f"region={region}").mkdir()
+        pa.parquet.write_table(pa.table({"a": [1]}), home / f"region={region}" / "x.parquet")
+    return f"'{home}/*/*.parquet'"
+
+
+def test_folders_that_duckdb_would_type_together_are_refused(tmp_path):
+    files = folders_of_regions(tmp_path)
+    typed = "hive_types_autocast=false"
     guessing = [
-        files,
-        f"read_parquet({files})",
-        f"read_parquet({files}, hive_types_autocast=false)",
+        f"SELECT * FROM {files}",
+        f"SELECT * FROM read_parquet({files})",
+        f"SELECT * FROM read_parquet({files}, hive_types_autocast=true)",
+        f"SELECT * FROM read_parquet({files}, hive_partitioning=true)",
+        # Where the option is not that of the reader.
+        f"SELECT * FROM read_parquet({files}) -- read_parquet('x', {typed})",
+        f"SELECT * FROM read_parquet({files}) /* read_parquet('x', {typed}) */",
+        f"SELECT *, 'read_parquet(x, {typed})' AS b FROM read_parquet({files})",
+        f"SELECT a FROM read_parquet({files}, {typed}) UNION ALL SELECT a FROM {files}",
     ]
-    for source in guessing:
-        with pytest.raises(DataError, match="values in folder names"):
-            open_source(Query(f"SELECT * FROM {source}", db="duckdb://"))
+    for statement in guessing:
+        with pytest.raises(DataError, match=r"values in folder names.*hive_types_autocast=false"):
+            open_source(Query(statement, db="duckdb://"))
     with duckdb.connect(str(tmp_path / "v.duckdb")) as connection:
         connection.execute(f"CREATE VIEW v AS SELECT * FROM read_parquet({files})")
     with pytest.raises(DataError, match="a view or a macro names"):
         open_source(Query("SELECT * FROM v", db=f"duckdb:///{tmp_path / 'v.duckdb'}"))
+
+
+def test_folders_whose_names_a_query_takes_as_texts_are_read(tmp_path):
+    """All ways to read a table that is partitioned by month were refused."""
+    files = folders_of_regions(tmp_path)
+    texts = Query(f"FROM READ_PARQUET({files}, HIVE_TYPES_AUTOCAST => false)", db="duckdb://")
+    # A folder that is no number changes how no other is read.
+    for held in (["01", "x"], ["01"]):
+        (block,) = open_source(texts).blocks(10, wanted={"region": "text", "a": "number"})
+        assert sorted(block.column("region").to_pylist()) == held
+        shutil.rmtree(tmp_path / "region=x", ignore_errors=True)
+    unread = f"SELECT * FROM read_parquet({files}, hive_partitioning = false)"
+    assert open_source(Query(unread, db="duckdb://")).columns == ("a",)
 
 
 def test_parquet_files_that_duckdb_would_read_as_the_first_of_them_are_refused(tmp_path):
@@ -409,8 +434,11 @@ def test_parquet_files_of_another_machine_are_not_read_together():
     # DuckDB plans nothing of files that it cannot open.
     connection = mock.Mock()
     connection.execute.return_value.fetchall.return_value = [(None, '[{"name": "READ_PARQUET"}]')]
-    with pytest.raises(DataError, match="cannot be compared"):
-        refuse_guesses(connection, "SELECT a FROM read_parquet(['s3://x/1', 's3://x/2'])")
+    for files in ("['s3://x/1', 's3://x/2']", "'s3://x/*/*.parquet', hive_types_autocast=false"):
+        with pytest.raises(DataError, match="cannot be compared"):
+            refuse_guesses(connection, f"SELECT a FROM read_parquet({files})")
+    with pytest.raises(DataError, match="folder names"):
+        refuse_guesses(connection, "SELECT a FROM read_parquet('s3://x/month=1/y.parquet')")
 
 
 def test_sqlite_cells_of_mixed_types_mean_what_they_mean_in_csv(tmp_path):

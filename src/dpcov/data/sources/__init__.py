@@ -113,8 +113,8 @@ def is_table(path: Path) -> bool:
 
 
 _ONE_FILE = (
-    "Give one file. Parquet files in a folder are read together by the engine dask "
-    "(--engine dask), or by a query of DuckDB."
+    "Give one file. Parquet files in a folder are read together by a query of DuckDB, --db "
+    "duckdb:// --sql \"SELECT * FROM 'FOLDER/*.parquet'\", or in a release by --engine dask."
 )
 
 

@@ -29,6 +29,12 @@ _TYPED = _PARQUET | {
     *("CTE_SCAN", "REC_CTE_SCAN", "RECURSIVE_CTE_SCAN", "DELIM_SCAN"),
 }
 _TEXTS = re.compile(r"'((?:[^']|'')*)'|\"((?:[^\"]|\"\")*)\"")
+_TEXTS_AND_COMMENTS = re.compile(rf"{_TEXTS.pattern}|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_CALLS = re.compile(r"\b(?:read_parquet|parquet_scan)\s*\(([^()]*)\)", re.IGNORECASE)
+# The values in names of folders become texts, or none is read.
+_AS_TEXTS = re.compile(
+    r"\b(?:hive_types_autocast|hive_partitioning)\s*(?::=|=>?)\s*false\b", re.IGNORECASE
+)
 _FOLDER = re.compile(r"(?:^|[/\\])[^/\\=]+=[^/\\]*[/\\]")
 
 _GUESSED = (
@@ -38,7 +44,8 @@ _GUESSED = (
 )
 _IN_FOLDERS = (
     "DuckDB would guess the type of the values in folder names (key=value) from all folders. "
-    "Make a table with declared types of these files first."
+    "Read all Parquet files of the query by read_parquet(..., hive_types_autocast=false), which "
+    "takes them as texts, or by read_parquet(..., hive_partitioning=false), which leaves them out."
 )
 _DIFFERING = (
     "Column '{column}' does not have the same type in all Parquet files of the query, and DuckDB "
@@ -70,7 +77,9 @@ def refuse_guesses(connection: Any, statement: str) -> None:
     named = [(text, found) for text in texts if (found := _files(text))]
     if not named:
         raise DataError(_HIDDEN_FILES)
-    if any(_in_folders(*each) for each in named):
+    if any(_is_distant(text) and set("*?[") & set(text) for text in texts):
+        raise DataError(_UNSEEN_FILES)
+    if any(_in_folders(*each) for each in named) and not _as_texts(statement, len(of_parquet)):
         raise DataError(_IN_FOLDERS)
     together = [found for _, found in named]
     # A list of names is read at once, as the files of one pattern are.
@@ -90,7 +99,7 @@ def _refuse_differing(files: list[str]) -> None:
     # Raise a `DataError` if files that are read together give a column different types.
     types: dict[str, tuple[str, str]] = {}
     for path in dict.fromkeys(files) if len(files) > 1 else ():
-        if "://" in path:
+        if _is_distant(path):
             raise DataError(_UNSEEN_FILES)
         try:
             columns = pa.parquet.read_metadata(path).schema
@@ -104,15 +113,23 @@ def _refuse_differing(files: list[str]) -> None:
 
 
 def _in_folders(text: str, files: list[str]) -> bool:
-    # Whether a text names files in ``key=value`` folders, or may do so on another machine.
-    if "://" in text:
-        return any(sign in text for sign in "*?[=")
+    # Whether a text names files in ``key=value`` folders.
     return any(_FOLDER.search(path) for path in (text, *files))
+
+
+def _as_texts(statement: str, n_readers: int) -> bool:
+    # Whether every reader of Parquet is told to guess nothing from the names of folders.
+    calls = _CALLS.findall(_TEXTS_AND_COMMENTS.sub("", statement))
+    return len(calls) == n_readers and all(map(_AS_TEXTS.search, calls))
+
+
+def _is_distant(text: str) -> bool:
+    return "://" in text
 
 
 def _files(text: str) -> list[str]:
     # What a text names: on another machine itself alone.  DuckDB's patterns are those of the
     # module; Path.glob takes no absolute ones.
-    if "://" in text:
+    if _is_distant(text):
         return [text]
     return [path for path in glob(text, recursive=True) if Path(path).is_file()]  # noqa: PTH207
