@@ -1,5 +1,6 @@
 """Exit codes, unforeseen errors and progress."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 import dpcov
 from dpcov import errors
 from dpcov.analysis import difference_intervals
+from dpcov.analysis.intervals.table import COLUMNS
 from dpcov.cli import main
 from dpcov.cli.main import app
 from dpcov.cli.options import parse_options, rows_progress, steps_progress
@@ -108,6 +110,10 @@ def test_two_years_are_compared_and_what_differs_comes_first(desk):
     table = difference_intervals(dpcov.load(first), dpcov.load(desk.output), ["age", "ill"])
     one = desk.done("compare", first, desk.output, "--column", "age", "--column", "ill")
     assert one.endswith(f"\n\n{table}\n")
+    read = json.loads(desk.done("compare --json", first, desk.output))
+    assert read["level"] == 0.95 and read["rows"][0]["name"] == "age, ill"
+    (same,) = [row for row in read["rows"] if row["name"] == table.names[0]]
+    assert {name: same[name] for name in COLUMNS} == dict(table.to_frame().iloc[0])
     means = desk.done("compare --what means --level 0.5", first, desk.output)
     assert "differences of means (second less first), 50 % intervals" in means
     alike = desk.done("compare --what means --column sex --level 0.999", first, desk.output)

@@ -1,5 +1,7 @@
 """``dpcov doctor``."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 
@@ -18,6 +20,18 @@ def test_doctor_prints_verdicts_causes_and_advice(desk):
     assert "▲ height: Its mean lies at the lower bound" in told
     assert "▲ ward: Its labels hold" in told
     assert "● " in told
+
+
+def test_doctor_tells_programs_the_same(desk):
+    made = released("hospital", 7, [MISTAKES[0], MISTAKES[2]])
+    made.save(desk.folder / "ill.dpcov")
+    told = json.loads(desk.done("doctor --json", desk.folder / "ill.dpcov"))
+    found = made.diagnose()
+    assert told["headline"] == found.headline and told["typical"] == found.typical
+    for column, own in zip(found.columns, told["columns"], strict=True):
+        # What is not known is null.
+        known = {name: None if x != x else x for name, x in vars(column).items()}
+        assert own == known
 
 
 def test_doctor_says_that_numbers_are_of_all_groups_together(desk):

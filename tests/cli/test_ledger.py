@@ -1,5 +1,6 @@
 """``dpcov ledger``, and what a release does with an account."""
 
+import json
 import re
 import sqlite3
 
@@ -48,6 +49,21 @@ def test_a_release_that_was_interrupted_is_listed_and_said_to_count(desk):
     # Which file it is; what was not written has none.
     assert dpcov.load(desk.output).fingerprint.startswith(re.fullmatch(line, first)[1])
     assert second.endswith("-zCDP")
+
+
+def test_programs_are_told_the_same_of_an_account(desk):
+    assert desk.release().exit_code == 0
+    dpcov.Ledger(desk.ledger).reserve("patients", SPEND, "replace-one")
+    told = json.loads(desk.done("ledger show --json", desk.ledger))
+    first, second = told["releases"]
+    assert first["fingerprint"] == dpcov.load(desk.output).fingerprint
+    assert (first["state"], first["promise"]) == ("committed", "(0.5)-zCDP")
+    assert (second["state"], second["fingerprint"]) == ("reserved", None)
+    (amount,) = told["amounts"]
+    assert amount["unit"] == "rho" and amount["spent"] == 0.5 + float(SPEND.promise.rho)
+    assert amount["total"] == amount["spent"] + amount["left"]
+    shown = desk.done("ledger show", desk.ledger)
+    assert shown.endswith(f"{told['so_far']}\n{told['left']}\n")
 
 
 def test_the_only_account_is_shown_unasked(desk, account):

@@ -31,12 +31,18 @@ def show(
 
 
 @app.command(epilog=example("doctor"))
-def doctor(release: options.ReleaseFile, group: options.Group = None) -> None:
+def doctor(
+    release: options.ReleaseFile, group: options.Group = None, json: options.Json = False
+) -> None:
     """Say of every column what can be read from it, why not more, and what would help."""
     from dpcov.published.words.summary import told_by_doctor
 
     loaded = options.load(release, group)
-    typer.echo(told_by_doctor(loaded.diagnose()), nl=False)
+    found = loaded.diagnose()
+    if json:
+        typer.echo(options.as_json({"headline": found.headline} | vars(found)))
+        return
+    typer.echo(told_by_doctor(found), nl=False)
     if names := loaded.group_names:
         some = printable(few_of([quote(name) for name in names], 5))
         typer.echo(f"\nThese are the numbers of all groups together. One alone: --group {some}.")
@@ -130,14 +136,21 @@ def compare(
     what: Annotated[str, option("compare what")] = "correlations",
     level: Annotated[float, option("compare level")] = 0.95,
     group: options.Group = None,
+    json: options.Json = False,
 ) -> None:
     """Say which numbers differ by more than noise and sampling explain: of two years or sites."""
-    from dpcov.analysis.intervals.differences import Quantity, difference_intervals, told_of
+    from dpcov.analysis.intervals.differences import (
+        Quantity,
+        clearest_first,
+        difference_intervals,
+        told_of,
+    )
     from dpcov.privacy.options import plain
 
     asked: Any = {"what": plain("--what", what, Quantity), "level": level}
     earlier, later = (options.load(path, group) for path in (first, second))
-    typer.echo(told_of(difference_intervals(earlier, later, columns, **asked)))
+    found = clearest_first(difference_intervals(earlier, later, columns, **asked))
+    typer.echo(options.as_json(found.to_dict()) if json else told_of(found))
 
 
 @app.command(epilog=example("nest"))

@@ -1,6 +1,7 @@
 """``dpcov ledger``: who may still spend what."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -8,7 +9,8 @@ from dpcov.cli import options
 from dpcov.cli.options import example, option
 from dpcov.errors import LedgerError, UsageError, few_of
 from dpcov.privacy.ledger.composition import Composition
-from dpcov.privacy.ledger.ledger import Ledger
+from dpcov.privacy.ledger.ledger import Balance, Ledger
+from dpcov.privacy.ledger.records import Entry
 from dpcov.published.digits import plural
 
 app = typer.Typer(no_args_is_help=True, help="Keep the account of privacy budgets.")
@@ -51,11 +53,15 @@ def list_datasets(ledger: options.LedgerPlace) -> None:
 def show(
     ledger: options.LedgerPlace,
     dataset: Annotated[str | None, option("ledger-show dataset")] = None,
+    json: options.Json = False,
 ) -> None:
     """List every entry of a dataset, with the beginning of its fingerprint, and what is left."""
     book = Ledger(ledger)
     dataset = _only(book) if dataset is None else dataset
-    entries = book.entries(dataset)
+    entries, balance = book.entries(dataset), book.remaining(dataset)
+    if json:
+        typer.echo(options.as_json(_record(dataset, entries, balance)))
+        return
     for entry in entries:
         state, spend = f"{entry.reserved_at[:19]}  {entry.state:<9}", entry.spend
         told = f"{entry.id:>4}  {state}  {spend.mechanism}  {spend.promise}"
@@ -64,13 +70,39 @@ def show(
         typer.echo(
             "What is not committed was interrupted or still runs. It counts: noise may exist."
         )
-    balance = book.remaining(dataset)
     if balance.rows_per_person is not None:
         typer.echo(f"Unit: {plural(balance.rows_per_person, 'row')} per person")
     for unit, total, spent, left in balance.rows:
         typer.echo(f"{unit}: total {total}, spent {spent}, left {left}")
     for told in filter(None, (balance.so_far, balance.in_words)):
         typer.echo(told)
+
+
+def _record(dataset: str, entries: Sequence[Entry], balance: Balance) -> dict[str, Any]:
+    releases = [
+        {
+            "entry": entry.id,
+            "reserved_at": entry.reserved_at,
+            "state": entry.state,
+            "mechanism": entry.spend.mechanism,
+            "promise": str(entry.spend.promise),
+            "fingerprint": entry.fingerprint,
+        }
+        for entry in entries
+    ]
+    amounts = [
+        dict(zip(("unit", "total", "spent", "left"), (unit, *map(float, numbers)), strict=True))
+        for unit, *numbers in balance.rows
+    ]
+    return {
+        "dataset": dataset,
+        "composition": balance.composition,
+        "rows_per_person": balance.rows_per_person,
+        "releases": releases,
+        "amounts": amounts,
+        "so_far": balance.so_far,
+        "left": balance.in_words,
+    }
 
 
 def _only(book: Ledger) -> str:

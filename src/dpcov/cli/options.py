@@ -82,6 +82,7 @@ Mechanism = Annotated[str, option("mechanism")]
 MechanismOptions = Annotated[list[str] | None, option("option", metavar="NAME=VALUE")]
 By = Annotated[str | None, option("by")]
 Quiet = Annotated[bool, option("quiet")]
+Json = Annotated[bool, option("json")]
 KeyFile = Annotated[Path | None, option("key", metavar="FILE")]
 Engine = Annotated[str | None, option("engine")]
 Threads = Annotated[int | None, option("threads", min=1)]
@@ -118,6 +119,13 @@ def parse_options(pairs: list[str] | None) -> dict[str, Any]:
             # Also a number of thousands of digits, or brackets nested as deeply.
             parsed[name] = text
     return parsed
+
+
+def as_json(found: object) -> str:
+    """What was found as indented JSON; what is no number is null."""
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
 
 
 def key_from(key_file: Path | None, *inputs: str | Path) -> "Key":

@@ -138,9 +138,7 @@ def check(
     with options.rows_progress(show_rows=True, quiet=quiet) as progress:
         found = fit(source, read, progress)
     if as_json:
-        import msgspec
-
-        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        typer.echo(options.as_json(found))
     else:
         _tell_complete(read)
         typer.echo(f"\n{fill(found.note, 100)}\n\n{found.summary()}")

@@ -62,13 +62,17 @@ def difference_intervals(
     return _combined(f"differences of {what} (second less first)", tables, signs, notes)
 
 
+def clearest_first(table: IntervalTable) -> IntervalTable:
+    """The same differences, the largest beside their standard errors first."""
+    return replace(table, rows=tuple(sorted(table, key=_doubt)))
+
+
 def told_of(table: IntervalTable) -> str:
-    """How many differences exclude zero, and all of them, the clearest first."""
+    """How many differences exclude zero, and all of them."""
     clear = sum(row.lower > 0 or row.upper < 0 for row in table)
-    ordered = replace(table, rows=tuple(sorted(table, key=_doubt)))
     return (
         f"Intervals that exclude zero: {clear:,} of {len(table.rows):,}. If nothing differed, at "
-        f"most about {100 * (1 - table.level):g} of 100 would.\n\n{ordered}"
+        f"most about {100 * (1 - table.level):g} of 100 would.\n\n{table}"
     )
 
 

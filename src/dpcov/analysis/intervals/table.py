@@ -132,6 +132,14 @@ class IntervalTable:
         columns = {name: getattr(self, name) for name in COLUMNS}
         return pd.DataFrame(columns, index=list(self.names))
 
+    def to_dict(self) -> dict[str, Any]:
+        """As plain texts and numbers, for JSON."""
+        rows = [
+            {"name": row.name} | {column: float(getattr(row, column)) for column in COLUMNS}
+            for row in self.rows
+        ]
+        return vars(self) | {"rows": rows}
+
     def _repr_html_(self) -> str:
         rows = [
             (name_of(row.name, CELL), *(f"{getattr(row, name):.5g}" for name in COLUMNS))
