@@ -5,13 +5,14 @@ Contract: a geometry is public: it was typed, or found by a survey that was char
 
 import math
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 from msgspec.structs import force_setattr
 
 from dpcov.data.exact.linear import LinearMap
@@ -29,6 +30,10 @@ _REACH_BITS = 6
 
 _SCALE = Annotated[float, Between(SMALLEST_SCALE, LARGEST_SCALE)]
 _ANEW = "let the release find one anew (geometry='private', --geometry private)"
+_INSTEAD = (
+    f"Use the schema that it was found in, or {_ANEW}. Or ignore the column in the schema: its "
+    'type = "ignored" takes it out of the geometry of a release.'
+)
 _A_GEOMETRY = "Give a file that `dpcov survey` wrote, or a release."
 
 
@@ -112,7 +117,7 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         if unknown:
             raise SchemaError(
                 f"The geometry names columns that the schema lacks: {few_of(sorted(unknown), 10)}. "
-                f"Use the schema that it was found in, or {_ANEW}."
+                f"{_INSTEAD}"
             )
         if self.linear is not None:
             features = [column.name for column in columns if column.kind != "intercept"]
@@ -147,16 +152,30 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         if not lower <= found.center <= upper:
             raise SchemaError(
                 f"The geometry of '{column.name}' has its center, {found.center:.6g}, outside of "
-                f"the bounds, {lower:.6g} to {upper:.6g}. Is it of another schema?"
+                f"the bounds, {lower:.6g} to {upper:.6g}. {_INSTEAD}"
             )
         if max(upper - found.center, found.center - lower) > LARGEST_BOUND * found.scale:
             raise SchemaError(
                 f"The geometry of '{column.name}' has a scale, {found.scale:.6g}, too small for "
-                f"the bounds, {lower:.6g} to {upper:.6g}. Is it of another schema?"
+                f"the bounds, {lower:.6g} to {upper:.6g}. {_INSTEAD}"
             )
         return replace(
             column, center=found.center, half_range=found.scale, lower=lower, upper=upper
         )
+
+    def without(self, names: Collection[str]) -> "Geometry":
+        """The same for rows without these encoded columns, as if they were at their centers."""
+        kept = [place for place, name in enumerate(self.columns) if name not in names]
+        if len(kept) == len(self.columns):
+            return self
+        columns = {name: own for name, own in self.columns.items() if name not in names}
+        linear = self.linear
+        if linear is not None:
+            intercept, features = np.split(linear.matrix, [-len(self.columns)], axis=1)
+            # Rotated to as few outputs as there are columns left, which changes no length.
+            rotation, mixed = np.linalg.qr(features[:, kept])
+            linear = LinearMap.nearest(np.hstack([rotation.T @ intercept, mixed]))
+        return msgspec.structs.replace(self, columns=columns, linear=linear)
 
     def in_order_of(self, columns: Iterable[EncodedColumn]) -> "Geometry":
         """The same for a schema that lists its columns in another order."""

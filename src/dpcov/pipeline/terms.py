@@ -3,7 +3,7 @@
 Contract: nothing here has seen a row, and what cannot be honored is refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from dpcov.data.gather import Gathering
 from dpcov.data.geometry import Geometry
 from dpcov.data.groups import split_schema
 from dpcov.data.questions import Ask
+from dpcov.data.schema.declared import Ignored
 from dpcov.data.schema.schema import Schema
 from dpcov.errors import ReleaseWarning, UsageError, warn_caller
 from dpcov.mechanisms.auto import Choice, resolve
@@ -110,7 +111,8 @@ def plan_table(
         raise UsageError(
             "Under add-remove-one neighbors the number of rows is private; do not state it."
         )
-    known = read_geometry(geometry)
+    ignored = {name for name, kind in declared.columns.items() if isinstance(kind, Ignored)}
+    known = read_geometry(geometry, ignored)
     if one_question and geometry == "private":
         raise UsageError(
             "Saved moments answer one question, so no geometry can be found in them. Leave out "
@@ -176,8 +178,13 @@ def mechanism_for(
     return resolve(mechanism, {}, problem, budget).make()
 
 
-def read_geometry(geometry: Geometry | Release | str | Path) -> Geometry | None:
-    """A public geometry, which says whether it was found with a seed; None if none is known."""
+def read_geometry(
+    geometry: Geometry | Release | str | Path, ignored: Collection[str] = ()
+) -> Geometry | None:
+    """A public geometry, which says whether it was found with a seed; None if none is known.
+
+    That of a release is without these columns of the table.
+    """
     if not isinstance(geometry, Geometry | Release | str | Path):
         raise UsageError(
             "geometry must be 'schema', 'private', the path of a file, a Geometry or a Release."
@@ -191,7 +198,8 @@ def read_geometry(geometry: Geometry | Release | str | Path) -> Geometry | None:
     release = geometry if isinstance(geometry, Release) else Release.load(geometry)
     manifest, seeded = release.manifest, not release.is_private
     lost, linear = manifest.statistics.lost, _map_of(release)
-    return Geometry.of(manifest.columns, manifest.norm_bound, linear, lost, seeded)
+    found = Geometry.of(manifest.columns, manifest.norm_bound, linear, lost, seeded)
+    return found.without([each.name for each in manifest.columns if each.source in ignored])
 
 
 def _map_of(release: Release) -> LinearMap | None:

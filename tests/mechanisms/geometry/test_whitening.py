@@ -238,6 +238,35 @@ def test_columns_may_come_in_another_order_next_year():
     assert np.abs(other.correlation().loc[NAMES, NAMES].to_numpy() - truth).max() < 0.05
 
 
+@pytest.mark.parametrize("linear", [None, found("300")], ids=["scales", "map"])
+def test_a_column_that_is_ignored_next_year_leaves_the_geometry(linear):
+    """A date of last year made the geometry unfit, and without it the geometry was refused."""
+    terms = {"budget": dpcov.Budget(rho=100), "entropy": SeededEntropy(1)}
+    known = Geometry(columns=UNITS.columns, norm_bound=30.0, linear=linear)
+    frame = pd.DataFrame(ROWS, columns=NAMES)
+    before = dpcov.release(frame, schema=SCHEMA, geometry=known, **terms)
+    fewer = dpcov.Schema(missing="never", columns=SCHEMA.columns | {"x1": dpcov.Ignored()})
+    after = dpcov.release(frame.assign(x1=19), schema=fewer, geometry=before, **terms)
+    assert after.statistics.lost < 0.05
+    kept = ["x0", *NAMES[2:]]
+    truth = frame[kept].corr().to_numpy()
+    assert np.abs(after.correlation().loc[kept, kept].to_numpy() - truth).max() < 0.05
+    if linear is None:
+        return
+    # Rows with the column at its center, and under the map as short as can be, are as long as were.
+    first, second = (
+        np.array(r.statistics.arrays["linear"]) * 2.0**r.statistics.linear_exponent
+        for r in (before, after)
+    )
+    rest = np.delete(first, 2, axis=1)
+    np.testing.assert_allclose(
+        second[:, 1:].T @ second[:, 1:], rest[:, 1:].T @ rest[:, 1:], rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        second[:, 1:].T @ second[:, 0], rest[:, 1:].T @ rest[:, 0], atol=1e-5
+    )
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
