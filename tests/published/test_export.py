@@ -83,7 +83,7 @@ def test_every_format_holds_the_same_numbers(made, tmp_path, quantity, post):
     assert tuple(first) == (labels if quantity != "mean" else ("mean",))
     assert (record["quantity"], record["fingerprint"]) == (quantity, made.fingerprint)
     assert record["guarantee"] == str(made.guarantee)
-    assert record["n_rows"] == 500
+    assert record["n_rows"] == record["n_effective"] == 500
     assert len(record["units"]) == len(record["descriptions"]) == len(labels)
     assert labels == (("(intercept)", *NAMES) if quantity == "second-moment" else tuple(NAMES))
 
@@ -102,10 +102,11 @@ class Unknown:
 
 def test_unknown_numbers_are_null(tmp_path, monkeypatch):
     monkeypatch.setattr("dpcov.published.export.noise_std", lambda *what: None)
+    monkeypatch.setattr("dpcov.published.export.rows_worth", lambda release: np.nan)
     export(Unknown(), tmp_path / "x.json", quantity="correlation")
     record = json.loads((tmp_path / "x.json").read_text())
     assert record["values"] == [[1.0, None], [None, None]]
-    assert record["n_rows"] is None
+    assert record["n_rows"] is None and record["n_effective"] is None
 
 
 @pytest.mark.filterwarnings("error")
@@ -207,6 +208,39 @@ def test_the_r_blocks_run(folder, number):
     run = subprocess.run(["Rscript", "-e", script], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def weighted():
+    random = np.random.default_rng(0)
+    table = {"x": random.uniform(0, 1, 4000), "w": random.uniform(0, 2, 4000)}
+    columns = {"x": dpcov.Numeric(lower=0, upper=1), "w": dpcov.Numeric(lower=0, upper=2)}
+    terms = {"weights": dpcov.Weights(column="w", upper=2), "rho": 1, "missing": "never"}
+    return released_of(columns, pa.table(table), **terms)
+
+
+def test_rows_count_as_their_weights_say(weighted, tmp_path):
+    export(weighted, tmp_path / "x.json")
+    record, _ = read_json(tmp_path / "x.json")
+    # Uniform weights from 0: Kish's design effect is 4/3.
+    assert record["n_rows"] == 4000 and record["n_effective"] == pytest.approx(3000, rel=0.05)
+    effect = re.search(r"rows count as ([\d,]+)", weighted.summary())
+    assert round(record["n_effective"]) == int(effect[1].replace(",", ""))
+
+
+def test_r_has_means_and_what_rows_count_as_beside_a_matrix(weighted, tmp_path):
+    """Measurement invariance needs means, and survey software the effective number of rows."""
+    if not has_r_packages("stats"):
+        pytest.skip("R is not installed")
+    for quantity in ("covariance", "correlation", "mean"):
+        export(weighted, tmp_path / "x.R", quantity=quantity, overwrite=True)
+        told = 'source("x.R"); writeLines(format(c(dpcov$mean, dpcov$n.effective), digits = 17))'
+        run = subprocess.run(
+            ["Rscript", "-e", told], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        *means, worth = map(float, run.stdout.split())
+        assert means == pytest.approx(weighted.mean_vector(), rel=1e-12)
+        assert worth == pytest.approx(3000, rel=0.05)
 
 
 def test_r_reads_the_same_numbers_and_hostile_names_stay_text(folder):

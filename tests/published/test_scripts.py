@@ -237,6 +237,20 @@ def test_a_level_is_left_out_where_levels_hold_all_rows(tmp_path, levels):
     assert len(named) == len(levels) - (len(levels) == 3)
 
 
+@pytest.mark.parametrize("program", get_args(Program))
+def test_names_keep_the_letters_below_their_accents(tmp_path, program):
+    """Zürich became Z_rich."""
+    columns = {"Größe": dpcov.Numeric(lower=0, upper=1), "âge": dpcov.Numeric(lower=0, upper=1)}
+    columns["canton"] = dpcov.Categorical(categories=("Zürich", "Genève", "Łódź"))
+    table = pa.table(
+        {"Größe": [0.1, 0.9, 0.4] * 99, "âge": [0.5, 0.1] * 148 + [0.9]}
+        | {"canton": ["Zürich", "Genève", "Łódź"] * 99}
+    )
+    text = written(released_of(columns, table, rho=5), program, tmp_path).read_text("utf-8")
+    names = ("Gro_e", "age", "canton_Zurich", "canton_Geneve", "canton_odz")
+    assert all(re.search(rf"\b{name}\b", text) for name in names)
+
+
 @pytest.mark.parametrize("program", ["r", "stata"])
 def test_weights_are_neither_predicted_nor_predict(tmp_path, program):
     random = np.random.default_rng(0)

@@ -31,6 +31,7 @@ from dpcov.published.reading.base import BaseRelease
 from dpcov.published.reading.encoded import noise_of
 from dpcov.published.reading.rows import on_one_thread
 from dpcov.published.scripts import quoted_for_r
+from dpcov.published.words.design import rows_worth
 
 Quantity = Literal["covariance", "correlation", "second-moment", "mean"]
 _TEXT, _NUMBER = {"type": "string"}, {"type": "number"}
@@ -64,7 +65,8 @@ def export(
     labels, values = estimate(release, quantity, post, missing)
     # Intervals simulate what noise does to values that are predicted.
     noise = noise_std(release, quantity, post) if missing == "pairwise" else None
-    made = Exported(release=release, quantity=quantity, labels=labels, values=values, noise=noise)
+    facts: Any = {"release": release, "quantity": quantity, "labels": labels}
+    made = Exported(**facts, values=values, noise=noise, missing=missing)
     # A table of numbers has no room for a second one.
     beside = path.with_name(f"{path.stem}-noise{path.suffix}")
     if write is not _csv or made.noise is None:
@@ -92,6 +94,7 @@ class Exported:
     labels: tuple[str, ...]
     values: Array
     noise: Array | None
+    missing: MissingAs = "pairwise"
 
     @property
     def columns(self) -> tuple[EncodedColumn, ...]:
@@ -169,6 +172,7 @@ def _json(made: Exported) -> bytes:
         "noise_std": None if made.noise is None else made.noise.tolist(),
         "below_noise": None if made.noise is None else made.below_noise.tolist(),
         "n_rows": made.release.n_rows,
+        "n_effective": rows_worth(made.release),
         "guarantee": str(made.release.guarantee),
         "fingerprint": made.release.fingerprint,
     }
@@ -284,8 +288,12 @@ def _r(made: Exported) -> bytes:
     if made.noise is not None:
         lines.append(f"noise.std = {_r_array(made.labels, made.noise)}")
         lines.append(f"below.noise = {_r_array(made.labels, made.below_noise)}")
+    if made.quantity in ("covariance", "correlation"):
+        means = estimate(made.release, "mean", None, made.missing)
+        lines.append(f"mean = {_r_array(*means)}")
     lines += [
         f"n.rows = {_r_cell(made.release.n_rows)}",
+        f"n.effective = {_r_cell(rows_worth(made.release))}",
         f"guarantee = {quoted_for_r(str(made.release.guarantee))}",
         f"fingerprint = {quoted_for_r(made.release.fingerprint)}",
     ]

@@ -5,6 +5,7 @@ have names made of letters, digits and underscores.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -148,7 +149,9 @@ def _identifiers(names: Sequence[str]) -> list[str]:
     """A variable's name for every feature, all different, also where case does not count."""
     made: dict[str, str] = {}
     for name in names:
-        stem = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:_LONGEST].rstrip("_") or "x"
+        # Letters without their accents, which are characters of their own in this form.
+        bare = re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFKD", name))
+        stem = re.sub(r"[^A-Za-z0-9]+", "_", bare).strip("_")[:_LONGEST].rstrip("_") or "x"
         # Also Stata's types of texts: str1, str2, and so on.
         if not stem[0].isalpha() or re.sub(r"^str\d+$", "str", stem.lower()) in _RESERVED:
             stem = f"x_{stem}"

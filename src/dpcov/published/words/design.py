@@ -83,6 +83,11 @@ class Design:
         return max(1.0, (self.own or 1.0) / self.share) * self.rows_per_person
 
     @property
+    def worth(self) -> float:
+        """What rows count as for sampling errors."""
+        return self.n_rows / self.effect
+
+    @property
     def sum_of_weights(self) -> float | None:
         """Weighted count, in the unit of the weights; None without any."""
         return None if self.weighting is None else self.n_rows * self.share * self.weighting.upper
@@ -153,6 +158,15 @@ def known_design(release: BaseRelease) -> Design | None:
         return design_of(release)
     except ReleaseError:
         return None
+
+
+def rows_worth(release: BaseRelease) -> float:
+    """What its rows count as for sampling errors; NaN where the noise hides it."""
+    # A finished matrix does not hold what the weights sum to.
+    if release.manifest.is_pooled and weighting_of(release) is not None:
+        return nan
+    found = known_design(release)
+    return nan if found is None else found.worth
 
 
 def told_of_scaling(release: BaseRelease) -> tuple[str, ...]:
