@@ -249,6 +249,7 @@ def test_names_keep_the_letters_below_their_accents(tmp_path, program):
     text = written(released_of(columns, table, rho=5), program, tmp_path).read_text("utf-8")
     names = ("Gro_e", "age", "canton_Zurich", "canton_Geneve", "canton_odz")
     assert all(re.search(rf"\b{name}\b", text) for name in names)
+    assert re.search(r"^. Left out, because other levels .*: canton_Zurich$", text, re.M)
 
 
 @pytest.mark.parametrize("program", ["r", "stata"])

@@ -86,6 +86,13 @@ def _text(
     hidden = {column.name for column in diagnose(release).columns if column.hidden}
     chosen = [place for place in possible if names[place] not in hidden] or possible
     left_out = [variables[place] for place in possible if place not in chosen]
+    references = [
+        variables[place]
+        for place, column in enumerate(release.features)
+        if column.kind == "category"
+        and column.source != release.features[goal].source
+        and place not in possible
+    ]
     covariance = release.covariance_matrix(post, missing=missing)
     # Places count from 1 in R and in Julia.
     values = {
@@ -103,6 +110,7 @@ def _text(
         "x": " ".join(variables[place] for place in chosen),
         "all": " ".join(variables),
         "left_out": " ".join(left_out) or "none",
+        "references": " ".join(references) or "none",
         "label_lines": "\n".join(
             f"label variable {variable} {_stata_string(name)}"
             for variable, name in zip(variables, names, strict=True)

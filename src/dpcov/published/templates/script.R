@@ -46,6 +46,7 @@ lm.from.moments <- function(y, x, S = dpcov$$covariance, m = dpcov$$mean, n = dp
 
 y <- dpcov$$names[${target}]
 # Left out, because the noise hides them: ${left_out}
+# Left out, because other levels are compared with them: ${references}
 x <- dpcov$$names[${predictors}]
 cat("Private release:", dpcov$$title, "-", dpcov$$guarantee, "\n\n")
 fit <- lm.from.moments(y, x)

@@ -24,6 +24,7 @@ corr2data ${all}, cov(C) means(M) n(${n_rows}) double clear forcepsd
 ${label_lines}
 
 * Left out, because the noise hides them: ${left_out}
+* Left out, because other levels are compared with them: ${references}
 regress ${y} ${x}
 display "These errors do not count the privacy noise, nor what weights and several rows of one person take: they are too small."
 capture noisily factor ${x} ${y}, factors(1)

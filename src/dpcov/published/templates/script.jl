@@ -35,6 +35,7 @@ end
 
 y = ${target}
 # Left out, because the noise hides them: ${left_out}
+# Left out, because other levels are compared with them: ${references}
 x = ${predictors}
 estimates, errors, r2 = regress(y, x)
 println("Private release: ", title, " - ", guarantee, "\n")
