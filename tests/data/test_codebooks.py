@@ -1,6 +1,8 @@
 """Codebooks become drafts: labels, declared ranges and missing codes, never a statistic of rows."""
 
 import json
+import re
+import tomllib
 from pathlib import Path
 
 import msgspec
@@ -16,7 +18,7 @@ from dpcov.data.schema.codebooks import read_codebook
 from dpcov.data.schema.codebooks.fields import BOUNDED, BOUNDED_TOO, code_of
 from dpcov.data.schema.draft import describe
 from dpcov.data.sources import open_source
-from dpcov.errors import DataError, SchemaError
+from dpcov.errors import DataError, SchemaError, UsageError
 
 FILES = Path(__file__).with_name("files")
 CANNOT_BE_LISTED = (
@@ -488,6 +490,44 @@ def test_labeled_points_of_an_ordered_scale_are_numbers(tmp_path, level, codes, 
             assert read.columns["q"] == dpcov.Numeric(
                 lower=ends[0], upper=ends[1], description=f"How much? {said}", missing_codes=(9,)
             )
+
+
+@pytest.fixture
+def items(tmp_path):
+    """Stata has no levels of measurement: every item of a questionnaire was a category."""
+    pyreadstat = pytest.importorskip("pyreadstat", reason="needs dpcov[files]")
+    agree = {1.0: "pas du tout", 2.0: "plutôt non", 3.0: "plutôt oui", 4.0: "tout à fait"}
+    labels = {"q1": agree, "q2": agree, "canton": agree, "sexe": {1.0: "H", 2.0: "F"}}
+    frame = pd.DataFrame({name: [1.0, 2.0] for name in labels} | {"age": [30.0, 40.0]})
+    frame["q2"] = pd.Series([1.0, "a"], dtype=object)
+    labels["q2"] = agree | {"a": "refus"}
+    told = {"variable_value_labels": labels, "missing_user_values": {"q2": ["a"]}}
+    pyreadstat.write_dta(frame, tmp_path / "s.dta", column_labels={"q1": "Question 1"}, **told)
+    return tmp_path / "s.dta"
+
+
+def test_scales_that_a_codebook_does_not_call_ordered_are_named(items):
+    drafted = tomllib.loads(dpcov.draft(items, ordered=["q*"]))["columns"]
+    assert (drafted["q1"]["lower"], drafted["q1"]["upper"]) == (1, 4)
+    said = "1 = pas du tout, 2 = plutôt non, 3 = plutôt oui, 4 = tout à fait"
+    assert drafted["q1"]["description"] == f"Question 1. {said}"
+    assert drafted["q2"]["type"] == "numeric" and drafted["q2"]["description"] == said
+    assert drafted["canton"]["type"] == drafted["sexe"]["type"] == "categorical"
+    # Where a pattern fits others, too, they stay what they are.
+    every = tomllib.loads(dpcov.draft(items, ordered=["*"]))["columns"]
+    kinds = {name: column["type"] for name, column in every.items()}
+    assert kinds == dict.fromkeys(("q1", "q2", "canton", "age"), "numeric") | {
+        "sexe": "categorical"
+    }
+    command = ["schema", "draft", str(items), "--ordered", "q1", "--ordered", "q2"]
+    done = CliRunner().invoke(app, command)
+    assert done.stdout.strip() == dpcov.draft(items, ordered=["q*"]).strip()
+
+
+@pytest.mark.parametrize("name", ["sexe", "age", "x*"])
+def test_what_has_no_labels_of_a_scale_is_not_called_ordered(items, name):
+    with pytest.raises(UsageError, match=f"labels of an ordered scale.* '{re.escape(name)}'"):
+        dpcov.draft(items, ordered=[name])
 
 
 def test_bounds_of_a_codebook_are_explained_once():

@@ -48,6 +48,7 @@ def draft(
     encoding: Annotated[str | None, option("schema encoding")] = None,
     header: Annotated[int | None, option("schema header", min=1)] = None,
     part: Annotated[str | None, option("schema part", metavar="NAME")] = None,
+    ordered: Annotated[list[str] | None, option("schema ordered", metavar="NAME")] = None,
     output: Annotated[Path | None, option("schema output", "-o")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -72,7 +73,7 @@ def draft(
     layout = FileLayout.of(known.file if known else None, **said)
     # Names and types only: a bound read from the rows would leak them.
     source = None if table is None else open_source(table, layout)
-    made = describe(source, known, layout, decimal)
+    made = describe(source, known, layout, decimal, ordered or ())
     if made.absent:
         lacking = plural(len(made.absent), "column")
         listed = few_of(made.absent, 10)

@@ -1,7 +1,8 @@
 """Draft a schema for a table: names and types of the columns, no bound, category or value."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 from dpcov.data.layout import FileLayout
 from dpcov.data.schema.codebooks import read_codebook
 from dpcov.data.schema.codebooks.dictionaries import schema_of
-from dpcov.data.schema.codebooks.fields import BOUNDED, BOUNDED_TOO
+from dpcov.data.schema.codebooks.fields import BOUNDED, BOUNDED_TOO, as_scale
 from dpcov.data.schema.declared import Boolean, Date, Declared, Ignored
 from dpcov.data.schema.names import BY_KIND, Proposal, grouped, propose_described
 from dpcov.data.schema.schema import Schema
@@ -47,6 +48,7 @@ def draft(
     output: str | Path | None = None,
     *,
     codebook: str | Path | None = None,
+    ordered: Collection[str] = (),
     overwrite: bool = False,
 ) -> str:
     """Draft a schema of a table, or of what its codebook says: TOML text, to be filled in.
@@ -63,12 +65,15 @@ def draft(
         The file to write the draft to.
     codebook : path, optional
         A Data Package, CSVW, DDI-Codebook, or a file of SPSS, Stata or SAS.
+    ordered : collection of str
+        Columns, or patterns such as ``"q*"``, whose labeled codes are an ordered scale although the
+        codebook does not say so: they become numbers.  Raises UsageError for one without any.
     """
     if output is not None:
         check_output(output, file_of(data), codebook)
     known = None if codebook is None else read_codebook(as_path(codebook))
     layout = None if known is None else known.file
-    text = describe(open_source(data, layout), known, layout).dumps()
+    text = describe(open_source(data, layout), known, layout, ordered=ordered).dumps()
     if output is not None:
         write_file(output, text.encode(), overwrite=overwrite)
     return text
@@ -79,16 +84,17 @@ def describe(
     codebook: Schema | None = None,
     layout: FileLayout | None = None,
     decimal: str | None = None,
+    ordered: Collection[str] = (),
 ) -> Draft:
     """Draft a schema from the names and types of a table, and from what a codebook says.
 
     Without a table all columns of the codebook are declared.  A file of a statistical package is
     its own codebook.  ``layout`` and ``decimal``, the decimal mark of numbers that are written as
-    text, are written into the draft.
+    text, are written into the draft.  Labeled codes of ``ordered`` columns are numbers.
     """
     if codebook is None and isinstance(source, StatisticalSource):
         codebook = schema_of(source, of_itself=True)
-    known = {} if codebook is None else codebook.columns
+    known = _with_scales({} if codebook is None else codebook.columns, ordered)
     names = tuple(known) if source is None else source.columns
     absent = tuple(name for name in known if name not in names)
     # Where the line of names was forgotten, they are values.
@@ -111,6 +117,20 @@ def describe(
     comments = {name: why for name, (_, why) in proposals.items()}
     bounded = [name for name, why in comments.items() if why == BOUNDED]
     return Draft(schema, comments | dict.fromkeys(bounded[1:], BOUNDED_TOO), absent)
+
+
+def _with_scales(known: Mapping[str, Declared], ordered: Collection[str]) -> dict[str, Declared]:
+    made = dict(known)
+    for pattern in ordered:
+        named = [name for name in known if fnmatchcase(name, pattern)]
+        scales = {name: scale for name in named if (scale := as_scale(known[name])) is not None}
+        if not scales:
+            raise UsageError(
+                "The codebook has no labels of an ordered scale, three or more codes that follow "
+                f"each other, for '{pattern}'."
+            )
+        made |= scales
+    return made
 
 
 def _proposals(source: Source, known: Mapping[str, Declared], decimal: str) -> dict[str, Proposal]:

@@ -83,6 +83,20 @@ class Field:
         return Categorical(**more)
 
 
+def as_scale(declared: Declared) -> Numeric | None:
+    """Categories that follow each other, as numbers; None where it has no such ones."""
+    if not isinstance(declared, Categorical) or not (ends := ends_of_scale(declared.categories)):
+        return None
+    labels = {text: declared.labels.get(text, "") for text in declared.categories}
+    return Numeric(
+        lower=ends[0],
+        upper=ends[1],
+        description=sentence(declared.description, labels_in_words(labels)),
+        missing=declared.missing,
+        missing_codes=declared.missing_codes,
+    )
+
+
 def _distinct(levels: dict[str, str]) -> dict[str, str]:
     # Two levels of one name would be two columns of one name; without a label its text is one.
     called = {text: label or text for text, label in levels.items()}
