@@ -244,6 +244,27 @@ def test_a_reading_that_cannot_be_is_refused_before_anything_is_spent(ledger):
     assert model.set_params(fit_intercept=False).fit(ROWS, ROWS[:, 0]).intercept_ == 0.0
 
 
+@pytest.mark.parametrize("estimator", [PrivateRidge, PrivateGraphicalLasso])
+@pytest.mark.parametrize("alpha", [-1.0, "cv", None])
+def test_a_penalty_is_a_number_or_auto(estimator, alpha):
+    release = released(ROWS, 0, 1)
+    more = {"target": release.feature_names[0]} if estimator is PrivateRidge else {}
+    with pytest.raises(dpcov.DpcovError, match='not "auto", must be a number, 0 or more'):
+        estimator.from_release(release, alpha=alpha, **more)
+
+
+def test_bounds_that_name_the_target_are_its_bounds():
+    frame = pd.DataFrame(ROWS, columns=[f"x{place}" for place in range(ROWS.shape[1])])
+    bounds = dict.fromkeys(frame, (0, 1))
+    terms = {"budget": dpcov.Budget(rho=1), "seed": 1}
+    within = PrivateRidge(target="x0", bounds=bounds, **terms).fit(frame)
+    apart = PrivateRidge(target="x0", bounds=bounds, target_bounds=(0, 1), **terms).fit(frame)
+    assert within.coef_.tolist() == apart.coef_.tolist()
+    # Beside a y of that name, too.
+    named = PrivateRidge(bounds=bounds | {"y": (0, 2)}, **terms).fit(frame, ROWS[:, 0])
+    assert named.release_.bounds_of(named.release_.features)[-1].tolist() == [0, 2]
+
+
 def test_public_terms_have_no_defaults_and_do_not_contradict_each_other():
     for terms, said in (
         ({"budget": None}, "budget"),

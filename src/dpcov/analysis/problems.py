@@ -50,6 +50,12 @@ def checked(name: str, value: object, hint: Any) -> Any:
         raise InputError(*problem.args) from None
 
 
+def check_penalty(alpha: object) -> None:
+    """Refuse what is neither a penalty nor "auto"."""
+    if not isinstance(alpha, str) or alpha != "auto":
+        checked('alpha, if it is not "auto",', alpha, NotNegative)
+
+
 def require_matrix(X: Any, ragged: str, advice: str = "") -> Array:
     """Return an array of numbers, (n, p); ``ragged`` is said where it is none.
 

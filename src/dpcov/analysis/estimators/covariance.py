@@ -18,8 +18,8 @@ from dpcov.analysis.intervals.inference import correlation_intervals, variance_i
 from dpcov.analysis.problems import (
     UNKNOWN_PENALTY,
     InputError,
-    NotNegative,
     UnknownNoiseError,
+    check_penalty,
     checked,
     require_matrix,
     warn_noise,
@@ -183,8 +183,7 @@ class PrivateGraphicalLasso(ReleaseEstimator):
 
     def _check(self, columns: Columns, unasked: str | None) -> None:
         super()._check(columns, unasked)
-        if not isinstance(self.alpha, str) or self.alpha != "auto":
-            checked("alpha", self.alpha, NotNegative)
+        check_penalty(self.alpha)
 
     def _read(self, release: Release) -> None:
         reading = self._reading()

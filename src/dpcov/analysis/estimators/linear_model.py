@@ -1,6 +1,6 @@
 """Fit linear models to a release: what regressions share, and least squares."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -62,7 +62,7 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
     fit_intercept : bool
         Needs a release with an intercept.
     target_bounds : pair or mapping of names to pairs, optional
-        Of y, beside ``bounds``.
+        Of y, if ``bounds`` does not name it.
 
     Attributes
     ----------
@@ -96,7 +96,9 @@ class LinearModel(RegressorMixin, ReleaseEstimator):  # type: ignore[misc]
         if columns is not None and len(names) != columns.shape[1]:
             raise InputError("target must name every column of y, and nothing else.")
         facts = {} if y is None else {"targets": names, "flat": array_of(y).ndim == 1}
-        roles = Roles(targets=names, target_bounds=self.target_bounds)
+        is_named = isinstance(self.bounds, Mapping) and set(names) <= set(self.bounds)
+        bounds = self.bounds if is_named and self.target_bounds is None else self.target_bounds
+        roles = Roles(targets=names, target_bounds=bounds)
         return table_of(X, columns, names), roles, facts
 
     def _check(self, columns: Columns, unasked: str | None) -> None:

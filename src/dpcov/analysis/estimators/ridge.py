@@ -13,13 +13,7 @@ from dpcov.analysis.estimators import ridge_path
 from dpcov.analysis.estimators.linear_model import LinearModel
 from dpcov.analysis.estimators.ridge_path import Probe, RidgeProblem
 from dpcov.analysis.features import Columns
-from dpcov.analysis.problems import (
-    UNKNOWN_PENALTY,
-    NotNegative,
-    UnknownNoiseError,
-    checked,
-    warn_noise,
-)
+from dpcov.analysis.problems import UNKNOWN_PENALTY, UnknownNoiseError, check_penalty, warn_noise
 from dpcov.published.estimate.unit import STEP
 from dpcov.published.file.columns import half_ranges_of
 from dpcov.published.linalg.symmetric import Array
@@ -58,8 +52,7 @@ class PrivateRidge(LinearModel):
 
     def _check(self, columns: Columns, unasked: str | None) -> None:
         super()._check(columns, unasked)
-        if not isinstance(self.alpha, str) or self.alpha != "auto":
-            checked("alpha", self.alpha, NotNegative)
+        check_penalty(self.alpha)
 
     def _solve(self, problems: list[RidgeProblem]) -> list[Array]:
         noise = noise_of(self.release_)
