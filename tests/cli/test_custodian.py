@@ -66,6 +66,15 @@ def test_a_seeded_release_is_marked_and_the_same_by_every_engine_option(desk):
     assert "not private" in desk.done("show", desk.output)
 
 
+def test_a_release_of_every_month_is_called_differently_by_one_schema(desk):
+    told = desk.release("--title", "Loans, May", "--by", "sex")
+    assert told.exit_code == 0, told.output
+    made = dpcov.load(desk.output)
+    assert made.manifest.title == "Loans, May"
+    assert dpcov.Schema.from_toml(desk.schema).title != "Loans, May"
+    assert f"features of each of {len(made.group_names)} groups." in told.output
+
+
 def test_add_remove_one_tells_no_exact_number_of_rows(desk):
     private = "release --rho 1 --no-ledger --neighbors add-remove-one --overwrite"
 

@@ -15,6 +15,7 @@ from dpcov.privacy.guarantee import Neighbors
 from dpcov.published.digits import plural
 
 if TYPE_CHECKING:
+    from dpcov.data.schema.schema import Schema
     from dpcov.noise.entropy import SeededEntropy
 
 
@@ -34,6 +35,7 @@ def release(
     neighbors: options.Relation = "replace-one",
     rows: Annotated[int | None, option("release rows", min=1)] = None,
     by: options.By = None,
+    title: Annotated[str | None, option("release title")] = None,
     geometry: Annotated[str | None, option("release geometry")] = None,
     accept_large_delta: Annotated[bool, option("release accept-large-delta")] = False,
     ledger: options.ChargedLedger = None,
@@ -76,10 +78,11 @@ def release(
         table = _table(given, key_file)
         budget = options.budget_from(epsilon, delta, rho)
         chosen, entropy = options.parse_options(option), _entropy(seed, not_private=not_private)
+        declared = schema if title is None else _titled(schema, title)
     with options.rows_progress(show_rows=neighbors == "replace-one", quiet=quiet) as progress:
         made = dpcov.release(
             table,
-            schema=schema,
+            schema=declared,
             budget=budget,
             mechanism=mechanism,
             neighbors=neighbors,
@@ -99,9 +102,18 @@ def release(
             **chosen,
         )
     features, name = plural(len(made.feature_names), "feature"), shlex.quote(str(output))
-    typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}.")
+    groups = f" of each of {plural(len(made.group_names), 'group')}" if made.group_names else ""
+    typer.echo(f"Wrote {output}: {made.guarantee.promise}, {features}{groups}.")
     options.tell_of(made)
     typer.echo(f"Next: dpcov doctor {name}   ·   dpcov export {name} -o covariance.csv")
+
+
+def _titled(schema: Path, title: str) -> "Schema":
+    from msgspec.structs import replace
+
+    from dpcov.data.schema.schema import Schema
+
+    return replace(Schema.from_toml(schema, complete=True), title=title)
 
 
 def _rehearse(
