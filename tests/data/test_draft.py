@@ -94,7 +94,7 @@ def test_a_date_in_digits_is_told_its_format():
 def test_weights_of_surveys_are_noticed():
     for name in WEIGHTS:
         declared, _ = propose(name, "number")
-        words = "name it as the weights of the rows"
+        words = "say weights = {column = "
         assert isinstance(declared, Ignored) and words in declared.note, name
 
 

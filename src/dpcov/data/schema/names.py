@@ -22,12 +22,13 @@ _PERSONAL = "{what}, by its name: it says who a person is"
 _TEXT = "free text, by its name"
 _ZIP = "a postal code, by its name: never a number; to use it, declare categorical regions"
 _WEIGHT = (
-    "a survey weight, by its name: if it is one, name it as the weights of the rows, and make it "
-    "numeric, from 0 to a public bound; the weight of a body is numeric, too"
+    'a survey weight, by its name: if it is one, say weights = {column = "...", upper = ...} at '
+    "the top of the file, and make it numeric, from 0 to that public bound; the weight of a body "
+    "is numeric, too"
 )
 _DESIGN = (
     "a stratum or sampling unit of a survey, by its name: its number means nothing; if it is a "
-    "region, it is categorical"
+    "region, it is categorical; intervals take a public design_effect for the design"
 )
 _SEX = 'the categories are, for example, "female" and "male", or the codes of the codebook'
 _DATE = "a date, by its {by}; bounds are years, for example 1900 and 2030, each from its first day"

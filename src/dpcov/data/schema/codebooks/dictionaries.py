@@ -20,8 +20,8 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.sources.statistical import StatisticalSource, date_of
 
 _WEIGHTS = (
-    "SPSS weights the rows of its file by this column (WEIGHT BY); a release does if it is named "
-    "as the weights of the rows"
+    "SPSS weights the rows of its file by this column (WEIGHT BY); a release does if the schema "
+    'says weights = {column = "...", upper = ...} at its top'
 )
 
 
