@@ -249,7 +249,7 @@ def test_a_reading_that_cannot_be_is_refused_before_anything_is_spent(ledger):
 def test_a_penalty_is_a_number_or_auto(estimator, alpha):
     release = released(ROWS, 0, 1)
     more = {"target": release.feature_names[0]} if estimator is PrivateRidge else {}
-    with pytest.raises(dpcov.DpcovError, match='not "auto", must be a number, 0 or more'):
+    with pytest.raises(dpcov.DpcovError, match='alpha must be a number, 0 or more, or "auto"'):
         estimator.from_release(release, alpha=alpha, **more)
 
 

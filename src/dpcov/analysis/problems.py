@@ -52,8 +52,12 @@ def checked(name: str, value: object, hint: Any) -> Any:
 
 def check_penalty(alpha: object) -> None:
     """Refuse what is neither a penalty nor "auto"."""
-    if not isinstance(alpha, str) or alpha != "auto":
-        checked('alpha, if it is not "auto",', alpha, NotNegative)
+    if isinstance(alpha, str) and alpha == "auto":
+        return
+    try:
+        plain("alpha", alpha, NotNegative)
+    except UsageError as problem:
+        raise InputError(f'{str(problem).rstrip(".")}, or "auto".') from None
 
 
 def require_matrix(X: Any, ragged: str, advice: str = "") -> Array:
