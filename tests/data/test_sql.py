@@ -392,11 +392,22 @@ def test_folders_whose_names_a_query_takes_as_texts_are_read(tmp_path):
     texts = Query(f"FROM READ_PARQUET({files}, HIVE_TYPES_AUTOCAST => false)", db="duckdb://")
     # A folder that is no number changes how no other is read.
     for held in (["01", "x"], ["01"]):
-        (block,) = open_source(texts).blocks(10, wanted={"region": "text", "a": "number"})
-        assert sorted(block.column("region").to_pylist()) == held
+        blocks = open_source(texts).blocks(10, wanted={"region": "text", "a": "number"})
+        assert sorted(pa.Table.from_batches(blocks).column("region").to_pylist()) == held
         shutil.rmtree(tmp_path / "region=x", ignore_errors=True)
     unread = f"SELECT * FROM read_parquet({files}, hive_partitioning = false)"
     assert open_source(Query(unread, db="duckdb://")).columns == ("a",)
+
+
+def test_a_file_of_duckdb_that_another_program_writes_is_refused_with_that_cause(tmp_path):
+    path = tmp_path / "busy.duckdb"
+    holds = f"import duckdb; c = duckdb.connect({str(path)!r}); print(1, flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", holds], **pipes) as other:
+        assert other.stdout.readline() == b"1\n"
+        with pytest.raises(DataError, match="no other program has a DuckDB file open"):
+            open_source(Query("SELECT 1 AS a", db=f"duckdb:///{path}"))
+        other.communicate(b"\n")
 
 
 def test_parquet_files_that_duckdb_would_read_as_the_first_of_them_are_refused(tmp_path):

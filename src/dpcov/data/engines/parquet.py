@@ -45,7 +45,10 @@ def open_files(path: str | Path, otherwise: str) -> Any:
     kind = pa.dataset.ParquetFileFormat(coerce_int96_timestamp_unit=OLD_TIMES)
     dataset = sealed(lambda: pa.dataset.dataset(str(place), format=kind), TABLE)
     if any(_FOLDER.search(file.removeprefix(str(place))) for file in dataset.files):
-        raise DataError("Folders key=value hold a column. Open them and pass the data frame.")
+        raise DataError(
+            "Folders key=value hold a column. Read them by a query of DuckDB, with "
+            "read_parquet(..., hive_types_autocast=false), or open them and pass the data frame."
+        )
     return dataset
 
 

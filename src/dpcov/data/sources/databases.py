@@ -61,7 +61,8 @@ _TOLD = {
     "the database ran out of memory or disk; select fewer columns or sort nothing.": (
         *("53", "OutOfMemory"),
     ),
-    "a file that is named cannot be opened; check paths and permissions.": ("IOException",),
+    "a file that is named cannot be opened; check paths and permissions, and that no other program "
+    "has a DuckDB file open for writing.": ("IOException",),
     "the database file is damaged, or not of this kind; restore it from a backup.": (
         *("SQLITE_CORRUPT", "SQLITE_NOTADB"),
     ),
