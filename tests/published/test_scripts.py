@@ -66,10 +66,7 @@ def run_r(path, more=""):
     return run(path.parent, "Rscript", "-e", code)
 
 
-PRINTED_BELOW = (
-    "These errors do not count the privacy noise, nor what weights and several rows of one person "
-    "take: they are too small."
-)
+PRINTED_BELOW = "These errors do not count the privacy noise: they are too small."
 PRINTED = 'writeLines(format(c(fit$coefficients[, 1:2], fit$r.squared), digits = 17)); "end"'
 
 
@@ -90,12 +87,10 @@ def test_the_script_for_r_runs_as_it_is_with_the_coefficients_of_this_package(re
 
 @pytest.mark.parametrize("program", get_args(Program))
 def test_a_script_says_what_its_standard_errors_do_not_count(release, program, tmp_path):
-    """Weights were not among it, which made errors of a survey 1.25 times too small."""
     text = written(release, program, tmp_path).read_text()
     assert "privacy noise: they are too small" in text
     # Also where whoever runs it reads the errors.
     assert text.index(PRINTED_BELOW) > text.lower().index("regress")
-    assert "weighted rows, and several rows of one person, say less" in text
     assert "PrivateLinearRegression may differ" in text
 
 
@@ -252,16 +247,39 @@ def test_names_keep_the_letters_below_their_accents(tmp_path, program):
     assert re.search(r"^. Left out, because other levels .*: canton_Zurich$", text, re.M)
 
 
-@pytest.mark.parametrize("program", ["r", "stata"])
-def test_weights_are_neither_predicted_nor_predict(tmp_path, program):
+@pytest.fixture(scope="module")
+def weighted():
     random = np.random.default_rng(0)
     table = {"a": random.uniform(-1, 1, 3000), "b": random.uniform(-1, 1, 3000)}
     table |= {"w": random.uniform(0, 2, 3000)}
     columns = dict.fromkeys("ab", dpcov.Numeric(lower=-1, upper=1))
     columns["w"] = dpcov.Numeric(lower=0, upper=2)
     weights = dpcov.Weights(column="w", upper=2)
-    made = released_of(columns, pa.table(table), rho=1, weights=weights)
-    text = written(made, program, tmp_path).read_text()
+    table["g"] = ["m", "n", "o"] * 1000
+    columns["g"] = dpcov.Categorical(categories=("m", "n", "o"))
+    return released_of(columns, pa.table(table), rho=1, weights=weights, by="g")
+
+
+@pytest.mark.parametrize("program", get_args(Program))
+def test_errors_count_the_weights_where_they_are_known(weighted, tmp_path, program):
+    """Errors of a survey were 1.25 times too small."""
+    sizes = {"r": r"n\.effective = (\d+),", "julia": r"^n = (\d+)$", "stata": r" n\((\d+)\) "}
+    text = written(weighted, program, tmp_path).read_text()
+    # Uniform weights from 0: Kish's design effect is 4/3.
+    assert int(re.search(sizes[program], text, re.M)[1]) == pytest.approx(2250, rel=0.1)
+    assert PRINTED_BELOW in text
+    # A finished matrix does not hold what the weights sum to.
+    pooled = weighted.group("m", pooled=True)
+    (tmp_path / "pooled").mkdir()
+    written(pooled, program, tmp_path / "pooled")
+    text = (tmp_path / "pooled" / f"script.{ENDINGS[program]}").read_text()
+    assert int(re.search(sizes[program], text, re.M)[1]) == pytest.approx(1000, rel=0.1)
+    assert "nor what weights and several rows of one person take: they are too small" in text
+
+
+@pytest.mark.parametrize("program", ["r", "stata"])
+def test_weights_are_neither_predicted_nor_predict(weighted, tmp_path, program):
+    text = written(weighted, program, tmp_path).read_text()
     wanted = {"r": ("y <- dpcov$names[2]", "x <- dpcov$names[c(1)]"), "stata": ("regress b a\n",)}
     assert all(line in text for line in wanted[program])
 

@@ -22,7 +22,7 @@ from dpcov.published.estimate.present import MissingAs
 from dpcov.published.file.statistics import Post
 from dpcov.published.linalg.symmetric import Array
 from dpcov.published.reading.base import BaseRelease
-from dpcov.published.words.design import weights_column
+from dpcov.published.words.design import rows_worth, weights_column
 from dpcov.published.words.diagnosis import diagnose
 from dpcov.published.words.numbers import complete_columns
 
@@ -34,6 +34,9 @@ _RESERVED = {"if", "else", "repeat", "while", "function", "for", "next", "break"
 _RESERVED |= {"with", "byte", "double", "float", "int", "long", "str", "strl", "inf", "nan", "na"}
 _RESERVED |= {"null", "true", "false"}
 _PER_LINE = 4
+# What standard errors do not count: the second where no design effect is known.
+_NOISE = "the privacy noise"
+_NOISE_AND_DESIGN = f"{_NOISE}, nor what weights and several rows of one person take"
 
 
 def write_script(
@@ -94,9 +97,12 @@ def _text(
         and place not in possible
     ]
     covariance = release.covariance_matrix(post, missing=missing)
+    worth = rows_worth(release)
     # Places count from 1 in R and in Julia.
     values = {
         "n_rows": str(round(release.n_rows)),
+        "n_effective": str(max(1, round(worth if isfinite(worth) else release.n_rows))),
+        "uncounted": _NOISE if isfinite(worth) else _NOISE_AND_DESIGN,
         "names": language.listed([language.quoted(name) for name in variables]),
         "labels": language.listed([language.quoted(name) for name in names]),
         "means": language.listed(_numbers(release.mean_vector(missing=missing))),

@@ -1,6 +1,5 @@
 # Means and covariances of a private release, and what R can do with them. Run: Rscript NAME.R
-# Standard errors and tests below do not count the privacy noise: they are too small.
-# Nor do they count that weighted rows, and several rows of one person, say less.
+# Standard errors and tests below do not count ${uncounted}: they are too small.
 # Python's dpcov.analysis has intervals that do.
 # Coefficients come from covariances, as release.covariance() has them. Those of
 # PrivateLinearRegression may differ: it reads the second moment, takes all levels of a category
@@ -14,6 +13,8 @@ dpcov <- list(
   guarantee = ${guarantee},
   fingerprint = ${fingerprint},
   n.rows = ${n_rows},
+  # What rows count as for sampling errors.
+  n.effective = ${n_effective},
   names = ${names},
   labels = ${labels},
   mean = ${means},
@@ -23,7 +24,7 @@ names(dpcov$$mean) <- names(dpcov$$labels) <- dpcov$$names
 dimnames(dpcov$$covariance) <- list(dpcov$$names, dpcov$$names)
 
 # Least squares from moments, as lm() has it.
-lm.from.moments <- function(y, x, S = dpcov$$covariance, m = dpcov$$mean, n = dpcov$$n.rows) {
+lm.from.moments <- function(y, x, S = dpcov$$covariance, m = dpcov$$mean, n = dpcov$$n.effective) {
   # Over an infinite scale, what has no variance gets no coefficient.
   scale <- sqrt(pmax(diag(S)[x], 0))
   scale[scale == 0] <- Inf
@@ -52,7 +53,7 @@ cat("Private release:", dpcov$$title, "-", dpcov$$guarantee, "\n\n")
 fit <- lm.from.moments(y, x)
 cat("Regression of", y, "on", length(x), "features\n")
 print(fit$$coefficients)
-cat("These errors do not count the privacy noise, nor what weights and several rows of one person take: they are too small.\n")
+cat("These errors do not count ${uncounted}: they are too small.\n")
 cat("R squared:", format(fit$$r.squared, digits = 4), "\n")
 used <- c(x, y)
 S <- dpcov$$covariance[used, used]
@@ -60,7 +61,7 @@ if (any(diag(S) <= 0)) cat("No spread shows of:", used[diag(S) <= 0], "\n")
 
 # lavaan and psych want a matrix that can be inverted.
 # Of more than 60 variables lavaan takes its time: name those of interest in x.
-clear <- length(used) <= 60 && dpcov$$n.rows > length(used) + 1 && all(diag(S) > 0) &&
+clear <- length(used) <= 60 && dpcov$$n.effective > length(used) + 1 && all(diag(S) > 0) &&
   min(eigen(cov2cor(S), symmetric = TRUE, only.values = TRUE)$$values) > 1e-8
 has <- function(package) clear && requireNamespace(package, quietly = TRUE)
 
@@ -68,11 +69,11 @@ if (has("lavaan")) {
   cat("\nlavaan: the same regression\n")
   model <- paste(y, "~", paste(x, collapse = " + "))
   S.units <- cov2cor(S)
-  sem <- lavaan::sem(model, sample.cov = S.units, sample.nobs = dpcov$$n.rows)
+  sem <- lavaan::sem(model, sample.cov = S.units, sample.nobs = dpcov$$n.effective)
   cat("Standardized coefficients:\n")
   print(lavaan::coef(sem))
 }
 if (has("psych") && length(used) > 2) {
   cat("\npsych: one factor\n")
-  print(psych::fa(cov2cor(S), nfactors = 1, n.obs = dpcov$$n.rows)$$loadings)
+  print(psych::fa(cov2cor(S), nfactors = 1, n.obs = dpcov$$n.effective)$$loadings)
 }

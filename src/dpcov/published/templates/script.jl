@@ -1,6 +1,5 @@
 # Means and covariances of a private release, and a regression. Run: julia NAME.jl
-# Standard errors below do not count the privacy noise: they are too small.
-# Nor do they count that weighted rows, and several rows of one person, say less.
+# Standard errors below do not count ${uncounted}: they are too small.
 # Python's dpcov.analysis has intervals that do.
 # Coefficients come from covariances, as release.covariance() has them. Those of
 # PrivateLinearRegression may differ: it reads the second moment, takes all levels of a category
@@ -11,7 +10,8 @@ using LinearAlgebra, Printf
 title = ${title}
 guarantee = ${guarantee}
 fingerprint = ${fingerprint}
-n = ${n_rows}
+# What rows count as for sampling errors.
+n = ${n_effective}
 variables = ${names}
 labels = ${labels}
 means = ${means}
@@ -44,7 +44,7 @@ println("Regression of ", labels[y], " on ", length(x), " features")
 for (name, estimate, std) in zip(vcat("(intercept)", labels[x]), estimates, errors)
     @printf("%-26s %12.5g %12.5g\n", name, estimate, std)
 end
-println("These errors do not count the privacy noise, nor what weights and several rows of one person take: they are too small.")
+println("These errors do not count ${uncounted}: they are too small.")
 @printf("R squared: %.4f\n", r2)
 hidden = [labels[k] for k in vcat(x, y) if covariance[k, k] <= 0]
 isempty(hidden) || println("No spread shows of: ", join(hidden, " "))
