@@ -75,6 +75,7 @@ def test_the_script_for_r_runs_as_it_is_with_the_coefficients_of_this_package(re
     path = written(release, "r", tmp_path, target="recovery")
     done = run(tmp_path, "Rscript", path.name)
     assert done.returncode == 0, done.stderr
+    assert "t value" not in done.stdout
     assert "R squared: 0.6" in done.stdout and f"\n{PRINTED_BELOW}\n" in done.stdout
     found = run_r(path, f'cat("numbers\\n"); {PRINTED}')
     numbers = [float(x) for x in found.stdout.split("numbers\n")[1].split()[:13]]

@@ -23,7 +23,7 @@ dpcov <- list(
 names(dpcov$$mean) <- names(dpcov$$labels) <- dpcov$$names
 dimnames(dpcov$$covariance) <- list(dpcov$$names, dpcov$$names)
 
-# Least squares from moments, as lm() has it.
+# Least squares from moments.
 lm.from.moments <- function(y, x, S = dpcov$$covariance, m = dpcov$$mean, n = dpcov$$n.effective) {
   # Over an infinite scale, what has no variance gets no coefficient.
   scale <- sqrt(pmax(diag(S)[x], 0))
@@ -40,7 +40,8 @@ lm.from.moments <- function(y, x, S = dpcov$$covariance, m = dpcov$$mean, n = dp
   errors <- sqrt(pmax(c(1 + drop(t(at) %*% inverse %*% at), diag(inverse)), 0) * residual / n)
   errors[errors == 0] <- NA
   estimates <- c(m[y] - sum(slopes * at), slopes)
-  table <- cbind(Estimate = estimates, "Std. Error" = errors, "t value" = estimates / errors)
+  # No t values: errors without the noise may make some of tens where nothing is.
+  table <- cbind(Estimate = estimates, "Std. Error" = errors)
   rownames(table) <- c("(Intercept)", x)
   list(coefficients = table, r.squared = if (S[y, y] > 0) explained / S[y, y] else NA)
 }
