@@ -48,7 +48,7 @@ def draft(
     output: str | Path | None = None,
     *,
     codebook: str | Path | None = None,
-    ordered: Collection[str] = (),
+    ordered: str | Collection[str] = (),
     overwrite: bool = False,
 ) -> str:
     """Draft a schema of a table, or of what its codebook says: TOML text, to be filled in.
@@ -65,7 +65,7 @@ def draft(
         The file to write the draft to.
     codebook : path, optional
         A Data Package, CSVW, DDI-Codebook, or a file of SPSS, Stata or SAS.
-    ordered : collection of str
+    ordered : str or collection of str
         Columns, or patterns such as ``"q*"``, whose labeled codes are an ordered scale although the
         codebook does not say so: they become numbers.  Raises UsageError for one without any.
     """
@@ -73,7 +73,8 @@ def draft(
         check_output(output, file_of(data), codebook)
     known = None if codebook is None else read_codebook(as_path(codebook))
     layout = None if known is None else known.file
-    text = describe(open_source(data, layout), known, layout, ordered=ordered).dumps()
+    named = [ordered] if isinstance(ordered, str) else ordered
+    text = describe(open_source(data, layout), known, layout, ordered=named).dumps()
     if output is not None:
         write_file(output, text.encode(), overwrite=overwrite)
     return text
