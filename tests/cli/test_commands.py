@@ -111,6 +111,8 @@ def test_two_years_are_compared_and_what_differs_comes_first(desk):
     one = desk.done("compare", first, desk.output, "--column", "age", "--column", "ill")
     assert one.endswith(f"\n\n{table}\n")
     read = json.loads(desk.done("compare --json", first, desk.output))
+    named = [each["fingerprint"] for each in read["releases"]]
+    assert named == [dpcov.load(path).fingerprint for path in (first, desk.output)]
     assert read["level"] == 0.95 and read["rows"][0]["name"] == "age, ill"
     (same,) = [row for row in read["rows"] if row["name"] == table.names[0]]
     assert {name: same[name] for name in COLUMNS} == dict(table.to_frame().iloc[0])

@@ -150,7 +150,13 @@ def compare(
     asked: Any = {"what": plain("--what", what, Quantity), "level": level}
     earlier, later = (options.load(path, group) for path in (first, second))
     found = clearest_first(difference_intervals(earlier, later, columns, **asked))
-    typer.echo(options.as_json(found.to_dict()) if json else told_of(found))
+    if json:
+        facts = [
+            {"title": x.manifest.title, "fingerprint": x.fingerprint} for x in (earlier, later)
+        ]
+        typer.echo(options.as_json({"releases": facts} | found.to_dict()))
+        return
+    typer.echo(told_of(found))
 
 
 @app.command(epilog=example("nest"))
