@@ -168,6 +168,8 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         kept = [place for place, name in enumerate(self.columns) if name not in names]
         if len(kept) == len(self.columns):
             return self
+        if not kept:
+            raise SchemaError(f"The schema ignores every column of the geometry: {_ANEW}.")
         columns = {name: own for name, own in self.columns.items() if name not in names}
         linear = self.linear
         if linear is not None:
@@ -175,7 +177,10 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             # Rotated to as few outputs as there are columns left, which changes no length.
             rotation, mixed = np.linalg.qr(features[:, kept])
             linear = LinearMap.nearest(np.hstack([rotation.T @ intercept, mixed]))
-        return msgspec.structs.replace(self, columns=columns, linear=linear)
+        bound, part = self.norm_bound, len(kept) / len(self.columns)
+        # As much squared length a column, beside the intercept.
+        bound = bound and math.sqrt(1.0 + (bound**2 - 1.0) * part)
+        return msgspec.structs.replace(self, columns=columns, linear=linear, norm_bound=bound)
 
     def in_order_of(self, columns: Iterable[EncodedColumn]) -> "Geometry":
         """The same for a schema that lists its columns in another order."""

@@ -248,9 +248,17 @@ def test_a_column_that_is_ignored_next_year_leaves_the_geometry(linear):
     fewer = dpcov.Schema(missing="never", columns=SCHEMA.columns | {"x1": dpcov.Ignored()})
     after = dpcov.release(frame.assign(x1=19), schema=fewer, geometry=before, **terms)
     assert after.statistics.lost < 0.05
+    # As much squared length a column, beside the intercept.
+    energies = [(r.manifest.norm_bound**2 - 1) / len(r.feature_names) for r in (before, after)]
+    assert energies[1] == pytest.approx(energies[0])
     kept = ["x0", *NAMES[2:]]
     truth = frame[kept].corr().to_numpy()
     assert np.abs(after.correlation().loc[kept, kept].to_numpy() - truth).max() < 0.05
+    none = SCHEMA.columns | dict.fromkeys(NAMES, dpcov.Ignored())
+    none |= {"more": dpcov.Numeric(lower=0, upper=1)}
+    with pytest.raises(SchemaError, match="ignores every column of the geometry"):
+        other = dpcov.Schema(missing="never", columns=none)
+        dpcov.release(frame.assign(more=1), schema=other, geometry=before, **terms)
     if linear is None:
         return
     # Rows with the column at its center, and under the map as short as can be, are as long as were.
