@@ -1,6 +1,7 @@
 """Rows of statistical files mean what pyreadstat, which reads them cell by cell, says they mean."""
 
 import lzma
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -151,6 +152,14 @@ def test_files_that_are_cut_short_are_refused(name, tmp_path):
         path.write_bytes(content[: int(part * len(content)) // 80 * 80 + 3])
         with pytest.raises(DataError):
             found(path)
+
+
+def test_a_file_of_spss_need_not_say_how_many_rows_it_holds(tmp_path):
+    path = write(tmp_path, "plain.sav", table(30))
+    content = bytearray(path.read_bytes())
+    content[80:84] = struct.pack("<i", -1)
+    path.write_bytes(content)
+    assert found(path) == expected(path)
 
 
 def test_a_transport_file_that_says_nowhere_that_rows_begin_is_refused(tmp_path):

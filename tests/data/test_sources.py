@@ -554,8 +554,6 @@ def test_arrow_files_and_streams_are_read_and_broken_ones_refused(tmp_path, endi
             to.write_table(table, max_chunksize=2)
         blocks = open_source(path).blocks(1, wanted={"y": "text"})
         assert [block["y"].to_pylist() for block in blocks] == [["a"], ["b"], ["a"]]
-        # A stream would have to be read to say so.
-        assert open_source(path).stated_rows == (3 if writer is pa.ipc.new_file else None)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(DataError):
         list(open_source(path).blocks(1, wanted={"y": "text"}))

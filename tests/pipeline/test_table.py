@@ -1,19 +1,10 @@
-import struct
-from functools import partial
-
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
-import pyreadstat
 import pytest
-import scipy.sparse
 
 import dpcov
 from dpcov.data import gather
-from dpcov.data.sources import Source
-from dpcov.data.sources.frames import ParquetSource
-from dpcov.errors import BudgetError, DataError, DpcovError, UsageError
+from dpcov.errors import DataError, DpcovError, UsageError
 
 
 def schema(bound=1):
@@ -98,81 +89,21 @@ def test_a_matrix_without_room_is_refused_before_anything_is_spent(tmp_path, geo
     assert ledger.entries("people") == ()
 
 
-_IN_MEMORY = {
-    "pandas": lambda rows: rows,
-    "polars": pl.from_pandas,
-    "arrow": pa.Table.from_pandas,
-    "batch": pa.RecordBatch.from_pandas,
-    "numpy": pd.DataFrame.to_numpy,
-    "sparse": lambda rows: scipy.sparse.csr_matrix(rows.to_numpy()),
-    "list": lambda rows: rows.to_numpy().tolist(),
-}
-
-
-def _written(folder, ending, n_rows):
-    path, rows = folder / f"t{ending}", pd.DataFrame({"x0": np.linspace(0, 1, n_rows)})
-    if ending in _IN_MEMORY:
-        return _IN_MEMORY[ending](rows)
-    if ending == ".npy":
-        np.save(path, rows.to_numpy())
-    elif ending == ".csv":
-        rows.to_csv(path, index=False)
-    else:
-        write = {".parquet": pd.DataFrame.to_parquet, ".arrow": pd.DataFrame.to_feather}
-        write |= {".sav": pyreadstat.write_sav, ".dta": pyreadstat.write_dta}
-        write[ending](rows, str(path))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("ending", "name"),
-    [
-        *((e, "x0") for e in (".parquet", ".arrow", ".sav", ".dta", ".npy", *_IN_MEMORY)),
-        *((".parquet", "x?"), ("pandas", "x?")),
-    ],
-)
-def test_a_stated_number_of_rows_refuses_before_a_row_is_read(tmp_path, monkeypatch, ending, name):
-    schema = dpcov.Schema(columns={name: dpcov.Numeric(lower=0, upper=1)})
-    path = _written(tmp_path, ending, 30_000)
-
-    def read(*_, **__):
-        raise AssertionError("rows are read")
-
-    monkeypatch.setattr(Source, "blocks", read)
-    large, small = dpcov.Budget(epsilon=1, delta="0.04"), dpcov.Budget(epsilon=1, delta="1e-6")
-    for made in (dpcov.release, dpcov.survey):
-        with pytest.raises(
-            BudgetError, match="not below one over the number of rows, 30000"
-        ) as told:
-            made(path, schema=schema, budget=large)
-        assert told.value.__notes__ == ["No budget was spent and nothing was released."]
-        with pytest.raises(DataError, match="number of rows that was stated as public"):
-            made(path, schema=schema, budget=small, n_rows=29_999)
-        # What is allowed, and what is private.
-        for more in ({}, {"n_rows": 30_000}, {"neighbors": "add-remove-one"}):
-            with pytest.raises(AssertionError, match="rows are read"):
-                made(path, schema=schema, budget=small, **more)
-        with pytest.raises(AssertionError, match="rows are read"):
-            made(path, schema=schema, budget=large, accept_large_delta=True)
-
-
-def test_a_number_of_rows_that_a_file_states_wrongly_decides_nothing(tmp_path):
-    """SPSS writes -1 where it does not know it."""
-    schema = dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1)})
-    path = _written(tmp_path, ".sav", 30)
-    heading = bytearray(path.read_bytes())
-    heading[80:84] = struct.pack("<i", -1)
-    path.write_bytes(heading)
-    made = dpcov.release(path, schema=schema, budget=dpcov.Budget(rho=1), n_rows=30)
-    assert made.manifest.n_rows == 30
-
-
-def test_a_number_of_rows_below_zero_is_none(tmp_path, monkeypatch):
-    path = _written(tmp_path, ".parquet", 30)
-    monkeypatch.setattr(ParquetSource, "stated_rows", -3)
-    release = partial(dpcov.release, path, budget=dpcov.Budget(rho=1))
-    made = release(schema=dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1)}))
-    assert made.manifest.n_rows == 30
+@pytest.mark.parametrize("made", [dpcov.release, dpcov.survey])
+def test_another_number_of_rows_than_was_stated_is_refused_and_spends_nothing(tmp_path, made):
+    ledger = dpcov.Ledger(tmp_path / "ledger")
+    ledger.create("people", dpcov.Budget(epsilon=1, delta="1e-6"), "replace-one")
+    account = {"ledger": ledger, "dataset": "people"}
+    with pytest.raises(DataError, match="number of rows that was stated as public") as told:
+        made(
+            ROWS,
+            schema=schema(),
+            budget=dpcov.Budget(epsilon=1, delta="1e-6"),
+            n_rows=19_999,
+            **account,
+        )
+    assert told.value.__notes__ == ["No budget was spent and nothing was released."]
+    assert ledger.entries("people") == ()
 
 
 def test_what_no_column_decides_is_refused_before_the_table_is_opened(tmp_path, monkeypatch):

@@ -64,8 +64,7 @@ class Gathering:
         # Nothing is opened before it is asked, and once then.
         opened = cache(partial(self._opened, data, encoding))
         kept = cache(lambda: self._kept(opened(), encoding, n_is_public)) if again else opened
-        stated = (lambda: self._stated_rows(opened())) if n_is_public else lambda: None
-        return Ask(lambda question: self.answer(kept(), encoding, question), stated)
+        return Ask(lambda question: self.answer(kept(), encoding, question))
 
     def answer(self, data: Any, encoding: Encoding, question: Question) -> Any:
         """Exact **sensitive** answer to a question."""
@@ -100,14 +99,6 @@ class Gathering:
         # Data that only their engine can open stay as they are.
         here = self._reads_here(data)
         return open_source(data, encoding.layout, self.memory_limit) if here else data
-
-    def _stated_rows(self, data: Any) -> int | None:
-        # What stands beside the rows; no row is read.
-        if isinstance(data, Checkpoint):
-            return None
-        stated: int | None = load_engine(self._engine(data)).stated_rows(data)
-        # SPSS writes -1 where it does not know it, and what is damaged says so later.
-        return None if stated is None or stated < 0 else stated
 
     def _kept(self, source: Any, encoding: Encoding, n_is_public: bool) -> Any:
         # A source of which a copy is kept, unless its rows are in memory already.

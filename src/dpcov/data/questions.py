@@ -45,14 +45,11 @@ Question: TypeAlias = MomentsQuestion | HistogramQuestion
 class Ask:
     """Ask questions of one table; the first answer is kept, and the same question is answered once.
 
-    ``answer`` gathers the answer to a question; ``stated_rows`` is the number of rows as the table
-    states it beside them, None where it does not, or where that number is private.
+    ``answer`` gathers the answer to a question.
     """
 
-    def __init__(
-        self, answer: Callable[[Any], Any], stated_rows: Callable[[], int | None] = lambda: None
-    ) -> None:
-        self._answer, self.stated_rows = answer, stated_rows
+    def __init__(self, answer: Callable[[Any], Any]) -> None:
+        self._answer = answer
         self._first: tuple[Any, Any] | None = None
 
     def __repr__(self) -> str:

@@ -140,9 +140,6 @@ def publish(
             file = None
             if output is not None:
                 file = stack.enter_context(ReservedFile(output, room, overwrite=overwrite))
-            # What the number of rows refuses is refused before they are read, where it is known.
-            if (stated := ask.stated_rows()) is not None:
-                _calibrated(terms, stated)
             first = ask(terms.mechanism.question(terms.problem))
             problem, calibration = _calibrated(terms, first.n_rows)
         reservation, spend = None, _spend(terms, calibration)

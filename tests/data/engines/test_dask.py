@@ -3,7 +3,6 @@
 import os
 import signal
 import traceback
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,15 +12,13 @@ import pytest
 
 import dpcov
 from dpcov.data.exact.moments import MomentsSpec
-from dpcov.errors import BudgetError, DataError, DpcovError, UsageError
+from dpcov.errors import DataError, DpcovError, UsageError
 from tests.data.reading import gathered, local, rows, table_moments
 
 dask = pytest.importorskip("dask", reason="the dask engine needs dask: pip install 'dpcov[dask]'")
 distributed = pytest.importorskip("distributed")
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
-
-from dpcov.data.engines import dask as dask_engine  # noqa: E402
 
 SPEC = MomentsSpec(shells=4, normalized=True)
 SECRET = "SECRET-4711"
@@ -251,34 +248,6 @@ def test_partitions_keep_the_names_that_they_have():
         dpcov.release(table, schema=schema, budget=dpcov.Budget(rho=1))
         assert list(table.compute().columns) == [0, 1, 2]
     assert list(frame.columns) == [0, 1, 2]
-
-
-@pytest.mark.usefixtures("no_client")
-@pytest.mark.parametrize("kind", ["array", "file", "folder"])
-def test_a_number_of_rows_that_is_known_refuses_before_a_row_is_read(tmp_path, monkeypatch, kind):
-    frame = pd.DataFrame({"x0": np.linspace(0, 1, 3000)})
-    if kind == "array":
-        data = da.from_array(frame.to_numpy(), chunks=(1000, 1))
-    elif kind == "file":
-        frame.to_parquet(data := tmp_path / "t.parquet")
-    else:
-        (data := tmp_path / "t").mkdir()
-        for part in range(3):
-            frame[1000 * part : 1000 * (part + 1)].to_parquet(data / f"{part}.parquet")
-
-    def read(*_, **__):
-        raise AssertionError("rows are read")
-
-    monkeypatch.setattr(dask_engine, "moments", read)
-    schema = dpcov.Schema(columns={"x0": dpcov.Numeric(lower=0, upper=1)})
-    release = partial(dpcov.release, data, schema=schema, engine="dask")
-    with pytest.raises(BudgetError, match="one over the number of rows, 3000"):
-        release(budget=dpcov.Budget(epsilon=1, delta="0.1"))
-    with pytest.raises(DataError, match="number of rows that was stated as public"):
-        release(budget=dpcov.Budget(rho=1), n_rows=2999)
-    for more in ({}, {"neighbors": "add-remove-one"}):
-        with pytest.raises(AssertionError, match="rows are read"):
-            release(budget=dpcov.Budget(rho=1), **more)
 
 
 @pytest.mark.usefixtures("no_client")

@@ -12,7 +12,7 @@ from dpcov.data.engines.arrays import DeviceMoments
 from dpcov.data.engines.base import BallEncoding, MomentsTask
 from dpcov.data.exact.library import NUMPY
 from dpcov.data.exact.moments import MomentsSpec
-from dpcov.errors import BudgetError, DataError, UsageError
+from dpcov.errors import DataError, UsageError
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.published.linalg.symmetric import compose, eigh
 from tests.data.reading import table_moments
@@ -155,13 +155,6 @@ class TestTorch:
         options = {"schema": schema, "budget": dpcov.Budget(rho=1), "engine": "device"}
         release = dpcov.release(table, by="kind", neighbors="replace-one", **options)
         assert {"a", "b"} <= set(release.manifest.groups)
-
-    def test_what_a_number_of_rows_refuses_is_refused_before_they_are_read(self, monkeypatch):
-        monkeypatch.setattr(engine, "moments", lambda *_: pytest.fail("rows are read"))
-        budget = dpcov.Budget(epsilon=1, delta="0.01")
-        for X in (torch.zeros((100, 2)), np.zeros((100, 2))):
-            with pytest.raises(BudgetError, match="one over the number of rows, 100"):
-                dpcov.second_moment(X, norm_bound=1.0, budget=budget, engine="device")
 
     def test_a_private_geometry_is_the_same_to_the_bit(self):
         """The table's counts, lengths, map and matrices, on whatever PyTorch finds."""

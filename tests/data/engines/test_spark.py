@@ -5,7 +5,6 @@ Files are read past Spark only where they are exactly what the data frame holds.
 
 import traceback
 from decimal import Decimal
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ import pytest
 
 import dpcov
 from dpcov.data.exact.moments import MomentsSpec
-from dpcov.errors import BudgetError, DataError, UsageError
+from dpcov.errors import DataError, UsageError
 from tests.data.reading import NAMES, gathered, local, rows, table_moments, write
 
 pytest.importorskip("pyspark", reason="the spark engine needs pyspark: pip install 'dpcov[spark]'")
@@ -348,19 +347,3 @@ def test_the_day_of_an_instant_is_that_of_utc_whatever_the_session_says(session,
             assert table_moments(frame, schema, spec) == expected
     finally:
         session.conf.set("spark.sql.session.timeZone", before)
-
-
-def test_a_number_of_rows_that_footers_state_refuses_before_a_row_is_read(
-    session, tmp_path, monkeypatch
-):
-    pq.write_table(matrix_table(X3), tmp_path / "t.parquet")
-    frame = session.read.parquet(str(tmp_path / "t.parquet"))
-    monkeypatch.setattr(engine, "moments", lambda *_: pytest.fail("rows are read"))
-    release = partial(dpcov.release, engine="spark", budget=dpcov.Budget(epsilon=1, delta="0.1"))
-    names = matrix_table(X3).column_names
-    schema = dpcov.Schema(columns=dict.fromkeys(names, dpcov.Numeric(lower=-9, upper=9)))
-    for data in (frame, str(tmp_path / "t.parquet")):
-        with pytest.raises(BudgetError, match="one over the number of rows, 900"):
-            release(data, schema=schema)
-    # Spark would have to read the rows to count them.
-    assert engine.stated_rows(frame.filter("x0 < 0")) is None

@@ -29,8 +29,7 @@ def name_engine(data: Any, engine: str | None = None) -> str:
 def load_engine(name: str) -> Any:
     """Import an engine, or say how to install what it needs.
 
-    It has ``columns(data)``, ``stated_rows(data)``, their number where something beside the rows
-    states it, ``check(data, task)``, which refuses what cannot be gathered, and
+    It has ``columns(data)``, ``check(data, task)``, which refuses what cannot be gathered, and
     ``moments(data, task, progress)``, the exact sensitive answer.
     """
     for package in _NEEDS.get(name, ()):

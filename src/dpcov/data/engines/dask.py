@@ -7,7 +7,6 @@ leave the workers, and no task raises with rows among its arguments, which Dask 
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import distributed
 from dask.delayed import delayed
 
 from dpcov.data.engines import base
-from dpcov.data.engines.parquet import footed_rows, gather_piece, open_files, pieces
+from dpcov.data.engines.parquet import gather_piece, open_files, pieces
 from dpcov.data.seal import explain, sealed
 from dpcov.data.sources.base import number_names
 from dpcov.errors import DataError
@@ -42,15 +41,6 @@ def columns(data: Any) -> tuple[str, ...]:
     if isinstance(data, str | Path):
         return tuple(open_files(data, _TAKES).schema.names)
     raise DataError(_TAKES)
-
-
-def stated_rows(data: Any) -> int | None:
-    """The number of rows of an array whose chunks are known, or as the footers of files say."""
-    if isinstance(data, dask.array.Array):
-        # An unknown length is NaN.
-        n_rows = _array(data).shape[0]
-        return int(n_rows) if isinstance(n_rows, Integral) else None
-    return footed_rows(open_files(data, _TAKES)) if isinstance(data, str | Path) else None
 
 
 def check(data: Any, task: base.Task) -> None:

@@ -14,7 +14,7 @@ from dpcov.data.engines.arrays import DeviceMoments, require_exact_products
 from dpcov.data.engines.base import MomentsTask, Task, TellRows, require_memory, require_rows, tell
 from dpcov.data.exact.library import Library
 from dpcov.data.seal import explain, sealed
-from dpcov.data.sources import Source, open_source
+from dpcov.data.sources import open_source
 from dpcov.data.sources.base import number_names
 from dpcov.errors import DataError, UsageError
 
@@ -30,13 +30,6 @@ def columns(data: Any) -> tuple[str, ...]:
     if len(data.shape) != 2:
         raise DataError("Give a matrix of rows and columns.")
     return number_names(int(data.shape[1]))
-
-
-def stated_rows(data: Source | torch.Tensor) -> int | None:
-    """The number of rows of a tensor, or as a source states it."""
-    if not isinstance(data, torch.Tensor):
-        return data.stated_rows
-    return int(data.shape[0]) if data.shape else None
 
 
 def check(data: Any, task: Task) -> None:

@@ -47,11 +47,6 @@ def columns(data: Any) -> tuple[str, ...]:
     return open_source(data).columns
 
 
-def stated_rows(data: Source | GroupedRows) -> int | None:
-    """The number of rows, where something beside them states it; of groups, one for every row."""
-    return len(data.groups) if isinstance(data, GroupedRows) else data.stated_rows
-
-
 def check(data: Any, task: Task) -> None:
     """Refuse what cannot be gathered; no row is read."""
     require_memory(task, threads=thread_count(task.threads))

@@ -52,14 +52,6 @@ def open_files(path: str | Path, otherwise: str) -> Any:
     return dataset
 
 
-def footed_rows(dataset: Any) -> int:
-    """The number of rows, as the footers of all files say."""
-    return sum(
-        sealed(file.count_rows, Path(file.path).name, lambda _: _NO_PARQUET)
-        for file in dataset.get_fragments()
-    )
-
-
 def pieces(dataset: Any, names: Sequence[str]) -> list[Piece]:
     """Share the row groups of all files out, by the columns that will be read; can be pickled."""
     files = list(dataset.get_fragments())

@@ -21,7 +21,7 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from dpcov.data.engines import base
-from dpcov.data.engines.parquet import footed_rows, gather_piece, open_files, pieces
+from dpcov.data.engines.parquet import gather_piece, open_files, pieces
 from dpcov.data.engines.spark_guesses import class_of, is_set, refuse_guessed_types
 from dpcov.data.seal import sealed
 from dpcov.errors import DataError, UsageError
@@ -60,14 +60,6 @@ def columns(data: Any) -> tuple[str, ...]:
     if _names_files(data):
         return tuple(open_files(data, _TAKES).schema.names)
     return tuple(_sealed(lambda: _frame(data).columns))
-
-
-def stated_rows(data: Any) -> int | None:
-    """The number of rows as the footers of files say; Spark counts others by reading them."""
-    if _names_files(data):
-        return footed_rows(open_files(data, _TAKES))
-    files = _sealed(lambda: scanned_files(_frame(data), ()))
-    return None if files is None else footed_rows(files)
 
 
 def check(data: Any, task: base.Task) -> None:

@@ -61,11 +61,6 @@ class Source(ABC):
     names_columns: bool = True
     unnamed: int = 0
 
-    @property
-    def stated_rows(self) -> int | None:
-        """The number of rows, where something beside them states it."""
-        return self.n_rows
-
     @abstractmethod
     def kinds(self, decimal: str = ".") -> dict[str, Kind]:
         """What each column physically holds; ``decimal`` is the mark of numbers in texts."""

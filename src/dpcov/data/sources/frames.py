@@ -105,11 +105,6 @@ class ParquetSource(TypedSource):
         super().__init__(path.name, lambda: _parquet_schema(path))
         self._path = path
 
-    @property
-    def stated_rows(self) -> int:
-        """As the footer says."""
-        return self._sealed(lambda: int(pa.parquet.read_metadata(self._path).num_rows))
-
     def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         return parquet_blocks(self._path, self._schema, wanted, block_rows)
 
@@ -185,16 +180,6 @@ class ArrowFileSource(TypedSource):
     def __init__(self, path: Path) -> None:
         super().__init__(path.name, lambda: _open_arrow(_file(path)).schema)
         self._path = path
-
-    @property
-    def stated_rows(self) -> int | None:
-        """As the headings of all batches say; those of a stream stand among the rows."""
-        if not _is_file(_file(self._path)):
-            return None
-        # It imports pandas.
-        from pyarrow.dataset import dataset
-
-        return self._sealed(lambda: int(dataset(self._path, format="ipc").count_rows()))
 
     def _read(self, block_rows: int, wanted: Wanted) -> Iterator[Block]:
         file = _file(self._path)

@@ -111,12 +111,6 @@ class StatisticalSource(Source):
         }
 
     @property
-    def stated_rows(self) -> int | None:
-        """As the heading says, where it does."""
-        stated: int | None = self.dictionary.number_rows
-        return stated
-
-    @property
     def weights(self) -> str | None:
         """The column by which SPSS weights the rows of its file, where the heading names one."""
         if self._spss is not None:
