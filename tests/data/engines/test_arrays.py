@@ -17,7 +17,7 @@ from dpcov.data.exact import moments as here
 from dpcov.data.exact.library import NUMPY, ordered_norms
 from dpcov.data.exact.moments import Moments, MomentsSpec, exact_shell_of, shorten
 from dpcov.data.groups import Grouping
-from dpcov.errors import DataError, NumericError, UsageError
+from dpcov.errors import DataError, UsageError
 
 
 def on_sphere(n_rows, n_features, seed=0):
@@ -115,14 +115,6 @@ def test_rows_longer_than_one_are_shortened_as_here(spec):
 def test_a_row_exactly_at_the_limit_is_not_shortened():
     made = shorten(np.array([[4096.0, 0.0], [4096.0, 1.0], [-4097.0, 0.0]]), 12)
     assert made.tolist() == [[4096.0, 0.0], [4095.0, 0.0], [-4095.0, 0.0]]
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_an_encoded_row_that_is_not_finite_is_refused(value):
-    rows = on_sphere(5, 3)
-    rows[2, 1] = value
-    with pytest.raises(NumericError, match="not finite"), np.errstate(invalid="ignore"):
-        arrays.quantize(NUMPY, rows, MomentsSpec())
 
 
 def test_a_stratum_is_multiplied_in_blocks_of_the_most_rows():

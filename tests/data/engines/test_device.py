@@ -85,14 +85,6 @@ def test_division_by_a_rounded_reciprocal_would_be_noticed():
     assert not np.array_equal(encode_array(X, 3.0, careless), encode_array(X, 3.0))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite_are_refused(value):
-    X = awkward_rows()
-    X[1500, 2] = value
-    with pytest.raises(DataError, match="NaN or infinity"):
-        gather(NUMPY, X)
-
-
 @pytest.fixture(params=["cpu", "cuda"])
 def place(request):
     """A device of PyTorch."""
