@@ -155,13 +155,6 @@ def test_a_standard_input_that_is_closed_is_refused(monkeypatch):
         open_source("-")
 
 
-def test_standard_input_longer_than_its_head(monkeypatch):
-    n_rows = 400_000
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n" + b"12,3\n" * n_rows)))
-    total = sum(block.column(0).to_numpy().sum() for block in open_source("-").blocks(9999))
-    assert total == 12 * n_rows
-
-
 @pytest.mark.skipif(os.name != "posix", reason="other systems wait for sockets alone")
 def test_standard_input_is_read_once_there_is_something():
     """A signal just before a read that has to wait would be heard only after it."""
@@ -566,9 +559,6 @@ def test_keys_of_json_may_hold_quotation_marks(tmp_path):
     (block,) = open_source(path).blocks(9, wanted={name: "number", "b": "text"})
     assert block.column(name).to_pylist() == [1.5, 2.0, None]
     assert block.column("b").to_pylist() == ["x", None, "3"]
-    path = text_file(tmp_path / "y.jsonl", json.dumps(rows[0]), '{"b": 1}')
-    with pytest.raises(DataError, match="not every line has the key"):
-        list(open_source(path).blocks(9, wanted={name: "number"}))
 
 
 def test_missing_words_of_padded_columns_are_missing(tmp_path):
@@ -651,19 +641,6 @@ def test_categories_of_single_precision_are_as_they_are_written(cells):
 def test_categories_of_statas_single_precision_are_as_they_are_written(tmp_path):
     pd.DataFrame({"c": SINGLE}).to_stata(tmp_path / "c.dta", write_index=False, version=118)
     assert read_column(tmp_path / "c.dta", AS_WRITTEN, "c").tolist() == [0, 1, 2, MISSING]
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
-def test_a_stream_is_read_once_whatever_its_encoding(encoding):
-    """The head, from which the names are read, ends within a line and a character."""
-    text = "größe,b\n" + "".join(f"{'é' * 9},{number}\n" for number in range(90_000))
-    stream, layout = io.BytesIO(text.encode(encoding)), FileLayout(encoding=encoding)
-    source = delimited.from_stream(stream, "s", layout)
-    assert source.columns == ("größe", "b")
-    read = [block.column("b").to_numpy() for block in source.blocks(9999, wanted={"b": "number"})]
-    assert np.concatenate(read).tolist() == list(range(90_000))
-    with pytest.raises(DataError, match="s can be read only once"):
-        list(source.blocks(9999))
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dpcov
 from benchmarks.data import data_directory
-from dpcov import Budget, Categorical, Ignored, Numeric, Query, Schema
+from dpcov import Budget, Categorical, Ignored, Numeric, Schema
 from dpcov.data.sources import delimited
 from dpcov.errors import SchemaError
 
@@ -187,16 +187,6 @@ def as_csv(folder):
     return folder / "t.csv"
 
 
-def as_parquet(folder):
-    pa.parquet.write_table(TABLE, folder / "t.parquet")
-    return folder / "t.parquet"
-
-
-def as_query(folder):
-    as_parquet(folder)
-    return Query(f"SELECT * FROM '{folder}/t.parquet'", db="duckdb://")
-
-
 def as_dask(folder):
     frames = pytest.importorskip("dask.dataframe")
     return frames.from_pandas(TABLE.to_pandas(), npartitions=2)
@@ -204,10 +194,7 @@ def as_dask(folder):
 
 WAYS = {
     "csv": as_csv,
-    "parquet": as_parquet,
-    "query": as_query,
     "dask": as_dask,
-    "pandas": lambda _: TABLE.to_pandas(),
     "array": lambda _: ROWS,
     "arrow stream": lambda _: TABLE.to_reader(),
     "standard input": lambda folder: delimited.from_stream(
