@@ -37,9 +37,11 @@ def check_delta(
         largest = format_number(LARGEST_PRIVATE_DELTA)
         most = f"{largest} or less, as it must be where the number of rows is private"
     if too_large:
+        # A power of ten, a tenth of one over the number of rows at most.
+        usual = f"1e-{max(6, len(str(n_rows or 0)) + 1)}"
         raise BudgetError(
             f"delta = {format_number(promise.delta)} is not {most}. With such a delta, publishing "
-            f"somebody's whole row would be allowed. Use a delta such as {_usual(n_rows)}{or_else}."
+            f"somebody's whole row would be allowed. Use a delta such as {usual}{or_else}."
         )
 
 
@@ -49,11 +51,6 @@ def warn_of_large_delta(promise: Promise, neighbors: Neighbors, n_rows: int | No
         check_delta(promise, neighbors, n_rows)
     except BudgetError as error:
         warn_caller(f"A release will refuse this. {error}", PrivacyWarning)
-
-
-def _usual(n_rows: int | None) -> str:
-    # A power of ten, a tenth of one over the number of rows at most.
-    return f"1e-{max(6, len(str(n_rows or 0)) + 1)}"
 
 
 def warn_of_large_epsilon(promise: Promise) -> None:

@@ -277,7 +277,8 @@ def exact_shell_of(
     Norms are measured in integers relative to the largest entry.
     """
     xp, last = on.module, spec.shells * spec.parts - 1
-    bits = _shell_bits(n_columns or int(rows.shape[1]))
+    # Bits of an entry for which a sum of squares stays below 2**53.
+    bits = (53 - (n_columns or int(rows.shape[1])).bit_length()) // 2
     exponent = xp.clip(on.frexp(xp.amax(xp.abs(rows), axis=1)), -900, 1024) - bits
     energy = on.norms(xp.trunc(rows * on.power_of_two(-exponent)[:, None]))
     power = on.frexp(energy)
@@ -292,11 +293,6 @@ def exact_shell_of(
         mantissa = energy * on.power_of_two(is_power - power)
         shell = shell * steps + on.cast(xp.floor((1.0 - mantissa) * (2.0 * steps)), "int64")
     return xp.clip(xp.where(energy > 0, shell, shell * 0 + last), 0, last)
-
-
-def _shell_bits(n_columns: int) -> int:
-    # Bits of an entry for which a sum of squares stays below 2**53.
-    return (53 - n_columns.bit_length()) // 2
 
 
 def shorten(values: Array, bits: int, on: Library = NUMPY, energies: Array | None = None) -> Array:

@@ -319,7 +319,8 @@ class Sqlite(DatabaseSource):
 
         found: dict[str, set[Kind]] = {}
         for name, declared in self._sealed(ask):
-            found.setdefault(name, set()).add(_kind_of_declared(declared))
+            named = (kind for word, kind in _KINDS.items() if word in declared.upper())
+            found.setdefault(name, set()).add(next(named, "number"))
         # Tables may declare columns of one name differently.
         alike = {name: kinds.pop() for name, kinds in found.items() if len(kinds) == 1}
         return {name: alike.get(name, "number") for name in self.columns}
@@ -345,10 +346,6 @@ _READING = {
     sqlite3.SQLITE_FUNCTION,
     sqlite3.SQLITE_RECURSIVE,
 }
-
-
-def _kind_of_declared(declared: str) -> Kind:
-    return next((kind for word, kind in _KINDS.items() if word in declared.upper()), "number")
 
 
 def _only_reading(action: int, first: str | None, second: str | None, *where: object) -> int:

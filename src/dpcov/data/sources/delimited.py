@@ -43,17 +43,10 @@ class DelimitedSource(Source):
     """Text with one line of column names and one row a line."""
 
     def __init__(
-        self,
-        opener: Opener,
-        *,
-        name: str,
-        delimiter: str = ",",
-        layout: FileLayout = PLAIN,
-        once: bool = False,
+        self, opener: Opener, *, name: str, delimiter: str, layout: FileLayout, once: bool = False
     ) -> None:
         self.name, self.once = name, once
-        self._opener, self._layout = opener, layout
-        self._delimiter = layout.delimiter or delimiter
+        self._opener, self._delimiter, self._layout = opener, delimiter, layout
         # The text of a stream, of which only the head was read.
         self._begun: Any = None
         self.columns = check_header(self._sealed(self._read_header), name, layout.header)
@@ -205,4 +198,5 @@ class DelimitedSource(Source):
 
 def from_stream(stream: BinaryIO, name: str, layout: FileLayout = PLAIN) -> DelimitedSource:
     """Read CSV text from a stream that can be read only once."""
-    return DelimitedSource(lambda: stream, name=name, layout=layout, once=True)
+    sign = layout.delimiter or ","
+    return DelimitedSource(lambda: stream, name=name, delimiter=sign, layout=layout, once=True)
