@@ -99,10 +99,10 @@ def thread_count(threads: int | None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, None]:
-    """Iterate over ``items`` with a background thread that stays up to ``depth`` items ahead."""
+def prefetch(items: Iterable[Item]) -> Generator[Item, None, None]:
+    """Iterate over ``items`` with a background thread that stays up to two items ahead."""
     waiting: queue.SimpleQueue[object] = queue.SimpleQueue()
-    room, stopped = threading.Semaphore(depth), threading.Event()
+    room, stopped = threading.Semaphore(2), threading.Event()
     failure: list[BaseException] = []
 
     def read() -> None:
