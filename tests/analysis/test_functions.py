@@ -1,11 +1,14 @@
 """Intervals for functions of the covariance: R², a mediation, or what somebody writes."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpcov
 from dpcov.analysis import coefficient_intervals, correlation_intervals, function_intervals
+from dpcov.analysis.intervals import inference
 from dpcov.analysis.problems import InputError
 from dpcov.errors import ReleaseError
 
@@ -48,6 +51,23 @@ def r_squared(covariance):
 def indirect(covariance):
     matrix = covariance.to_numpy()
     return known(covariance)["slope"] * matrix[0, 1] / matrix[0, 0]
+
+
+def test_matrices_are_simulated_in_blocks_that_fit_into_memory(release, monkeypatch):
+    def measured():
+        tracemalloc.start()
+        found = function_intervals(release, indirect, draws=1_000).rows[0]
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found, peak
+
+    whole, much = measured()
+    monkeypatch.setattr(inference, "_AT_ONCE", 500)
+    blocks, little = measured()
+    assert little < much / 4
+    assert blocks.upper - blocks.lower == pytest.approx(whole.upper - whole.lower, rel=0.1)
+    # Every block has numbers of its own: those of one again and again would tell less.
+    assert blocks.std_error != function_intervals(release, indirect, draws=55).rows[0].std_error
 
 
 @pytest.mark.parametrize("sampling", [True, False])

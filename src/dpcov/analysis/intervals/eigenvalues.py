@@ -233,10 +233,10 @@ def covariance_of(law: MomentLaw, places: Places, scale: Array) -> Array:
 
 
 def spectrum_of(
-    law: MomentLaw, places: Places, scale: Array, *, normalized: bool, draws: int
+    law: MomentLaw, places: Places, scale: Array, *, normalized: bool, draws: int, seed: int = 0
 ) -> Spectrum:
     """Simulate for the chosen columns, each times ``scale``; the same every time."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     chosen = places + 1
     rows = law.centered(np.append(0, chosen)) * np.append(1.0, scale)[:, None] / sqrt(law.count)
     covariance = covariance_of(law, places, scale)

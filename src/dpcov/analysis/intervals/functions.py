@@ -4,7 +4,7 @@ The covariance of a release is simulated again and again (a parametric bootstrap
 Sheldon 2022), and the function varies among these as much as it errs (docs/inference.md).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from math import inf, nan, sqrt
 from numbers import Real
@@ -29,15 +29,21 @@ LEAST = 1e-9
 
 
 def function_lines(
-    spectrum: Spectrum, units: Array, names: list[str], function: Function, z: float
+    seen: Array,
+    spectra: Iterable[Spectrum],
+    units: Array,
+    names: list[str],
+    function: Function,
+    z: float,
 ) -> list[Interval]:
     """A line for every number of a function; without ends where noise may leave it undefined.
 
-    ``spectrum`` is that of columns whose variances are about one, ``units``, (p,), are theirs.
+    ``seen``, (p, p), is the covariance of columns whose variances are about one, and ``spectra``
+    are simulations of it; ``units``, (p,), are those of the columns.
     """
     import pandas as pd  # type: ignore[import-untyped]
 
-    scale, seen = np.outer(units, units), spectrum.covariance
+    scale = np.outer(units, units)
 
     def value(correlations: Array) -> dict[str, float]:
         covariance = pd.DataFrame(correlations * scale, index=names, columns=names)
@@ -53,8 +59,9 @@ def function_lines(
 
     # Its own mistakes are told here.
     estimates = value(clip_eigenvalues(seen, LEAST))
-    noisy = seen + spectrum.noise
-    privacy, both = values(noisy), values(noisy + spectrum.sampled)
+    noisy = ((seen + each.noise, each.sampled) for each in spectra)
+    found = [(values(noise), values(noise + sampled)) for noise, sampled in noisy]
+    privacy, both = map(np.concatenate, zip(*found, strict=True))
     if np.linalg.eigvalsh(seen)[0] <= LEAST:
         both[:] = nan
     return [

@@ -22,7 +22,7 @@ from dpcov.analysis.features import (
     without_references,
 )
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.eigenvalues import Scaling, scale_of, spectrum_of
+from dpcov.analysis.intervals.eigenvalues import Scaling, covariance_of, scale_of, spectrum_of
 from dpcov.analysis.intervals.explained import explained_line
 from dpcov.analysis.intervals.functions import Function, function_lines
 from dpcov.analysis.intervals.law import MomentLaw, Tails
@@ -44,6 +44,8 @@ from dpcov.published.words.verdicts import ColumnVerdict
 
 Names = Sequence[str] | None
 
+# Numbers of simulated matrices that are in memory at once.
+_AT_ONCE = 16_000_000
 # What a table of coefficients is called, before the target.
 _COEFFICIENTS = "coefficients for "
 _PENALIZED = (
@@ -191,7 +193,7 @@ def function_intervals(
     missing: MissingAs = "pairwise",
     draws: int = 200,
 ) -> IntervalTable:
-    """Intervals for what a function makes of the covariance, such as R² or an indirect effect.
+    """Intervals for what a function makes of the covariance, such as an indirect effect.
 
     They go from -inf to inf where the noise may leave it undefined.  Of the categories of a column
     one is left out, as in regressions: all of them determine each other.  Other parameters and
@@ -220,9 +222,14 @@ def function_intervals(
             "The noise hides the variance of a column, so nothing is known of a function of it. "
             "Name other features; release.diagnose() says which can be used."
         )
-    spectrum = spectrum_of(law, places, scale, normalized=False, draws=draws)
-    units = half_ranges_of(columns) / scale
-    lines = function_lines(spectrum, units, names, function, law.reaches()[0])
+    # A block after the other: matrices of all together would take much memory.
+    blocks = np.diff(np.append(np.arange(0, draws, max(1, _AT_ONCE // len(places) ** 2)), draws))
+    spectra = (
+        spectrum_of(law, places, scale, normalized=False, draws=int(own), seed=seed)
+        for seed, own in enumerate(blocks)
+    )
+    seen, units = covariance_of(law, places, scale), half_ranges_of(columns) / scale
+    lines = function_lines(seen, spectra, units, names, function, law.reaches()[0])
     return _table("functions of the covariance", law, lines, references)
 
 
