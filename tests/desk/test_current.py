@@ -94,6 +94,21 @@ def test_what_ends_after_a_change_is_not_shown(desk, ready, monkeypatch, name, d
     assert shown not in text and "<progress" not in text
 
 
+def test_columns_that_were_found_not_to_fit_stop_the_way(desk, ready):
+    wrong = TYPED | {"0.lower": "1000", "0.upper": "2000"}
+    # Before the rows are read nobody knows.
+    assert send(desk, ready, "columns", **wrong)[0] == 303
+    assert send(desk, ready, "check", "columns", **wrong)[0] == 303
+    until_done(desk, ready)
+    status, _, text = send(desk, ready, "columns", **wrong)
+    assert status == 422
+    assert "Column &#39;age&#39;: no value is within the bounds." in text
+    # The rows may be read again, and what was changed has not been read yet.
+    assert send(desk, ready, "check", "columns", **wrong)[0] == 303
+    until_done(desk, ready)
+    assert send(desk, ready, "columns", **wrong | {"0.type": "ignored"})[0] == 303
+
+
 def test_a_release_stays_what_was_decided_when_it_began(desk, ready, monkeypatch):
     gate = held(monkeypatch, "render_release")
     assert send(desk, ready, "begin", "release")[0] == 303

@@ -242,8 +242,12 @@ def _done(do: Do, work: Work, given: Form) -> list[str]:
     return problems
 
 
-def _columns(work: Work, given: Form) -> list[str]:
+def _complete(work: Work, given: Form) -> list[str]:
     return _declared(work, given) or work.schema.problems()
+
+
+def _columns(work: Work, given: Form) -> list[str]:
+    return _complete(work, given) or work.unfit()
 
 
 def _declared(work: Work, given: Form) -> list[str]:
@@ -268,7 +272,7 @@ def _people(work: Work, given: Form) -> list[str]:
 
 
 def _check(work: Work, given: Form) -> list[str]:
-    problems = _columns(work, given)
+    problems = _complete(work, given)
     if not problems:
         work.check()
     return problems

@@ -50,6 +50,14 @@ class Work(Decisions):
         schema, table = self.schema, self.source()
         self._start("columns", "Reading the table", lambda tell: fit(table, schema, counting(tell)))
 
+    def unfit(self) -> list[str]:
+        """Columns that cannot be used as they are declared, if the rows were read since."""
+        self.settle()
+        read = self.jobs.get("columns")
+        found = read.made.columns if read is not None and read.made is not None else ()
+        unusable = (column for column in found if not column.usable)
+        return [f"Column '{each.name}': {each.findings[0].words}" for each in unusable]
+
     def keep(self) -> None:
         """Write the schema as far as it is filled in, for a desk that is started later."""
         # The file is that of the release.
