@@ -136,6 +136,7 @@ def compare(
     what: Annotated[str, option("compare what")] = "correlations",
     level: Annotated[float, option("compare level")] = 0.95,
     group: options.Group = None,
+    second_group: Annotated[str | None, option("compare second-group")] = None,
     json: options.Json = False,
 ) -> None:
     """Say which numbers differ by more than noise and sampling explain: of two years or sites."""
@@ -148,7 +149,7 @@ def compare(
     from dpcov.privacy.options import plain
 
     asked: Any = {"what": plain("--what", what, Quantity), "level": level}
-    earlier, later = (options.load(path, group) for path in (first, second))
+    earlier, later = options.load(first, group), options.load(second, second_group or group)
     found = clearest_first(difference_intervals(earlier, later, columns, **asked))
     if json:
         facts = [

@@ -29,6 +29,7 @@ from dpcov.published.file.columns import EncodedColumn
 from dpcov.published.file.stated import stated
 from dpcov.published.release import Release
 from dpcov.published.words.design import weights_column
+from dpcov.published.words.numbers import complete_columns
 
 Quantity = Literal["means", "variances", "correlations"]
 
@@ -55,7 +56,8 @@ def difference_intervals(
     Both are of different people: two sites, two years, or two groups of one release.  Where some
     people are in both, sampling errors go along with each other and the intervals are too wide.
     Parameters and errors are as in :func:`mean_intervals`; InputError where no feature is in both,
-    or the units of one differ.  Notes say what is declared differently or left out.
+    or the units of one differ.  Notes say what is declared differently or left out: by default the
+    first of two levels that hold all rows, which says what the second does.
     """
     tables, notes = _tables({"First": first, "Second": second}, features, what, level, sampling)
     signs = [np.array([-1.0, 1.0])] * len(tables[0].rows)
@@ -147,7 +149,8 @@ def _tables(
         raise InputError(
             "These releases have no feature in common. Give those of tables with like columns."
         )
-    chosen = shared if features is None else features
+    repeated = set.intersection(*map(_repeated, releases)) if features is None else set()
+    chosen = [x for x in shared if x not in repeated] if features is None else features
     asked = find_features(releases[0].restored_features, chosen)
     used = [releases[0].restored_features[place].name for place in asked]
     known = [name for name in used if name in shared]
@@ -162,7 +165,20 @@ def _tables(
     if features is None and left_out:
         told = few_of(left_out, _SHOWN)
         notes.append(f"Left out, since only some of the releases have it: {told}.")
+    if repeated:
+        told = few_of(sorted(map(repr, repeated)), _SHOWN)
+        notes.append(f"Left out, since the column's other level says the same: {told}.")
     return tables, notes
+
+
+def _repeated(release: Release) -> set[str]:
+    """First of two levels that hold all rows, by name, of every column that has them."""
+    levels: dict[str, list[str]] = {}
+    for column in release.features:
+        if column.kind == "category":
+            levels.setdefault(column.source, []).append(column.name)
+    complete = complete_columns(release)
+    return {own[0] for source, own in levels.items() if len(own) == 2 and source in complete}
 
 
 def _prints(release: Release) -> Iterator[str]:
