@@ -24,12 +24,13 @@ from dpcov.data.schema.schema import Schema
 from dpcov.data.vault import Key, lock_file, unlock_file
 from dpcov.errors import DataError, UsageError, require_kind
 from dpcov.published.digits import plural
-from dpcov.published.file.stated import schemas_differ
+from dpcov.published.file.stated import learned, schemas_differ
 
 # The heading is decoded as a whole.
 _MAX_PARTS = 100_000
 
 
+@learned
 class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What stands before the numbers, encrypted like them."""
 
@@ -42,10 +43,6 @@ class _Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     parts: dict[str, str]
     geometry: Geometry | None = None
     written: dict[str, int] = {}
-
-
-# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
-msgspec.json.Decoder(_Heading)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from dpcov.markup import CELL, Child, card, facts, listing, name_of
 from dpcov.privacy.options import Between, plain
 from dpcov.published.digits import plural
 from dpcov.published.file.columns import LARGEST_BOUND, LARGEST_SCALE, SMALLEST_SCALE, EncodedColumn
+from dpcov.published.file.stated import learned
 
 # Rows before a linear map may be so many bits longer than the root of the number of columns.
 _REACH_BITS = 6
@@ -57,6 +58,7 @@ class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(center=center, scale=min(max(scale, SMALLEST_SCALE), LARGEST_SCALE), unit=unit)
 
 
+@learned
 class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Centers and scales of encoded columns by name; others keep the schema's.
 
@@ -330,7 +332,3 @@ def longest_row(columns: Iterable[EncodedColumn]) -> float:
         for _, group in groupby(columns, lambda column: column.source)
     ]
     return math.sqrt(math.fsum(squares)) * (1 + 2.0**-40)
-
-
-# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
-msgspec.json.Decoder(Geometry)

@@ -35,7 +35,8 @@ def pack(correlation: Array, noise: Array | None, clear: float) -> dict[str, Any
         "step": STEP,
         "clear": round(clear, 3),
         "range": NOISE_RANGE,
-        "r": _correlation_codes(correlation[upper]),
+        # Rounded to the nearest step: half a step is the stated precision; -2**15 is unknown.
+        "r": _packed(np.rint(correlation[upper] / STEP), -(2**15), "<i2"),
         "noise": None if noise is None else _noise_codes(noise[upper]),
     }
 
@@ -44,11 +45,6 @@ def _packed(codes: Array, unknown: int, kind: str) -> str:
     # Of whole numbers of two bytes.
     known = np.where(np.isfinite(codes), codes, unknown)
     return base64.b64encode(known.astype(kind).tobytes()).decode()
-
-
-def _correlation_codes(values: Array) -> str:
-    # Rounded to the nearest step: half a step is the stated precision; -2**15 stands for unknown.
-    return _packed(np.rint(values / STEP), -(2**15), "<i2")
 
 
 def _noise_codes(values: Array) -> str:

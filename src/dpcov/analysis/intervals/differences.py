@@ -26,7 +26,7 @@ from dpcov.analysis.intervals.table import Interval, IntervalTable
 from dpcov.analysis.problems import InputError, checked
 from dpcov.errors import few_of
 from dpcov.published.file.columns import EncodedColumn
-from dpcov.published.file.stated import stated
+from dpcov.published.file.stated import learned, stated
 from dpcov.published.release import Release
 from dpcov.published.words.design import weights_column
 from dpcov.published.words.numbers import complete_columns
@@ -236,12 +236,9 @@ class _Declared(msgspec.Struct, frozen=True):
     other: str = ""
 
 
+@learned
 class _Stated(msgspec.Struct, frozen=True):
     columns: dict[str, _Declared] = msgspec.field(default_factory=dict)
-
-
-# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
-msgspec.json.Decoder(_Stated)
 
 
 def _require_one_unit(releases: Sequence[Release], names: Iterable[str]) -> None:

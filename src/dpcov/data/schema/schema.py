@@ -21,8 +21,10 @@ from dpcov.files import as_path, write_file
 from dpcov.markup import CELL, Child, card, el, facts, listing, name_of
 from dpcov.privacy.options import plain
 from dpcov.published.file.columns import EncodedColumn
+from dpcov.published.file.stated import learned
 
 
+@learned
 class Schema(Declarations, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The public description of a sensitive table.
 
@@ -223,7 +225,3 @@ def _missing(problems: list[str]) -> Child:
     more = [f"… and {len(problems) - _PROBLEMS} more"] if len(problems) > _PROBLEMS else []
     lines = [el("li", line) for line in [*problems[:_PROBLEMS], *more]]
     return [el("p", el("strong", "To be corrected before it can be used:")), el("ul", lines)]
-
-
-# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
-msgspec.json.Decoder(Schema)

@@ -11,6 +11,12 @@ from dpcov.errors import few_of
 Said = TypeVar("Said")
 
 
+def learned(kind: type[Said]) -> type[Said]:
+    """Let msgspec learn a type now: it crashes where two threads use one first."""
+    msgspec.json.Decoder(kind)
+    return kind
+
+
 @lru_cache(maxsize=32)
 def stated(schema: str, wanted: type[Said]) -> Said:
     """What the text of a schema says, as far as a record ``wanted`` has it; its defaults if bad."""
@@ -45,13 +51,10 @@ class _Policy(msgspec.Struct, frozen=True):
     missing: str = ""
 
 
+@learned
 class _Policies(msgspec.Struct, frozen=True):
     missing: str = ""
     columns: dict[str, _Policy] = {}
-
-
-# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
-msgspec.json.Decoder(_Policies)
 
 
 def said_to_be_complete(schema: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from dpcov.errors import ReleaseError
 from dpcov.published.estimate.entry_noise import DEVIATIONS, mean_noise
 from dpcov.published.estimate.unit import centered
-from dpcov.published.file.stated import stated
+from dpcov.published.file.stated import learned, stated
 from dpcov.published.reading.base import BaseRelease
 from dpcov.published.reading.encoded import noise_of
 from dpcov.published.words.numbers import WITHIN
@@ -34,12 +34,9 @@ class Weighting(msgspec.Struct, frozen=True):
     upper: float
 
 
+@learned
 class _Stated(msgspec.Struct, frozen=True):
     weights: Weighting | None = None
-
-
-# msgspec learns a type at its first use, and crashes where two threads use it first: learned here.
-msgspec.json.Decoder(_Stated)
 
 
 def weighting_of(release: BaseRelease) -> Weighting | None:
