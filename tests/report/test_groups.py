@@ -132,8 +132,8 @@ def test_names_stay_text():
     text = str(side_by_side(release, next(numbers_by_group(release))))
     assert "<i>south" not in text and "&lt;i&gt;south" in text
     assert "<i>south" not in release._repr_html_() and "side by side" in release._repr_html_()
-    mean, half = release.pooled.means[0, 0], 1.96 * release.pooled.mean_std[0, 0]
-    assert f"{mean:.4g} ± {half:.2g}" in release._repr_html_()
+    mean, std = release.pooled.means[0, 0].item(), release.pooled.mean_std[0, 0].item()
+    assert " ± ".join(with_error(mean, WITHIN * std)) in release._repr_html_()
 
 
 def test_levels_of_one_column_are_no_pair_that_differs():

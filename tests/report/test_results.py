@@ -209,7 +209,11 @@ def test_verdicts_causes_and_the_headline_are_on_the_page():
     made = released("hospital", 7, [MISTAKES[0]])
     page = render_release(made).decode()
     assert made.diagnose().headline in page
-    assert ">Spread</th>" in page and ">Root mean square</th>" not in page
+    assert ">Spread</th>" in page and ">RMS</th>" not in page
+    # Cards called the root mean square around zero a spread.
+    without_means = plain()
+    for shown in (render_release(without_means).decode(), without_means._repr_html_()):
+        assert ">RMS</th>" in shown and ">Spread</th>" not in shown
     assert "▲ suspicious" in page
     assert "Its mean lies at the lower bound, 50" in page
     assert page.count("● good") == sum(c.verdict == "good" for c in made.diagnose().columns)

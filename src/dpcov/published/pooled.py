@@ -3,6 +3,7 @@
 Contract: reads a release only and costs nothing.  Derived in docs/several.md.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Any
@@ -11,6 +12,7 @@ import msgspec
 import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
+from dpcov.published.digits import with_error
 from dpcov.published.estimate.correlation_noise import UNKNOWN_CORRELATION
 from dpcov.published.estimate.entry_noise import inhabited
 from dpcov.published.estimate.levels import with_psd_correlations
@@ -26,7 +28,8 @@ from dpcov.published.file.statistics import NoisyStatistics
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of, symmetrize
 from dpcov.published.reading.base import BaseRelease
 from dpcov.published.words.design import design_of, known_design, weighting_of
-from dpcov.published.words.numbers import reach_of, unknown
+from dpcov.published.words.numbers import WITHIN, reach_of, unknown
+from dpcov.published.words.words import rows_within
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.
 _CLEAR_COUNT = 2.0
@@ -295,6 +298,15 @@ def _left_out(group: UnitEstimate, all_rows: UnitEstimate, longest: Part | None)
         return 0.0
     share = longest.diagonal_variance / law.diagonal
     return law.off_diagonal * share * (all_rows.n_rows / group.n_rows) ** 2
+
+
+def told_groups(release: BaseRelease, found: PooledGroups, most: int) -> Iterator[tuple[str, ...]]:
+    """Of every group its name, rows and the ``most`` first means, ± what holds 95 of 100 errors."""
+    within = WITHIN * found.mean_std
+    for name, means, halves in zip(found.names, found.means, within, strict=True):
+        pairs = zip(means[:most].tolist(), halves.tolist(), strict=False)
+        told = (" ± ".join(with_error(*pair)) for pair in pairs)
+        yield name, rows_within(release.group(name)), *told
 
 
 def pooled_facts(release: BaseRelease, name: str, made: PooledGroups) -> tuple[Manifest, Arrays]:

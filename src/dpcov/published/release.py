@@ -15,17 +15,17 @@ from dpcov.published.estimate.present import MissingAs
 from dpcov.published.file.archive import pack, unpack
 from dpcov.published.file.statistics import Post
 from dpcov.published.nested import nested_facts
-from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts
+from dpcov.published.pooled import PooledGroups, pool_groups, pooled_facts, told_groups
 from dpcov.published.reading.base import BaseRelease
 from dpcov.published.reading.combined import combined_facts
 from dpcov.published.reading.labelled import labelled
 from dpcov.published.reading.rows import on_one_thread
 from dpcov.published.synthetic import sample
 from dpcov.published.words.diagnosis import diagnose
-from dpcov.published.words.numbers import WITHIN, GroupNumbers, group_numbers
-from dpcov.published.words.summary import LIGHTS, summarize, told_missing, told_numbers
+from dpcov.published.words.numbers import GroupNumbers, group_numbers
+from dpcov.published.words.summary import LIGHTS, summarize, told_columns
 from dpcov.published.words.verdicts import Diagnosis
-from dpcov.published.words.words import promise_in_words, rows_in_words, rows_within
+from dpcov.published.words.words import promise_in_words, rows_in_words
 
 
 class Release(BaseRelease):
@@ -226,7 +226,6 @@ def _require_releases(given: Iterable[object]) -> None:
         raise UsageError("Give releases, as dpcov.load reads them from files.")
 
 
-_HEAD = ("Column", "Verdict", "Mean", "±", "Spread", "±", "Correlations ±")
 _NAMES = 6
 
 
@@ -242,10 +241,10 @@ def release_card(release: BaseRelease, found: Diagnosis, made: PooledGroups | No
         ("Groups", [names_of(groups[:_NAMES]), more] if groups else None),
         ("Fingerprint", el("code", release.fingerprint[:16], title=release.fingerprint)),
     ]
-    missing = told_missing(found.columns)
+    head, numbers = told_columns(found)
     rows = [
-        (name_of(column.in_unit, CELL), LIGHTS[column.verdict], *told_numbers(column), *parts)
-        for column, parts in zip(found.columns, missing, strict=True)
+        (name_of(column.in_unit, CELL), LIGHTS[column.verdict], *own)
+        for column, own in zip(found.columns, numbers, strict=True)
     ]
     findings = [
         el("li", names_of(names[:_NAMES]), f": {column.cause} {column.advice}")
@@ -258,7 +257,7 @@ def release_card(release: BaseRelease, found: Diagnosis, made: PooledGroups | No
         [el("p", el("strong", f"Warning: {warning}")) for warning in manifest.warnings],
         el("p", found.headline),
         facts(told),
-        listing(_HEAD + ("Missing", "±") * any(missing), rows, caption, text=(1,)),
+        listing(("Column", "Verdict", *head), rows, caption, text=(1,)),
         _side_by_side(release, made) if made else None,
         details("Why, and what would help", el("ul", findings)) if findings else None,
         details("What the guarantee means for one person", el("p", promise_in_words(promise))),
@@ -268,10 +267,8 @@ def release_card(release: BaseRelease, found: Diagnosis, made: PooledGroups | No
 def _side_by_side(release: BaseRelease, made: PooledGroups) -> Child:
     columns = release.features[:_NAMES]
     head = ["Group", "Rows", *(name_of(column.name, CELL) for column in columns)]
-    within, rows = WITHIN * made.mean_std, []
-    for place, name in enumerate(made.names):
-        pairs = zip(made.means[place, :_NAMES], within[place], strict=False)
-        told = (f"{mean:.4g} ± {half:.2g}" for mean, half in pairs)
-        rows.append((name_of(name, CELL), rows_within(release.group(name)), *told))
+    rows = [
+        (name_of(name, CELL), *told) for name, *told in told_groups(release, made, len(columns))
+    ]
     caption = "Means, groups estimated together; ± holds 95 of 100 errors"
     return details("Groups side by side", listing(head, rows, caption))

@@ -8,13 +8,12 @@ import numpy as np
 
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.markup import Child, Html, el, join, name_of, note, table
-from dpcov.published.digits import plural, with_error
+from dpcov.published.digits import plural
 from dpcov.published.linalg.symmetric import Array
-from dpcov.published.pooled import PooledGroups, most_distinct
+from dpcov.published.pooled import PooledGroups, most_distinct, told_groups
 from dpcov.published.release import Release
 from dpcov.published.words.design import design_of
 from dpcov.published.words.numbers import WITHIN, GroupNumbers
-from dpcov.published.words.words import rows_within
 from dpcov.report.charts import number
 from dpcov.report.html import fill
 from dpcov.report.results import signed
@@ -77,11 +76,8 @@ def _small_map(name: str, correlation: Array) -> Html:
 def _means(found: PooledGroups, release: Release) -> Html:
     columns = release.features[:COLUMNS_SHOWN]
     head: list[Child] = ["Group", "Rows", *(name_of(column.name, 24) for column in columns)]
-    within, rows = WITHIN * found.mean_std, []
-    for place, name in enumerate(found.names):
-        pairs = zip(found.means[place, :COLUMNS_SHOWN], within[place], strict=False)
-        told = (" ± ".join(with_error(float(mean), float(half))) for mean, half in pairs)
-        rows.append([name_of(name), rows_within(release.group(name)), *told])
+    groups = told_groups(release, found, len(columns))
+    rows = [(name_of(name), *told) for name, *told in groups]
     caption = "Means, ± what holds 95 of 100 errors of noise, of sampling and of pooling"
     made = el("div", table(head, rows, caption=caption), class_="tall sortable")
     left = len(release.features) - len(columns)

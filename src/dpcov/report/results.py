@@ -12,7 +12,7 @@ from dpcov.markup import Child, Html, details, el, join, name_of, table
 from dpcov.published.digits import plural
 from dpcov.published.words.diagnosis import diagnose
 from dpcov.published.words.numbers import Estimates, GroupNumbers, Spectrum
-from dpcov.published.words.summary import LIGHTS, SIZES, told_missing, told_numbers
+from dpcov.published.words.summary import LIGHTS, SIZES, told_columns
 from dpcov.published.words.verdicts import Diagnosis
 from dpcov.report import charts
 from dpcov.report.charts import number
@@ -178,20 +178,17 @@ def features(group: GroupNumbers) -> Html:
 
 def verdicts(found: Diagnosis) -> Html:
     """What is said of columns, and their table."""
-    spread = "Spread" if found.knows_means else "Root mean square"
-    missing = told_missing(found.columns)
-    head = ["Column", "Verdict", "Mean", "±", spread, "±", "Correlations ±"]
-    head += ["Missing", "±"] * any(missing)
+    head, numbers = told_columns(found)
     rows = []
-    for column, parts in zip(found.columns, missing, strict=True):
+    for column, own in zip(found.columns, numbers, strict=True):
         light = el("span", LIGHTS[column.verdict], class_=f"light {column.verdict}")
-        rows.append([name_of(column.in_unit), light, *told_numbers(column), *parts])
+        rows.append((name_of(column.in_unit), light, *own))
     size = SIZES[found.knows_means]
     caption = (
         "± holds 95 of 100 errors that noise and scaling rows down make; correlations: with the "
         f"columns that can be used, at the median; {size[:1].lower()}{size[1:]}"
     )
-    made = table(head, rows, caption=caption, text=(1,))
+    made = table(("Column", "Verdict", *head), rows, caption=caption, text=(1,))
     return fill(
         "verdicts.html",
         found=found,

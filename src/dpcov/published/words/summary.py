@@ -182,9 +182,8 @@ def _estimates(found: Diagnosis) -> str:
 
 
 def _columns(found: Diagnosis) -> str:
-    size, missing = "spread" if found.knows_means else "rms", told_missing(found.columns)
-    head = ("mean", "±", size, "±", "correlations ±", *("missing", "±") * any(missing))
-    rows = [(*told_numbers(c), *parts) for c, parts in zip(found.columns, missing, strict=True)]
+    head, rows = told_columns(found)
+    head = tuple(map(str.lower, head))
     # As wide as the longest cell and a blank.
     widths = [
         max(least, *(len(cell) + 1 for cell in cells))
@@ -200,8 +199,16 @@ def _columns(found: Diagnosis) -> str:
     return "\n".join(lines)
 
 
-def told_missing(columns: Sequence[ColumnVerdict]) -> list[tuple[str, ...]]:
-    """What part of every column is missing, and ±; nothing where no column's schema marks it."""
+def told_columns(found: Diagnosis) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Heads of the numbers that are told of columns, and those of every column."""
+    size, missing = "Spread" if found.knows_means else "RMS", _told_missing(found.columns)
+    head = ("Mean", "±", size, "±", "Correlations ±", *("Missing", "±") * any(missing))
+    each = zip(found.columns, missing, strict=True)
+    return head, [(*told_numbers(column), *parts) for column, parts in each]
+
+
+def _told_missing(columns: Sequence[ColumnVerdict]) -> list[tuple[str, ...]]:
+    # What part of every column is missing, and ±; nothing where no column's schema marks it.
     if not any(isfinite(column.missing) for column in columns):
         return [()] * len(columns)
     pairs = [(column.missing, WITHIN * column.missing_noise) for column in columns]
