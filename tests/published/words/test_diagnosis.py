@@ -291,6 +291,8 @@ def test_nothing_is_said_where_the_noise_is_not_known_or_hides_all():
     assert "does not say" in unknown.headline
     hidden = make(("a", "b"), 50, epsilon="0.01").diagnose()
     assert hidden.headline == "None of 2 columns can be used: the noise hides them."
+    one = replace(hidden, columns=hidden.columns[:1])
+    assert one.headline == "None of 1 column can be used: the noise hides it."
     assert np.isnan(hidden.typical)
     assert all(column.hidden for column in hidden.columns)
     alone = make(("a",)).diagnose()

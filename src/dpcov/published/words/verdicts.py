@@ -84,7 +84,7 @@ class Diagnosis:
         wrong = sum(column.verdict == "suspicious" for column in self.columns)
         look = f"{wrong} look{'s' * (wrong == 1)} like a mistake"
         if not usable:
-            why = look if wrong else "the noise hides them"
+            why = look if wrong else f"the noise hides {'it' if count == 1 else 'them'}"
             return f"None of {plural(count, 'column')} can be used: {why}."
         told = f"{usable} of {plural(count, 'column')} can be used{f' ({look})' * bool(wrong)}"
         if isnan(self.typical):
