@@ -11,6 +11,7 @@ from dpcov.analysis import (
     trend_intervals,
     variance_intervals,
 )
+from dpcov.analysis.intervals.differences import told_of
 from dpcov.analysis.problems import InputError
 from dpcov.data.geometry import Geometry, Scale
 from tests.releases import released_of
@@ -48,6 +49,21 @@ def test_a_difference_counts_the_errors_of_both():
     assert line.std_error == pytest.approx(np.hypot(parts[0].std_error, parts[1].std_error))
     turned = difference_intervals(second, first).rows[0]
     assert (turned.lower, turned.upper) == pytest.approx((-line.upper, -line.lower))
+
+
+def test_the_screen_shows_the_clearest_of_many_differences():
+    """Those of 300 columns were 44,850 lines."""
+    rng = np.random.default_rng(0)
+    columns = {f"x{place}": dpcov.Numeric(lower=-5, upper=5) for place in range(16)}
+    tables = (pd.DataFrame(rng.normal(size=(300, 16)), columns=list(columns)) for _ in range(2))
+    made = [released_of(columns, rows, seed, rho=1) for seed, rows in enumerate(tables)]
+    table = difference_intervals(*made)
+    told = told_of(table)
+    lines = [line for line in told.splitlines() if line.startswith("x")]
+    assert len(lines) == 100 and "and 20 are not: --json prints all." in told
+    assert "of 120. " in told
+    clearest = max(table, key=lambda row: abs(row.estimate) / row.std_error)
+    assert lines[0].startswith(f"{clearest.name} ")
 
 
 def test_a_trend_is_the_slope_of_a_weighted_line():

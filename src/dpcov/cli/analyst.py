@@ -150,12 +150,12 @@ def compare(
 
     asked: Any = {"what": plain("--what", what, Quantity), "level": level}
     earlier, later = options.load(first, group), options.load(second, second_group or group)
-    found = clearest_first(difference_intervals(earlier, later, columns, **asked))
+    found = difference_intervals(earlier, later, columns, **asked)
     if json:
         facts = [
             {"title": x.manifest.title, "fingerprint": x.fingerprint} for x in (earlier, later)
         ]
-        typer.echo(options.as_json({"releases": facts} | found.to_dict()))
+        typer.echo(options.as_json({"releases": facts} | clearest_first(found).to_dict()))
         return
     typer.echo(told_of(found))
 

@@ -38,8 +38,8 @@ _TABLES: Mapping[Quantity, Callable[..., IntervalTable]] = {
     "variances": variance_intervals,
     "correlations": correlation_intervals,
 }
-# Names that a note gives.
-_SHOWN = 8
+# Names that a note gives, and lines on a screen.
+_SHOWN, _LINES = 8, 100
 
 
 def difference_intervals(
@@ -70,11 +70,15 @@ def clearest_first(table: IntervalTable) -> IntervalTable:
 
 
 def told_of(table: IntervalTable) -> str:
-    """How many differences exclude zero, and all of them."""
+    """How many differences exclude zero, and the clearest of them first."""
     clear = sum(row.lower > 0 or row.upper < 0 for row in table)
+    notes, left = table.notes, len(table.rows) - _LINES
+    if left > 0:
+        notes += (f"The clearest {_LINES} are shown, and {left:,} are not: --json prints all.",)
+    shown = replace(table, rows=clearest_first(table).rows[:_LINES], notes=notes)
     return (
         f"Intervals that exclude zero: {clear:,} of {len(table.rows):,}. If nothing differed, at "
-        f"most about {100 * (1 - table.level):g} of 100 would.\n\n{table}"
+        f"most about {100 * (1 - table.level):g} of 100 would.\n\n{shown}"
     )
 
 
