@@ -216,6 +216,7 @@ def test_a_disk_that_fails_after_the_draw(desk, monkeypatch):
     desk.assert_sealed(result)
     assert result.exit_code == RELEASE
     assert "The budget IS spent: entry 1 of dataset patients" in result.output
+    assert "whole" not in result.output
     assert desk.states() == ["drawn"]
     assert desk.names() == desk.before
 

@@ -1,6 +1,5 @@
 """Runs that end in the middle: what is spent stays spent, what was not drawn was not spent."""
 
-import errno
 import os
 import shutil
 import signal
@@ -17,7 +16,6 @@ from dpcov import Release, files
 from dpcov.noise.entropy import SystemEntropy
 from dpcov.privacy.ledger import store
 from dpcov.privacy.ledger.ledger import Ledger, Reservation
-from tests.test_files import fails_with
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="signals of other systems work differently"
@@ -254,11 +252,3 @@ def test_a_release_whose_folder_is_gone_meanwhile_is_written_elsewhere(
     assert said in " ".join(result.output.split()) and "try again" not in result.output
     made = Release.load(elsewhere)
     assert Ledger(desk.ledger).entries("patients")[0].fingerprint == made.fingerprint
-
-
-def test_a_release_that_no_disk_takes_says_what_is_spent(desk, monkeypatch):
-    monkeypatch.setattr(os, "fsync", fails_with(errno.ENOSPC))
-    result = desk.release()
-    assert result.exit_code == 7
-    assert SPENT in result.output and "whole" not in result.output
-    assert desk.names() == desk.before

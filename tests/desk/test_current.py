@@ -344,20 +344,6 @@ def test_the_first_page_says_what_is_read_of_the_rows(desk):
     assert "types of text files from their first rows" in desk.ask("/")[2]
 
 
-def test_a_decimal_comma_in_a_bound_is_answered_with_a_point(desk):
-    status, _, text = send(desk, opened(desk), "columns", **TYPED | {"0.upper": "300,5"})
-    assert status == 422 and "with a point, 0.5" in text and 'value="300,5"' in text
-
-
-def test_a_date_as_a_bound_is_answered_with_a_year(desk):
-    work = opened(desk)
-    typed = TYPED | {"0.type": "date", "0.lower": "1990-01-01", "0.upper": "2030-01-01"}
-    status, _, text = send(desk, work, "columns", **typed)
-    assert status == 422 and "that of a date is a year, such as 1990" in text
-    typed |= {"0.lower": "1990", "0.upper": "2030"}
-    assert send(desk, work, "columns", **typed)[0] == 303
-
-
 def test_an_account_without_a_total_is_still_to_be_filled_in(desk):
     work = opened(desk)
     assert send(desk, work, "columns", **TYPED)[0] == 303

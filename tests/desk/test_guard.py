@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from dpcov.errors import UsageError
 from tests.desk.conftest import TICKET, opened
 
 
@@ -95,12 +94,6 @@ def test_only_this_machine_can_connect(desk):
     for address in {each for each in others if not each.startswith("127.")}:
         with pytest.raises(OSError), socket.create_connection((address, desk.port), timeout=1):
             pass
-
-
-def test_a_port_that_is_taken_is_told(desk):
-    serve = pytest.importorskip("dpcov.desk.serve")
-    with pytest.raises(UsageError, match=f"Port {desk.port} cannot be used: .* in use. Leave out"):
-        serve.listen(desk.port)
 
 
 def test_no_page_loads_anything_from_elsewhere(desk):
