@@ -3,9 +3,10 @@ import pandas as pd
 import pytest
 
 import dpcov
+from dpcov.analysis import mean_intervals, variance_intervals
 from dpcov.published.estimate.entry_noise import left_open
 from dpcov.published.estimate.unit import Part, UnitEstimate
-from dpcov.published.words.numbers import group_numbers
+from dpcov.published.words.numbers import WITHIN, group_numbers
 from tests.releases import released_of
 from tests.report.examples import demo, make, plain
 
@@ -52,6 +53,40 @@ def test_estimates_are_the_releases_own():
     deviations = np.sqrt(np.diagonal(made.second_moment()))
     np.testing.assert_allclose(estimates.deviations, deviations)
     assert estimates.means is None
+
+
+@pytest.mark.parametrize("present", [0, 1])
+@pytest.mark.parametrize("rho", [1000, 1])
+def test_of_a_column_that_hardly_any_row_has_nothing_is_known_but_the_bounds(present, rho):
+    """The mean of the only value, 95, was said to be 64 ± 18; a share is taken to be 1/200."""
+    rng, columns = np.random.default_rng(0), dict.fromkeys("xy", dpcov.Numeric(lower=0, upper=100))
+    rows = pd.DataFrame({"x": np.nan, "y": rng.uniform(0, 100, 800)})
+    rows.loc[: present - 1, "x"] = 95.0
+    made = released_of(columns, rows, rho=rho, missing="indicator")
+    means, variances = mean_intervals(made, sampling=False), variance_intervals(made)
+    assert (means["x"].lower, means["x"].upper) == (0, 100)
+    assert (variances["x"].lower, variances["x"].upper) == (0, 2500)
+    assert any("Hardly any row has a value" in note for note in means.notes)
+    assert means["y"].upper - means["y"].lower < 60
+    mean = numbers(made).estimates.means[0]
+    within = WITHIN * numbers(made).estimates.mean_noise[0]
+    assert within == pytest.approx(max(mean, 100 - mean))
+
+
+@pytest.mark.parametrize("rho", ["1e-5", "1e-4", "1e-3"])
+def test_no_error_is_stated_that_the_bounds_exclude(rho):
+    """A mean from 0 to 100 was 0 ± 120, and a spread, at most 50, ± 380."""
+    columns = {"x": dpcov.Numeric(lower=0, upper=100), "t": dpcov.Boolean()}
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.uniform(0, 100, 500), "t": rng.random(500) < 0.5})
+    for seed in range(5):
+        made = numbers(released_of(columns, rows, seed, rho=rho)).estimates
+        within, of_spreads = WITHIN * made.mean_noise, WITHIN * made.deviation_noise
+        largest = np.array([100, 1])
+        assert (within <= np.maximum(made.means, largest - made.means) * (1 + 1e-9)).all()
+        known = np.isfinite(of_spreads)
+        reach = np.maximum(made.deviations, largest / 2 - made.deviations)
+        assert (of_spreads[known] <= reach[known] * (1 + 1e-9)).all()
 
 
 def test_unknown_noise_is_not_invented():

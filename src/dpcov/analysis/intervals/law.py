@@ -41,7 +41,7 @@ class MomentLaw:
     # down took is in the coordinates of the first.
     noises: tuple[Noise, ...]
     scaled: ScaledDown
-    # Of which columns noise hides how many rows have a value, (d,).
+    # Which columns hardly any row has, or noise hides how many do, (d,).
     hides_presence: NDArray[np.bool_]
     # Parts of the rows in which pairs of features are present, (p, p); None: all.
     shares: Array | None = None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpcov.published.estimate.frame import Frame
 from dpcov.published.estimate.post import find_post
-from dpcov.published.estimate.present import Presence, PresentMoments
+from dpcov.published.estimate.present import LEAST_SHARE, Presence, PresentMoments
 from dpcov.published.estimate.scaled_down import correlation_error
 from dpcov.published.estimate.unit import EntryNoise, Part, Source, UnitEstimate
 from dpcov.published.file.columns import count_values
@@ -344,6 +344,13 @@ def hidden_presence(presence: Presence, means: Array, noise: MomentNoise) -> NDA
     """Features of which noise hides how many rows have a value, by means of all rows, (p,)."""
     of_shares = mean_noise(means, noise)[presence.indicators] * presence.units
     return np.asarray(of_shares > UNKNOWN_SHARE)
+
+
+def hardly_present(presence: Presence, means: Array, noise: MomentNoise) -> NDArray[np.bool_]:
+    """Features that hardly any row has, or none as far as the noise lets see, (p,)."""
+    own, units = presence.indicators, presence.units
+    least = np.maximum(LEAST_SHARE, DEVIATIONS * mean_noise(means, noise)[own] * units)
+    return np.asarray(1.0 - means[own] * units <= least)
 
 
 def known_presence(presence: Presence, means: Array, noise: MomentNoise) -> Presence:

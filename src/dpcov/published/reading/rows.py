@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpcov.errors import ReleaseError
 from dpcov.published.estimate.entry_noise import (
     MomentNoise,
+    hardly_present,
     hidden_presence,
     known_presence,
     moment_noise,
@@ -157,11 +158,15 @@ class RowMoments(ReleaseRecord):
 
     @cached_property
     def hides_presence(self) -> NDArray[np.bool_]:
-        """Features of which noise hides how many rows have a value, (p,): all seem to have one."""
+        """Features that hardly any row has, or of which noise hides how many rows have them, (p,).
+
+        Where it does, all rows seem to have them.
+        """
         found, law = self.marked, self.noise_law
         if found is None or law is None or not self.knows_means:
             return np.zeros(len(self.encoded_features), dtype=np.bool_)
-        return hidden_presence(found, self.means_of_rows, law)
+        facts = found, self.means_of_rows, law
+        return hidden_presence(*facts) | hardly_present(*facts)
 
     @property
     def knows_means(self) -> bool:

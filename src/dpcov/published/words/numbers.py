@@ -39,7 +39,7 @@ WITHIN = 1.96
 NEARLY_ALL = 0.9
 # Said where a release states that nearly all was lost.
 UNTOLD = "Scaling long rows down took nearly all spread, and it is not told how much"
-HIDDEN_PRESENCE = "The noise hides how many rows have a value"
+HIDDEN_PRESENCE = "Hardly any row has a value, or the noise hides how many rows have a value"
 # Pairs of features that a sentence names.
 PAIRS_NAMED = 3
 
@@ -135,6 +135,11 @@ def _estimates(release: BaseRelease) -> Estimates:
         told = (own > 0) & (variances >= np.maximum(hidden, np.finfo(float).tiny))
         deviations = np.where(told, own, deviations)
         of_deviation = np.where(told, errors, of_deviation)
+        # No error is larger than the bounds allow.
+        lowest, largest = ends_of(release.features)
+        farthest = np.maximum(deviations, (largest - lowest) / 2 - deviations)
+        of_mean = np.minimum(of_mean, reach_of(release.features, encoded))
+        of_deviation = np.minimum(of_deviation, farthest / WITHIN)
     moved = correlation - correlation_of(noisy, least=hidden)
     return Estimates(
         correlation=correlation,
@@ -171,9 +176,14 @@ def unknown(release: BaseRelease) -> NDArray[np.bool_]:
     return np.asarray((release.untold | release.hides_presence)[release.shown])
 
 
+def ends_of(features: Sequence[EncodedColumn]) -> Array:
+    """Smallest and largest encoded values, (2, p)."""
+    return np.array([(column.lowest, column.largest) for column in features]).T
+
+
 def reach_of(features: Sequence[EncodedColumn], means: Array) -> Array:
     """Deviations of which 95 % intervals of these encoded means, (..., p), reach both bounds."""
-    lowest, largest = np.array([(column.lowest, column.largest) for column in features]).T
+    lowest, largest = ends_of(features)
     return np.asarray(np.maximum(largest - means, means - lowest) / WITHIN)
 
 
@@ -219,7 +229,7 @@ def complete_columns(release: BaseRelease) -> frozenset[str]:
 def _of_two_values(release: BaseRelease, means: Array, errors: Array) -> tuple[Array, Array]:
     """Deviations of yes-or-no columns and their errors, by those of means; 0 for other columns."""
     features, two = release.features, release.two_valued[release.shown]
-    lowest, largest = np.array([(column.lowest, column.largest) for column in features]).T
+    lowest, largest = ends_of(features)
     found = np.sqrt(np.maximum((largest - means) * (means - lowest), 0.0)) * two
     # To second order, since a mean in the middle has no slope.
     slope = np.abs(lowest + largest - 2 * means)
