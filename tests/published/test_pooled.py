@@ -446,6 +446,22 @@ def test_means_of_groups_may_be_anything_where_noise_hides_how_many_rows_have_a_
     assert made.hides_presence.any()
     found = made.pooled
     assert np.all(np.abs(found.means - 3) <= 1.97 * found.mean_std)
+    reach = np.maximum(found.means, 100 - found.means)
+    unknown = made.hides_presence[made.shown]
+    np.testing.assert_allclose(1.96 * found.mean_std[:, unknown], reach[:, unknown])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_mean_of_a_group_errs_by_more_than_the_bounds_allow(seed):
+    """One from 0 to 100 was 44 ± 66."""
+    rng, n = np.random.default_rng(seed), 600
+    frame = pd.DataFrame({"x": rng.uniform(0, 100, n), "yes": rng.random(n) < 0.5})
+    frame["region"] = rng.choice(["a", "b"], n)
+    columns = {"x": dpcov.Numeric(lower=0, upper=100), "yes": dpcov.Boolean()}
+    columns["region"] = dpcov.Categorical(categories=("a", "b", "c"))
+    found = released_of(columns, frame, seed, by="region", rho="1e-4").pooled
+    reach = np.maximum(found.means, [100, 1] - found.means)
+    assert (1.96 * found.mean_std <= reach * (1 + 1e-9)).all()
 
 
 def test_no_spread_of_a_group_is_larger_than_the_bounds_allow():

@@ -28,7 +28,7 @@ from dpcov.published.file.statistics import NoisyStatistics
 from dpcov.published.linalg.symmetric import Array, Places, correlation_of, symmetrize
 from dpcov.published.reading.base import BaseRelease
 from dpcov.published.words.design import design_of, known_design, weighting_of
-from dpcov.published.words.numbers import WITHIN, reach_of, unknown
+from dpcov.published.words.numbers import WITHIN, unknown
 from dpcov.published.words.words import rows_within
 
 # A number of rows below so many standard deviations of its noise is taken to be that many.
@@ -113,8 +113,8 @@ def _in_original_units(
     spreads = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0)) * units * factors
     pulled = mean_error(release.statistics.lost, parts, whole, groups.counts[:, None])
     pulled = np.hypot(pulled, errors) * spreads
-    reach = units * reach_of(release.features, (means - centers) / units)
-    pulled = np.where(unknown(release), reach, pulled)
+    reach = np.maximum(upper - means, means - lower) / WITHIN
+    errors = np.minimum(np.hypot(units * np.sqrt(made.mean_variances), pulled), reach)
     within = _within_bounds(release, means, spreads)
     # A noisy mean near a bound makes a spread small, and its error no smaller.
     scales = (units * factors * each for each in (within, np.maximum(within, 1.0)))
@@ -125,7 +125,7 @@ def _in_original_units(
         names=release.group_names,
         counts=groups.counts,
         means=means,
-        mean_std=np.hypot(units * np.sqrt(made.mean_variances), pulled),
+        mean_std=np.where(unknown(release), reach, errors),
         covariances=found,
         covariance_std=np.hypot(np.sqrt(made.covariance_variances) * of_errors, doubts),
         # In encoded units, in which variances compare.
