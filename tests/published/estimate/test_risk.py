@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from dpcov.published.estimate.curve import increasing_basis, least_risk_curve, noise_knots
-from dpcov.published.estimate.risk import (
-    NoisySpectrum,
-    SpectralEstimate,
-    pair_sums,
-    risk_weights,
-    squared_chord_slopes,
-    stein_risk,
-)
+from dpcov.published.estimate.risk import NoisySpectrum, SpectralEstimate, risk_weights, stein_risk
 from dpcov.published.estimate.shrink import candidates
 from dpcov.published.linalg.project import capped_simplex_projection
 from dpcov.published.linalg.symmetric import compose, eigh
@@ -75,19 +68,6 @@ def test_risk_agrees_with_the_jacobian_of_the_matrix_function(name, mean_varianc
     assert stein_risk(estimate, spectrum) == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("pieces", [0, 1])
-def test_risk_counts_the_freedom_of_a_fitted_curve(pieces):
-    matrix = np.diag([4.0, 1.0, 0.2, 0.0]) + noise(4, VARIANCE, np.random.default_rng(3))
-    spectrum = spectrum_of(eigh(matrix).values)
-
-    def fitted(values):
-        return least_risk_curve(replace(spectrum, values=values), pieces).values
-
-    expected = risk_by_full_differentiation(fitted, matrix, spectrum)
-    found = stein_risk(least_risk_curve(spectrum, pieces), spectrum)
-    assert found == pytest.approx(expected, rel=1e-3)
-
-
 @pytest.mark.parametrize("name", ["coarse", "fine", "projected"])
 @pytest.mark.parametrize("dimension", [2, 5, 40])
 @pytest.mark.parametrize("mean_variance", [2.0 * VARIANCE, 0.05])
@@ -105,16 +85,6 @@ def test_slopes_of_every_estimate_are_its_derivatives(name, dimension, mean_vari
     # Where no eigenvalue is positive, the estimate is zero, and so are its slopes.
     lost = candidates(replace(spectrum, values=-1.0 - np.abs(spectrum.values)))[name]
     assert not any(map(np.any, lost))
-
-
-def test_sums_over_pairs():
-    generator = np.random.default_rng(6)
-    values, heights = np.sort(generator.normal(size=300)), generator.normal(size=(300, 2))
-    naive = [sum(1.0 / (x - y) for y in values if y != x) for x in values]
-    np.testing.assert_allclose(pair_sums(values), naive, rtol=1e-9, atol=1e-9)
-    rows, columns = np.triu_indices(300, 1)
-    chords = (heights[rows] - heights[columns]) / (values[rows] - values[columns])[:, None]
-    assert squared_chord_slopes(heights, values) == pytest.approx(np.sum(chords**2), rel=1e-9)
 
 
 def test_tied_eigenvalues_have_the_risk_of_nearly_tied_ones():
