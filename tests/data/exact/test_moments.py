@@ -139,6 +139,15 @@ def test_no_lattice_row_is_too_long(seed, spec, scale):
     assert max(squares(normalize(lattice, spec.bits))) <= 4**spec.bits
 
 
+@pytest.mark.parametrize("shells", [1, 3])
+@pytest.mark.parametrize("bits", [4, 20, 24])
+def test_a_row_that_is_one_unit_too_long_is_shortened(bits, shells):
+    rows = np.array([[1.0, 2.0**-bits]])
+    lattice, _ = quantize(rows, MomentsSpec(bits=bits, shells=shells))
+    assert squares(np.ldexp(rows, bits)) == [4**bits + 1]
+    assert squares(lattice)[0] <= 4**bits
+
+
 @pytest.mark.parametrize("n_features", [2, 3, 7, 100])
 def test_rows_of_norm_one_up_to_rounding_are_brought_inside(n_features):
     rows = np.random.default_rng(0).normal(size=(500, n_features))
