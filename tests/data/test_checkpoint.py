@@ -3,6 +3,7 @@
 import hashlib
 import re
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -221,6 +222,17 @@ def test_saved_moments_that_do_not_fit_their_heading_are_refused(tmp_path, cut):
     lock_file(tmp_path / "a", content[:cut] if cut else content + bytes(8), KEY)
     with pytest.raises(DataError, match="another version"):
         Checkpoint.load(tmp_path / "a", KEY)
+
+
+@pytest.mark.parametrize("other", ["schema", {"norm_bound": 2.0}, {"lost": 0.1}, {"seeded": True}])
+def test_moments_are_released_in_the_geometry_that_they_were_gathered_in_alone(other):
+    known = Geometry(columns={"x0": Scale(0.0, 1.0)}, norm_bound=3.0)
+    saved, terms = gathered(table(), geometry=known), {"schema": SCHEMA, "budget": BUDGET}
+    other = other if other == "schema" else msgspec.structs.replace(known, **other)
+    with pytest.raises(UsageError, match="another schema, other groups or another geometry"):
+        dpcov.release(saved, geometry=other, **terms)
+    entropy = dpcov.SeededEntropy(1)
+    assert dpcov.release(saved, geometry=known, entropy=entropy, **terms).n_rows == 500
 
 
 def test_moments_are_taken_for_what_they_were_gathered_for_alone():
