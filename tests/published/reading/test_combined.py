@@ -561,6 +561,7 @@ def test_groups_of_one_release_that_was_charged_are_united_without_a_warning(tmp
     rows, terms = by_ward()
     one = made(0, rows, ledger=ledger_in(tmp_path, "people"), dataset="people", **terms)
     united = one.group("a").unite(one.group("b"))
+    assert united.guarantee == one.guarantee
     assert not any("called" in each for each in united.manifest.warnings)
     with pytest.raises(UsageError, match="estimated together with others"):
         one.group("a", pooled=True).unite(one.group("b"))
@@ -591,6 +592,27 @@ def test_releases_of_one_entry_show_that_a_ledger_was_copied_or_restored(tmp_pat
     said = "2 of these releases were charged as entry 1 of dataset 'people'"
     assert any(said in each for each in first.combine(other).manifest.warnings)
     assert not any("entry" in each for each in first.combine(again).manifest.warnings)
+
+
+@pytest.mark.parametrize("by_groups", [False, True])
+def test_releases_that_a_copied_ledger_paid_for_in_one_second_add_up(tmp_path, by_groups):
+    """They were taken for groups of one release."""
+    book, copy = ledger_in(tmp_path, "people"), dpcov.Ledger(tmp_path / "copy.sqlite")
+    shutil.copy(tmp_path / "ledger.sqlite", tmp_path / "copy.sqlite")
+    rows, terms = by_ward() if by_groups else (table(), {})
+    parts = []
+    for seed, ledger in enumerate((book, copy)):
+        if by_groups:
+            terms["geometry"] = geometry(0.5, 1.5 + seed)
+        one = made(seed, rows, ledger=ledger, dataset="people", **terms)
+        one = one.group("ab"[seed]) if by_groups else one
+        at_once = msgspec.structs.replace(one.manifest, created="2026-01-01T00:00:00+00:00")
+        parts.append(type(one)(at_once, dict(one.statistics.arrays)))
+    first, other = parts
+    assert first.manifest.spent == other.manifest.spent
+    united = first.unite(other)
+    assert united.guarantee.promise == ZCDP(rho=2 * first.guarantee.promise.rho)
+    assert any("called 'people', so" in each for each in united.manifest.warnings)
 
 
 @pytest.mark.parametrize(

@@ -145,9 +145,8 @@ def _warnings(members: Members, disjoint: bool) -> set[str]:
     for dataset, count in sorted(Counter(name for name, _ in opened).items()):
         if not disjoint and count > 1:
             found.add(f"{count} accounts called {dataset!r} were charged, so none counts all")
-    # What tells releases apart in files of groups, which alone leave a public number of rows out.
     apart = {
-        (m.manifest.created, m.manifest.norm_bound, m.manifest.columns)
+        _origin(m)
         for m in members
         if m.manifest.spent is None and m.manifest.n_rows is None
         if m.manifest.guarantee.neighbors == "replace-one"
@@ -318,8 +317,19 @@ def _accounts(members: Members) -> dict[tuple[object, str | None], dict[object, 
             continue
         account = (by.dataset, None if by.dataset in unsaid else by.opened)
         # Groups of one release share its entry, and its guarantee is of all of them.
-        found.setdefault(account, {})[by.entry, member.manifest.created] = _spend(member)
+        found.setdefault(account, {})[by.entry, _origin(member)] = _spend(member)
     return found
+
+
+def _origin(member: ReleaseRecord) -> tuple[object, ...]:
+    """What tells a release from others, alike for its groups, as far as files tell them apart.
+
+    Groups alone leave a public number of rows out.
+    """
+    manifest = member.manifest
+    if manifest.n_rows is not None:
+        return (member.fingerprint,)
+    return manifest.created, manifest.norm_bound, manifest.columns
 
 
 def _notes(members: Members, weights: Sequence[float], disjoint: bool) -> Iterable[str]:
