@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import dpcov
 from dpcov.errors import NumericError, UsageError
 from dpcov.noise import entropy
 from dpcov.noise.continuous import exponentials, normals, uniforms
@@ -181,6 +182,12 @@ def test_a_buffer_hands_out_the_source_word_by_word():
     sizes = [3, 0, 5, 20, 1, 7, 8]
     found = np.concatenate([buffered.words(size) for size in sizes])
     assert np.array_equal(found, SeededEntropy(5).words(sum(sizes)))
+
+
+@pytest.mark.parametrize("source", [SystemEntropy(), SeededEntropy(5)])
+def test_what_is_drawn_in_blocks_protects_nobody(source):
+    facts = {"norm_bound": 1.0, "budget": dpcov.Budget(rho=1), "entropy": BlockEntropy(source)}
+    assert not dpcov.second_moment(np.eye(3), **facts).is_private
 
 
 SMALL = [1, 3, 0, 700, 2, 1500, 40]
