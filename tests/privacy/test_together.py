@@ -21,6 +21,14 @@ def test_the_joint_epsilon_is_met_by_the_joint_multiplier_and_hardly_larger():
     assert promise.epsilon < 3 * HALF
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), HALF, Fraction(1), Fraction(10)])
+@pytest.mark.parametrize("delta", [DELTA, Fraction(1, 10**30), Fraction(1, 10)])
+def test_no_noise_that_keeps_a_promise_is_smaller_than_is_counted_for_it(epsilon, delta):
+    counted = spend_of(ApproxDP(epsilon=epsilon, delta=delta), "gaussian", is_gaussian=True)
+    assert counted.noise_multiplier is not None
+    assert gaussian_delta(counted.noise_multiplier, epsilon) > delta
+
+
 def test_a_single_promise_is_kept_up_to_a_step():
     promise = together([NORMAL])
     assert HALF <= promise.epsilon <= HALF + Fraction(2, 10**6) and promise.delta == DELTA
