@@ -73,6 +73,8 @@ def test_roots_are_rounded_to_their_side_keep_thirty_digits_and_are_exact_for_sq
     value = Fraction(value)
     assert convert.sqrt_down(value**2) == convert.sqrt_up(value**2) == value
     assert convert.zcdp_pure_epsilon(convert.pure_to_zcdp(value)) == value
+    epsilon = convert.zcdp_pure_epsilon(value)
+    assert convert.pure_to_zcdp(epsilon) <= value < convert.pure_to_zcdp(epsilon * (1 + TIGHT))
     down, up = convert.sqrt_down(value), convert.sqrt_up(value)
     assert down**2 < value < up**2
     assert value - down**2 < value / 10**29
