@@ -2,6 +2,7 @@ import itertools
 import re
 import shutil
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -21,6 +22,7 @@ from dpcov.published.estimate.correlation_noise import correlation_noise
 from dpcov.published.estimate.entry_noise import covariance_noise, mean_noise, variance_noise
 from dpcov.published.estimate.post import shrunk
 from dpcov.published.estimate.unit import EntryNoise, Part, UnitEstimate
+from dpcov.published.file.manifest import guarantee_record
 from dpcov.published.reading.combined import joint_guarantee
 from dpcov.published.reading.combined_unit import Weighted, merged
 from dpcov.published.reading.encoded import noise_of
@@ -534,6 +536,19 @@ def test_disjoint_releases_of_one_account_add_up(tmp_path):
     less = msgspec.structs.replace(both.manifest, guarantee=first.manifest.guarantee)
     with pytest.raises(ReleaseError, match="promise no more than"):
         type(both)(less, dict(both.statistics.arrays))
+
+
+@pytest.mark.parametrize("number", ["epsilon", "delta"])
+def test_a_combination_that_states_less_in_one_number_is_refused(number):
+    budget = dpcov.Budget(epsilon=1, delta="1e-6")
+    both = made(0, budget=budget).combine(made(1, budget=budget))
+    stated = both.guarantee
+    less = replace(stated.promise, **{number: getattr(stated.promise, number) / 2})
+    forged = guarantee_record(replace(stated, promise=less))
+    with pytest.raises(ReleaseError, match="promise no more than"):
+        type(both)(
+            msgspec.structs.replace(both.manifest, guarantee=forged), dict(both.statistics.arrays)
+        )
 
 
 def test_accounts_of_one_name_in_two_ledgers_are_two(tmp_path):
