@@ -107,6 +107,23 @@ def test_a_rounded_gaussian_is_real_and_wide_before_it_is_rounded(std, monkeypat
     assert 2**7 <= std * 2**decay.rounding_bits <= max(2**8, 2 * std)
 
 
+@pytest.mark.parametrize("number", [Fraction(1, 3), 2**55 + 1, Fraction(10**17 + 1, 7)])
+def test_a_law_has_its_parameter_exactly(number, monkeypatch):
+    """None of these is a float."""
+    asked = []
+    build = lattice.build_staircase
+    monkeypatch.setattr(
+        lattice, "build_staircase", lambda decay: asked.append(decay) or build(decay)
+    )
+    discrete_laplace(number, 3, SeededEntropy(0))
+    rounded_gaussian(number, 3, SeededEntropy(0))
+    laplace, gaussian = asked
+    assert Fraction(float(number)) != number
+    assert laplace.exponent(Fraction(5)) == 5 / Fraction(number)
+    five = Fraction(5 * 2**gaussian.rounding_bits)
+    assert gaussian.exponent(five) == 25 / (2 * Fraction(number))
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_the_ends_of_the_range_are_drawn_and_what_lies_beyond_is_refused(law):
     smallest, largest = (parameter(law, Fraction(2) ** bits) for bits in (-20, 56))
