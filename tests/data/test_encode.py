@@ -7,6 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpcov.data.encode import Encoder, encode_array
+from dpcov.data.exact.linear import LinearMap
+from dpcov.data.geometry import Geometry, Scale
 from dpcov.data.schema.declared import Boolean, Categorical, Ignored, Numeric, Weights
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import open_source
@@ -101,6 +103,19 @@ def test_a_row_is_encoded_by_itself(table, cut):
     whole = encode_whole(encoder, batch)
     parts = [encode_whole(encoder, batch[:cut]), encode_whole(encoder, batch[cut:])]
     assert (np.vstack(parts) == whole).all()
+
+
+@pytest.mark.parametrize("linear", [None, LinearMap.nearest(np.array([[0, 2, 1], [0, 1.0, 3]]))])
+def test_long_rows_of_a_geometry_have_norm_one_beside_a_whole_intercept(linear):
+    wide = Numeric(lower=-100, upper=100)
+    schema = Schema(columns={"a": wide, "b": wide}, missing="never")
+    scales = {name: Scale(center=0.0, scale=1.0) for name in "ab"}
+    encoder = Encoder(schema, Geometry(columns=scales, norm_bound=2.0, linear=linear))
+    batch = pa.record_batch({"a": [100.0, -3.0, 0.1], "b": [50.0, 4.0, 0.1]})
+    rows = encode_whole(encoder, batch)
+    assert rows[:, 0].tolist() == [0.5] * 3
+    norms = np.linalg.norm(rows, axis=1)
+    assert norms[:2] == pytest.approx(1, abs=SLACK) and norms[2] < 0.9
 
 
 def test_the_worst_case_is_attained():

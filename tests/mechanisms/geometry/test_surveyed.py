@@ -27,10 +27,12 @@ from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.gaussian import Gaussian
 from dpcov.mechanisms.geometry import budget_split, search, surveyed
 from dpcov.mechanisms.geometry.budget_split import (
+    FIRST,
     LENGTHS,
     LOSSES,
     SHARE,
     SHARE_PURE,
+    BudgetSplit,
     SurveyedCalibration,
     one_gaussian,
 )
@@ -46,7 +48,7 @@ from dpcov.mechanisms.stratified_nuclear import StratifiedNuclear
 from dpcov.noise.entropy import SeededEntropy
 from dpcov.privacy.budget import Budget
 from dpcov.privacy.calibrate import gaussian_delta, gaussian_noise_multiplier
-from dpcov.privacy.guarantee import ZCDP, PureDP
+from dpcov.privacy.guarantee import NEIGHBORS, ZCDP, PureDP
 from dpcov.published.file.statistics import LOSS_UNITS
 from tests.releases import released as released_within
 
@@ -479,6 +481,27 @@ def test_a_first_matrix_is_left_out_where_its_noise_cannot_be_drawn(rho, drawn):
     assert (made.first is not None) == drawn
     costs = [made.survey.rho, made.losses.rho, made.inner.promise.rho]
     assert sum(costs) + (made.first.promise.rho if drawn else 0) == budget.rho
+
+
+@pytest.mark.parametrize(
+    ("inner", "budget", "n_groups"),
+    [
+        (Stratified(), Budget(rho=1), 2),
+        (Stratified(), Budget(epsilon=2, delta="1e-6"), 2),
+        (StratifiedNuclear(), Budget(epsilon=2), 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+def test_matrices_for_a_map_have_noise_for_all_rows_of_a_person(neighbors, inner, budget, n_groups):
+    facts = TableFacts((SurveyColumn("x"), SurveyColumn("y")), ())
+    stds = []
+    for k in (1, 3):
+        asked = Problem(n_features=3, neighbors=neighbors, rows_per_person=k, n_groups=n_groups)
+        made = BudgetSplit(inner=inner, table=facts).split(asked, budget, SHARE, FIRST)
+        found = [made.first] if made.again is None else [made.first, made.again]
+        stds.append([getattr(each, "scale", 0) or each.diagonal_variance**0.5 for each in found])
+    assert stds[1] == pytest.approx([3 * std for std in stds[0]])
 
 
 @pytest.mark.parametrize(("n", "drawn"), [(700, False), (2_000, True)])
