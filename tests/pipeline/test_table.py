@@ -1,10 +1,12 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpcov
 from dpcov.data import gather
-from dpcov.errors import DataError, DpcovError, UsageError
+from dpcov.errors import DataError, DpcovError, LedgerError, UsageError
 
 
 def schema(bound=1):
@@ -37,6 +39,22 @@ def test_the_rows_are_not_changed_by_a_release():
     dpcov.second_moment(rows, norm_bound=1.0, budget=RHO)
     dpcov.release(rows, schema=schema(), budget=RHO)
     np.testing.assert_array_equal(rows, before)
+
+
+def test_a_release_is_charged_for_the_rows_of_a_person_that_it_protects(tmp_path):
+    ledger = dpcov.Ledger(tmp_path / "ledger")
+    ledger.create("people", RHO, "replace-one")
+    paid = {"budget": dpcov.Budget(rho="0.1"), "ledger": ledger, "dataset": "people"}
+    three = dpcov.Schema(columns=schema().columns, rows_per_person=3)
+    dpcov.release(ROWS, schema=three, **paid)
+    for other in (
+        partial(dpcov.release, schema=schema()),
+        partial(dpcov.second_moment, norm_bound=1.0),
+    ):
+        with pytest.raises(LedgerError, match="3 rows per person"):
+            other(ROWS, **paid)
+    dpcov.second_moment(ROWS, norm_bound=1.0, rows_per_person=3, **paid)
+    assert [entry.spend.rows_per_person for entry in ledger.entries("people")] == [3, 3]
 
 
 @pytest.mark.parametrize(
