@@ -206,6 +206,8 @@ def test_the_ledger_is_charged_once_and_before_any_draw(mechanism, neighbors, ki
     assert entry.spend.promise == made.guarantee.promise
     # Noise of an (epsilon, delta) adds up better than the two numbers do.
     assert kind is PureDP or entry.spend.best_rho() is not None
+    if kind is ApproxDP and entry.spend.noise_multiplier is None:
+        assert entry.spend.rho == BUDGETS[kind].zcdp_rho()
     assert entry.spend.mechanism == mechanism.name == made.manifest.mechanism.name
     assert made.manifest.spent.entry == entry.id
     assert made.is_private
