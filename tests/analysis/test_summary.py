@@ -1,6 +1,6 @@
 """The summary of a regression is that of least squares on the rows, where noise is small."""
 
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pyarrow as pa
@@ -316,9 +316,9 @@ def test_r_squared_of_many_features_is_simulated_within_seconds():
     rows[:, -1] += rows[:, :5].sum(axis=1)
     rows = rows.clip(-6, 6)
     made = released_within(rows, -6, 6, rho=1000, geometry="schema")
-    start = perf_counter()
+    start = process_time()
     line = r2_interval(made, "x299", sampling=False)
-    assert perf_counter() - start < 20
+    assert process_time() - start < 20
     covariance = np.cov(rows.T)
     along = covariance[:-1, -1]
     explained = along @ np.linalg.solve(covariance[:-1, :-1], along) / covariance[-1, -1]
