@@ -194,6 +194,15 @@ def test_the_largest_noise_that_can_be_drawn_is_drawn():
         )
 
 
+def test_a_look_whose_noise_cannot_be_drawn_is_left_out():
+    """Of so many rows it has a 200th of the budget: found at the draw, it would be charged."""
+    least = 200 * Fraction(UNIT, LARGEST_STD)
+    for epsilon, scale in ((least, LARGEST_STD), (least * (1 - Fraction(1, 10**12)), None)):
+        public = problem(1, n_rows=10**8)
+        made = StratifiedNuclear().calibrate(public, dpcov.Budget(epsilon=epsilon))
+        assert made.look_scale == scale
+
+
 @pytest.mark.parametrize(("noise", "long"), [(0, False), (1, True)])
 def test_most_rows_are_long_when_a_third_of_the_largest_trace_is_in_the_outermost_shell(
     monkeypatch, noise, long

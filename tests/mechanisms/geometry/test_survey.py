@@ -9,15 +9,17 @@ import pytest
 
 from dpcov.data.histograms import ABOVE, BELOW, FINE_CELLS, MISSING, UNIT, Histograms
 from dpcov.data.questions import Ask
+from dpcov.errors import BudgetError
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.blocks.counts import CountNoise
 from dpcov.mechanisms.geometry import survey as module
 from dpcov.mechanisms.geometry import survey_at_once, survey_counts, survey_shells
-from dpcov.mechanisms.geometry.survey import SurveyColumn, pays, survey
+from dpcov.mechanisms.geometry.survey import SurveyColumn, check_cost, pays, summed_energy, survey
 from dpcov.mechanisms.geometry.survey_at_once import PARTS_OF, exponential_choice, look_at_once
 from dpcov.mechanisms.geometry.survey_rings import look_around
 from dpcov.noise.entropy import SeededEntropy
+from dpcov.noise.lattice import LARGEST_STD
 from dpcov.privacy.guarantee import ZCDP, PureDP
 from tests.contracts.replay import recorded
 
@@ -463,7 +465,7 @@ def test_where_nothing_shows_the_bounds_stay(n):
 
 
 def test_levels_have_the_spread_of_their_shares():
-    counts = np.array([5 * N // 8, N // 8, 20])
+    counts = np.array([3 * N // 4, N // 8, 20])
     codes = np.repeat([0.0, 1.0, 2.0, np.nan], [*counts, N - counts.sum()])
     names = [SurveyColumn("kind", categories=3)] + [SurveyColumn(str(each)) for each in range(8)]
     cost = ZCDP(rho=Fraction("0.003"))
@@ -518,6 +520,32 @@ def test_levels_alone_are_surveyed_where_that_pays(size, has_numbers, cost, made
     names = [SurveyColumn(str(place), categories=3) for place in range(size)]
     names += [SurveyColumn("x")] * has_numbers
     assert pays(cost, names, problem(neighbors=neighbors)) == made
+
+
+def test_a_cost_of_which_rings_cannot_be_drawn_is_refused():
+    """Half of a fifth is for the rings of all columns, and of two columns each has half."""
+    names, edge = [SurveyColumn("a"), SurveyColumn("b")], Fraction(UNIT, LARGEST_STD) ** 2
+    check_cost(ZCDP(rho=2 * 5 * 2 * edge), names, problem())
+    with pytest.raises(BudgetError, match="noise hides every table"):
+        check_cost(ZCDP(rho=2 * 5 * 2 * edge * (1 - Fraction(1, 10**9))), names, problem())
+
+
+def test_rows_are_as_long_as_their_spreads_say():
+    """Levels around their shares are shorter; of yes or no all vary alike; half must be seen."""
+    names = [SurveyColumn("x"), SurveyColumn("yes", boolean=True), SurveyColumn("k", categories=2)]
+    answers = [survey_counts.Spread(share, 0.5, 1.0) for share in (0.3, 0.7)]
+    numbers = [survey_counts.Spread(0.5, 0.1, energy) for energy in (0.8, 0.0)]
+    levels = [survey_counts.Spread(0.25, 0.4, 1.2), survey_counts.Spread(0.6, 0.5, 2.0)]
+    hidden = [survey_counts.Spread(0.0, 1.0)] * 2
+    for number, of_levels, plain, centered in (
+        (numbers[0], levels, 0.8 + 1 + 1.2 + 2, 0.8 + 1 + 1.2 * 0.75 + 2 * 0.4),
+        (numbers[0], hidden, 0.8 + 1, 0.8 + 1),
+        (numbers[1], hidden, None, None),
+    ):
+        for is_centered, expected in ((False, plain), (True, centered)):
+            spreads = [[number], answers, of_levels]
+            found = summed_energy(names, spreads, is_centered=is_centered)
+            assert found == (expected if expected is None else pytest.approx(expected))
 
 
 @pytest.mark.parametrize("epsilon", [1, 4])
