@@ -120,7 +120,10 @@ def test_correlations_and_partial_correlations_are_those_of_the_rows(made, numbe
     inverse = np.linalg.inv(np.cov(numbers.T))
     partial = -inverse[0, 1] / np.sqrt(inverse[0, 0] * inverse[1, 1])
     assert ours.partial_correlation_[0, 1] == pytest.approx(partial, abs=0.01)
-    assert list(ours.to_frame(partial=True).columns) == NUMBERS
+    for partially, matrix in ((True, ours.partial_correlation_), (False, ours.correlation_)):
+        frame = ours.to_frame(partial=partially)
+        assert [*frame.columns] == [*frame.index] == NUMBERS
+        np.testing.assert_array_equal(frame, matrix)
 
 
 def test_correlations_with_a_constant_column_are_never_outside_one(made, noisy):

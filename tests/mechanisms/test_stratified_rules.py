@@ -45,9 +45,12 @@ def test_few_columns_get_one_matrix_or_a_small_one_and_what_lies_beyond(d, inhab
         assert chosen([5001 * (shell in {inhabited, 5}) for shell in range(6)], d) == runs
 
 
-def test_of_few_columns_all_longer_rows_are_shortened_to_a_fitted_edge():
-    assert choose_runs([0, 0, 9000], VARIANCE, STD**2, 10, fitted=1) == [(0, 1, 2)]
-    assert choose_runs([0, 0, 9000], VARIANCE, STD**2, 11, fitted=1)[-1] == (2, 2, 2)
+@pytest.mark.parametrize(("shows", "most"), [(True, 10), (False, 64)])
+def test_of_few_columns_all_longer_rows_are_shortened_to_a_fitted_edge(shows, most):
+    """Where no shell shows, of more columns as well."""
+    given = [0, 0, 9000 * shows], VARIANCE, STD**2
+    assert choose_runs(*given, most, fitted=1) == [(0, 1, 2)]
+    assert (0, 1, 2) not in choose_runs(*given, most + 1, fitted=1)
 
 
 def brute_force(traces, d):
