@@ -154,6 +154,9 @@ def test_the_graphical_lasso_keeps_the_edge_that_is_there_and_no_other():
     assert made.precision_[0, 2] == made.precision_[1, 2] == 0.0
     assert made.partial_correlation_[0, 1] > 0.5
     assert 0 < PrivateGraphicalLasso.from_release(made.release_).alpha_ < 0.1
+    for wrong in (-0.1, "none", np.nan):
+        with pytest.raises(InputError, match="alpha"):
+            PrivateGraphicalLasso(alpha=wrong, **terms).fit(rows)
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,25 @@ def test_a_stratum_is_there_where_a_direction_or_the_trace_stands_out(reason, ti
     assert _Observation(part).is_present(np.zeros((5, 5)), 0.0) == (times > 1)
 
 
+@pytest.mark.parametrize("times", [0.95, 1.05])
+@pytest.mark.parametrize(("cost", "needed"), [(None, 3.5), (0.5, 2.0), (10, 2.934), (1e6, 3.5)])
+def test_a_known_shape_shows_by_more_deviations_the_more_a_false_alarm_costs(cost, needed, times):
+    """√(4 + 2 log cost), from 2 to 3.5; the most where no other error is known."""
+    shape = np.diag([1.0, 1.0, -1.0, -1.0, 0.0]) / 2
+    part = Part(
+        matrix=np.zeros((5, 5)),
+        diagonal_variance=1.0,
+        nuclear_scale=1.0,
+        trace=0.0,
+        trace_variance=1e12,
+        largest_trace=100.0,
+    )
+    std = np.sqrt(_Observation(part).unit_variance)
+    seen = _Observation(dataclasses.replace(part, matrix=times * needed * std * shape))
+    known_error = 0.0 if cost is None else std / (2 * cost)
+    assert seen.is_present(3 * shape, known_error) == (times > 1)
+
+
 def test_what_cannot_be_there_is_not_estimated():
     loud = observed(400 * shape_of(4, "flat"), 1.0, 0)
     assert np.any(shrink_nuclear_strata([loud]).matrix)

@@ -10,7 +10,7 @@ from dpcov.data.sources import open_source
 from dpcov.published.estimate.at_random import Doubt, at_random
 from dpcov.published.estimate.entry_noise import MomentNoise
 from dpcov.published.estimate.post import find_post
-from dpcov.published.estimate.present import Presence
+from dpcov.published.estimate.present import Presence, PresentMoments
 from dpcov.published.estimate.selections import Selections, levels_among, levels_of
 from dpcov.published.estimate.unit import EntryNoise
 from tests.data.reading import read_encoded
@@ -50,6 +50,17 @@ def seen(schema, rows):
     places = {column.name: place for place, column in enumerate(columns)}
     centers = np.array([column.center for column in columns])
     return found, places, units, centers
+
+
+def test_pairs_of_other_rows_make_as_much_variance_as_is_said():
+    """Correlations of 200 unrelated columns, each over the rows that have both."""
+    rng, d, n = np.random.default_rng(0), 200, 4_000
+    shares = np.triu(rng.uniform(0.2, 0.9, (d, d)), 1)
+    shares += shares.T + np.eye(d)
+    errors = np.triu(rng.normal(size=(d, d)) * np.sqrt((1 / shares - 1) / n), 1)
+    largest = np.linalg.eigvalsh(errors + errors.T)[-1]
+    said = PresentMoments(shares, np.zeros((d, d)), np.eye(d)).mixed(np.arange(d), n)
+    assert said == pytest.approx(largest, rel=0.15)
 
 
 def known(columns, rows):
