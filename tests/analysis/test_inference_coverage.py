@@ -44,14 +44,13 @@ FOOLED = ("variance", "correlation", "coefficient")
 
 
 def intervals(law, made):
-    places = np.arange(3)
     others = np.array([1, 2])
     coding = coding_of(law.columns[1:], others, ())
     maps = half_range_map(made, centered=True)
     coefficients = coefficient_lines(law, maps, 0, others, coding, alpha=0.0, fit_intercept=True)
     return {
-        "variance": variance_lines(law, places)[0],
-        "correlation": correlation_lines(law, places)[0],
+        "variance": variance_lines(law, np.arange(1))[0],
+        "correlation": correlation_lines(law, np.arange(2))[0],
         "coefficient": coefficients[1],
     }
 
@@ -59,7 +58,10 @@ def intervals(law, made):
 def other_intervals(law, made):
     places, scale = np.arange(3), made.half_ranges / 1.5
     spectrum = spectrum_of(law, places, scale, normalized=False, draws=60)
-    return {"mean": mean_lines(law, places)[0], "eigenvalue": spectrum.line(0, law.reaches()[0])}
+    return {
+        "mean": mean_lines(law, places[:1])[0],
+        "eigenvalue": spectrum.line(0, law.reaches()[0]),
+    }
 
 
 TRUTH = {

@@ -410,7 +410,7 @@ def test_the_estimate_is_in_the_units_of_the_table_whatever_the_edges():
     "neighbors", ["replace-one", pytest.param("add-remove-one", marks=pytest.mark.thorough)]
 )
 def test_matrices_and_traces_of_fitted_shells_have_the_stated_variances(neighbors):
-    """Size 1e-9, power 1 - 1e-6 against a scale error of 15 percent."""
+    """Size 1e-9, power 1 - 1e-6 against a scale error of a quarter."""
     mechanism, d, n = Stratified(shells=6), 2, 3000
     case = replace(problem(d, neighbors), n_rows=n if neighbors == "replace-one" else None)
     calibration = mechanism.calibrate(case, dpcov.Budget(rho=1))
@@ -418,7 +418,7 @@ def test_matrices_and_traces_of_fitted_shells_have_the_stated_variances(neighbor
     moments, truth = gather([rows], d, mechanism.moments_spec(case)), rows.T @ rows / n
     noise: dict[str, list[float]] = {"diagonal": [], "off": [], "trace": []}
     places, entropy = set(), BlockEntropy(SeededEntropy(1))
-    for _ in range(mean_square_samples(scale_error=0.15)):
+    for _ in range(mean_square_samples(scale_error=0.25)):
         made = mechanism.draw(Ask.saved(moments), calibration, case, entropy)
         (part,) = unit_estimate(
             msgspec.structs.replace(made, arrays=without_counts(made.arrays)), n

@@ -76,7 +76,7 @@ def test_law_on_circle(concentration):
 def assert_moments(name):
     eigenvalues = SPECTRA[name]
     indices = sorted({0, 1, len(eigenvalues) // 2, len(eigenvalues) - 1})
-    draws = sample_binghams(np.diag(eigenvalues), 40_000, SeededEntropy(3))
+    draws = sample_binghams(np.diag(eigenvalues), 15_000, SeededEntropy(3))
     assert_mean(draws[:, indices] ** 2, squared_moments(eigenvalues, indices))
 
 

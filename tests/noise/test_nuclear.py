@@ -111,20 +111,10 @@ def test_gap_of_two_points_repels(kind):
         assert_continuous_law(uniform_gaps(kind, without_repulsion), stats.uniform.cdf)
 
 
-@pytest.mark.parametrize(("law", "scale"), [("nuclear", 2.0), ("wishart", 2.0), ("gauge", 4.0)])
-def test_one_row_is_laplace_noise(law, scale):
-    entropy = SeededEntropy(1)
-    sample = [symmetric_nuclear_noise(1, scale, entropy, law)[0, 0] for _ in range(2_000)]
-    assert_continuous_law(np.array(sample), stats.laplace(scale=2.0).cdf)
-
-
-@pytest.mark.parametrize("law", ["nuclear", "wishart"])
-def test_eigenvectors_are_uniform(law):
+def test_eigenvectors_are_uniform():
     entropy = SeededEntropy(3)
-    tops = [
-        np.linalg.eigh(symmetric_nuclear_noise(3, 1.0, entropy, law))[1][:, -1]
-        for _ in range(1_000)
-    ]
+    noises = (symmetric_nuclear_noise(3, 1.0, entropy, "nuclear") for _ in range(1_000))
+    tops = [np.linalg.eigh(noise)[1][:, -1] for noise in noises]
     for component in np.array(tops).T:
         assert_continuous_law(component**2, stats.beta(0.5, 1.0).cdf)
 
@@ -158,7 +148,7 @@ def test_conditioning_never_raises_the_intensity(half_line, dimension):
 
 def wishart_log_density(middle, radius):
     # At d = 2, scale 1: A = t I + (traceless part u) >= 0 means t >= |u|; Z has middle +- radius.
-    grid = np.linspace(-12.0, 12.0, 1_601)
+    grid = np.linspace(-12.0, 12.0, 801)
     first, second = np.meshgrid(grid, grid, sparse=True)
     lowest = np.maximum(np.hypot(first, second), middle + np.hypot(first - radius, second))
     return 2.0 * middle + np.log(np.exp(-4.0 * lowest).sum())

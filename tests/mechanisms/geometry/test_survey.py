@@ -465,23 +465,23 @@ def test_where_nothing_shows_the_bounds_stay(n):
 
 
 def test_levels_have_the_spread_of_their_shares():
-    counts = np.array([3 * N // 4, N // 8, 20])
+    counts = np.array([3 * N // 4, 20, N // 8])
     codes = np.repeat([0.0, 1.0, 2.0, np.nan], [*counts, N - counts.sum()])
     names = [SurveyColumn("kind", categories=3)] + [SurveyColumn(str(each)) for each in range(8)]
     cost = ZCDP(rho=Fraction("0.003"))
     spreads = survey(asked([codes] + [NORMAL / 8] * 8), names, cost, problem(), SeededEntropy(0))
-    shares = counts[:2] / counts.sum()
+    shares = counts[::2] / counts.sum()
     expected = np.sqrt(np.minimum(shares, 0.5) * (1 - np.minimum(shares, 0.5)))
-    assert [each.scale for each in spreads[0][:2]] == pytest.approx(expected, rel=0.05)
+    assert [each.scale for each in spreads[0][::2]] == pytest.approx(expected, rel=0.05)
     # A level too rare to be seen counts as one in ten.
-    assert spreads[0][2].scale == pytest.approx(np.sqrt(0.1 * 0.9), rel=0.01)
+    assert spreads[0][1].scale == pytest.approx(np.sqrt(0.1 * 0.9), rel=0.01)
     # Levels of a row without a value are zero, so they are around shares of all rows.
-    of_all = counts[:2] / N
-    assert [each.center for each in spreads[0][:2]] == pytest.approx(of_all, abs=0.05)
+    of_all = counts[::2] / N
+    assert [each.center for each in spreads[0][::2]] == pytest.approx(of_all, abs=0.05)
     # How many rows there are is not known where that is private.
     private = problem(neighbors="add-remove-one")
     spreads = survey(asked([codes] + [NORMAL / 8] * 8), names, cost, private, SeededEntropy(0))
-    assert [each.center for each in spreads[0][:2]] == pytest.approx(shares, abs=0.05)
+    assert [each.center for each in spreads[0][::2]] == pytest.approx(shares, abs=0.05)
 
 
 def test_yes_or_no_is_around_the_share_of_the_rows_with_a_value():
@@ -833,8 +833,8 @@ def test_noise_on_many_shells_hides_no_value_that_most_rows_share():
     column = np.where(rng.random(N) < 0.71, 0.0, rng.gamma(2.0, 0.1, N)) / 1000
     rare = yes_or_no(0.01)
     cost = ZCDP(rho=Fraction("0.0002"))
-    assert min(scales(column, 0.0, cost, 80)) > 0.3 * column.std()
-    assert min(scales(rare, -1.0, cost, 80)) > 0.3 * rare.std()
+    assert min(scales(column, 0.0, cost, 40)) > 0.3 * column.std()
+    assert min(scales(rare, -1.0, cost, 40)) > 0.3 * rare.std()
 
 
 @pytest.mark.parametrize(("fits", "many"), [(True, 200), (False, 300)])
