@@ -15,6 +15,7 @@ from dpcov.published.estimate.entry_noise import (
     deviation_noise,
     inhabited,
     mean_noise,
+    total_noise,
 )
 from dpcov.published.estimate.levels import without_hidden
 from dpcov.published.estimate.noise_edge import bulk_edge, largest_noise_eigenvalue
@@ -82,7 +83,7 @@ def law(intercept_is_noisy, trace_is_merged=False, factor=1.0):
 
 
 def assert_spreads(errors, stated_law):
-    """Errors have the spreads that the law states; those of correlations."""
+    """Errors have the spreads that the law states, also of totals; those of correlations."""
     of_means = mean_noise(MEANS, stated_law)
     of_deviations = deviation_noise(MEANS, np.diagonal(COVARIANCE), stated_law)
     stated = correlation_noise(MEANS, COVARIANCE, stated_law)
@@ -90,6 +91,9 @@ def assert_spreads(errors, stated_law):
         assert_mean_square(errors[0][:, k], of_means[k] ** 2)
         assert_mean_square(errors[1][:, k], of_deviations[k] ** 2)
         assert_mean_square(errors[2][:, i, j], stated[i, j] ** 2)
+    weights = np.array([0.0, 0.8, -0.6])
+    of_total = total_noise(float(weights @ MEANS), weights, stated_law)
+    assert_mean_square(errors[0] @ weights, of_total**2)
     return stated
 
 

@@ -1,10 +1,12 @@
 from contextlib import nullcontext
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import dpcov
 from dpcov.errors import ReleaseError, UsageError
@@ -134,6 +136,17 @@ def test_none_is_unbiased_and_its_error_is_the_predicted_one():
     # Variances: 3 v of the diagonal's sum, v of the trace, 3 v / 4 of both, a factor of 4.
     without = [np.trace(each.arrays["sscp"]) / (4.0**20 * 400) for each in statistics]
     assert diagonal.sum(axis=1).var() < np.var(without) / 2.5
+
+
+def test_a_trace_is_rarely_above_its_bound_unless_rows_were_shortened():
+    """In one of forty releases; a bound of twice the trace would say little."""
+    exact, statistics = drawn(200)
+    truth = np.trace(exact.second_moment())
+    bounds = np.array([unit_estimate(each, 400).trace_bound for each in statistics])
+    assert stats.binom.sf(np.sum(bounds < truth) - 1, 200, 1 / 40) > 1e-6
+    assert np.median(bounds) < 2 * truth < 1
+    shortened = msgspec.structs.replace(statistics[0], radius=0.5)
+    assert unit_estimate(shortened, 400).trace_bound == 1.0
 
 
 def patients(n_rows=100_000):

@@ -164,6 +164,19 @@ def test_the_expected_error_is_within_its_band_on_average(regime):
     assert BAND[0] < ratio < BAND[1] * (1.5 if regime.startswith("an outer") else 1.0)
 
 
+@pytest.mark.parametrize("times", [0.95, 1.05])
+@pytest.mark.parametrize(("ratio", "needed"), [(None, 4.5), (0, 7.5), (0.1, 3.69), (0.01, 4.267)])
+def test_a_stratum_is_kept_by_evidence_that_grows_with_its_noise(ratio, needed, times):
+    """√(9 + 2 log r) deviations of its trace beside one whose noise is a part 1/r of its own."""
+    d, std = 12, np.sqrt(2)
+    trace = {"trace": times * needed * std, "trace_variance": std**2}
+    # Of its own matrix, which shows nothing, the trace is not known.
+    noisy = Part(matrix=np.zeros((d, d)), diagonal_variance=1e12, **trace)
+    clear = 1e9 * np.eye(d) if ratio else np.eye(d)
+    others = [] if ratio is None else [Part(matrix=clear, diagonal_variance=1e12 * ratio**2)]
+    assert (len(kept([noisy, *others])) > len(others)) == (times > 1)
+
+
 def test_an_expected_error_that_ignores_the_outer_stratum_would_be_noticed():
     def ignoring(parts):
         return estimated_strata(parts)[0].estimate.risk
