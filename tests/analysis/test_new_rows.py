@@ -312,6 +312,14 @@ def test_rows_that_cannot_be_read_are_refused_without_their_values(make, said, l
     assert "7391" not in str(raised.value)
 
 
+@pytest.mark.parametrize("count", [1, 9])
+def test_an_array_with_levels_has_a_column_for_every_feature(count):
+    _, model = model_of(NUMBERS, DIGITS[PLACE], missing="never")
+    pca = PrivatePCA.from_release(model.release_, features=["x", "g"])
+    with pytest.raises(InputError, match=r"Give a data frame .* get_encoded_names"):
+        pca.transform(np.ones((2, count)))
+
+
 def test_what_is_said_of_rows_names_few_of_many_features():
     rows = np.random.default_rng(0).normal(size=(50, 300))
     pca = PrivatePCA.from_release(released_within(rows, -9, 9, rho=10), n_components=1)

@@ -201,6 +201,14 @@ def test_the_path_holds_the_fitted_model(made):
     assert model.coef_path().shape == (1, len(model.alphas_), 5)
 
 
+def test_features_that_are_noise_alone_are_told_of(made, noisy):
+    for release, is_noise in ((made, False), (noisy, True)):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            PrivateRidge.from_release(release, target="income", features=["age", "member"])
+        assert any("may be noise alone" in str(each.message) for each in told) == is_noise
+
+
 def test_how_many_directions_are_left_out_is_said():
     rng = np.random.default_rng(0)
     rows = 3 * rng.normal(size=(2_000, 1)) + 0.05 * rng.normal(size=(2_000, 4))

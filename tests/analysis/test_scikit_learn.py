@@ -359,6 +359,13 @@ def test_a_data_frame_is_fitted_as_it_is_released():
         assert model.predict(given).shape == target.shape
 
 
+def test_a_target_never_takes_the_place_of_a_column(ledger):
+    rows = pd.DataFrame(ROWS[:, :3], columns=["a", "y", "b"])
+    with pytest.raises(InputError, match="has a column y already"):
+        ridge(ledger).fit(rows, ROWS[:, 0])
+    assert entries(ledger) == 0
+
+
 def test_what_a_mask_hides_is_missing():
     def fitted(rows, target):
         model = PrivateRidge(

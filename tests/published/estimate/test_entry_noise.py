@@ -37,12 +37,13 @@ MAPPED = np.array([[0.2, 1.5, 0.4, 0.0], [-0.3, 0.5, 0.8, 0.3], [0.1, 0.0, -0.6,
 
 
 def noisy_estimates(
-    count, intercept_is_noisy, trace_is_merged=False, features=PLAIN, off_diagonal=0.5
+    count, intercept_is_noisy, trace_is_merged=False, features=PLAIN, off_diagonal=0.5, counted=0.0
 ):
-    """Errors of means, deviations and correlations from noisy second moments.
+    """Errors of means, deviations, correlations and covariances from noisy second moments.
 
     Features and the intercept are so many times those that noise was added to.  Entries off the
-    diagonal have a variance of their own, ``off_diagonal`` times that on it.
+    diagonal have a variance of their own, ``off_diagonal`` times that on it.  An intercept without
+    this noise may have that of a number of rows, ``counted``.
     """
     rng = np.random.default_rng(0)
     row = np.r_[1.0, MEANS]
@@ -56,7 +57,7 @@ def noisy_estimates(
         excess = rng.normal(size=count) * STD - np.trace(drawn, axis1=1, axis2=2)
         drawn += excess[:, None, None] / 5 * np.eye(4)
     if not intercept_is_noisy:
-        drawn[:, 0, 0] = 0.0
+        drawn[:, 0, 0] = counted * rng.normal(size=count)
     back = np.vstack([np.eye(1, 4), features])
     noisy = INTERCEPT * moment + back @ drawn @ back.T
     divisor = noisy[:, :1, 0]
@@ -65,7 +66,9 @@ def noisy_estimates(
     deviations = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     correlation = covariance / deviations[:, :, None] / deviations[:, None, :]
     exact = np.sqrt(np.diagonal(COVARIANCE))
-    return means - MEANS, deviations - exact, correlation - COVARIANCE / np.outer(exact, exact)
+    truth = MEANS, exact, COVARIANCE / np.outer(exact, exact), COVARIANCE
+    found = means, deviations, correlation, covariance
+    return [each - true for each, true in zip(found, truth, strict=True)]
 
 
 def law(intercept_is_noisy, trace_is_merged=False, factor=1.0):
@@ -87,10 +90,12 @@ def assert_spreads(errors, stated_law):
     of_means = mean_noise(MEANS, stated_law)
     of_deviations = deviation_noise(MEANS, np.diagonal(COVARIANCE), stated_law)
     stated = correlation_noise(MEANS, COVARIANCE, stated_law)
+    of_covariances = covariance_noise(MEANS, COVARIANCE, stated_law)
     for k, (i, j) in enumerate(((0, 1), (0, 2), (1, 2))):
         assert_mean_square(errors[0][:, k], of_means[k] ** 2)
         assert_mean_square(errors[1][:, k], of_deviations[k] ** 2)
         assert_mean_square(errors[2][:, i, j], stated[i, j] ** 2)
+        assert_mean_square(errors[3][:, i, j], of_covariances[i, j] ** 2)
     weights = np.array([0.0, 0.8, -0.6])
     of_total = total_noise(float(weights @ MEANS), weights, stated_law)
     assert_mean_square(errors[0] @ weights, of_total**2)
@@ -123,6 +128,11 @@ def test_diagonal_entries_have_a_variance_of_their_own(off_diagonal, intercept_i
     )
     entries = EntryNoise(diagonal=STD**2, off_diagonal=off_diagonal * STD**2, between_diagonals=0.0)
     assert_spreads(errors, replace(law(intercept_is_noisy), entries=entries, features=features))
+
+
+def test_noise_on_the_number_of_rows_is_on_all_that_is_divided_by_it():
+    errors = noisy_estimates(mean_square_samples(), False, counted=3 * STD)
+    assert_spreads(errors, replace(law(False), count_variance=(3 * STD) ** 2))
 
 
 def test_correlations_count_what_their_own_columns_lost():
@@ -212,14 +222,14 @@ def test_eigenvalues_of_mapped_noise_end_where_they_are_said_to():
 
 
 def test_a_tenth_more_noise_a_forgotten_intercept_or_trace_would_be_noticed():
-    means, _, correlation = noisy_estimates(mean_square_samples(), True)
+    means, _, correlation, _ = noisy_estimates(mean_square_samples(), True)
     for factor in (1.1, 0.9):
         wrong = correlation_noise(MEANS, COVARIANCE, law(True, factor=factor))
         with pytest.raises(GoodnessError):
             assert_mean_square(correlation[:, 0, 1], wrong[0, 1] ** 2)
     with pytest.raises(GoodnessError):
         assert_mean_square(means[:, 0], mean_noise(MEANS, law(False))[0] ** 2)
-    _, deviations, _ = noisy_estimates(mean_square_samples(), False, trace_is_merged=True)
+    _, deviations, _, _ = noisy_estimates(mean_square_samples(), False, trace_is_merged=True)
     forgotten = deviation_noise(MEANS, np.diagonal(COVARIANCE), law(False))
     with pytest.raises(GoodnessError):
         assert_mean_square(deviations[:, 2], forgotten[2] ** 2)
