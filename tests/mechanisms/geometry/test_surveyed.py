@@ -853,6 +853,19 @@ def test_more_matrices_are_taken_off_what_the_last_one_costs(budget, monkeypatch
         assert gaussian_delta(part.noise_multiplier, budget.epsilon) <= budget.delta
 
 
+def test_a_matrix_that_hides_the_number_of_rows_is_the_last(monkeypatch):
+    plain, asked = search.whitening_map, []
+
+    def shows_once(*given):
+        asked.append(given)
+        return plain(*given) if len(asked) == 1 else None
+
+    monkeypatch.setattr(search, "whitening_map", shows_once)
+    made = released_within(alike(), -30, 30, 1, rho="0.5")
+    assert len(asked) == 2
+    assert sum(note.count(", then (") for note in made.statistics.notes) == 1
+
+
 def test_more_matrices_show_smaller_differences(monkeypatch):
     """Of columns that nearly agree: coefficients follow from their difference."""
     rows = alike(by=0.003)

@@ -20,7 +20,7 @@ from dpcov.published.estimate.entry_noise import (
 from dpcov.published.estimate.levels import without_hidden
 from dpcov.published.estimate.noise_edge import bulk_edge, largest_noise_eigenvalue
 from dpcov.published.estimate.scaled_down import error_at
-from dpcov.published.estimate.unit import EntryNoise, unit_estimate
+from dpcov.published.estimate.unit import EntryNoise, Part, Source, UnitEstimate, unit_estimate
 from dpcov.published.linalg.symmetric import correlation_of
 from dpcov.published.reading.encoded import noise_of
 from dpcov.published.words.numbers import group_numbers
@@ -263,6 +263,28 @@ def test_the_diagonal_has_no_noise_and_vanished_variances_are_unknown():
     assert np.isnan(found[1, 1])
     assert np.isnan(found[0, 1])
     assert np.isnan(deviation_noise(np.zeros(2), np.diagonal(covariance), two)[1])
+
+
+def test_every_source_keeps_its_part_of_the_noise_of_strata_that_show():
+    shows = {"matrix": np.eye(2), "trace": 1.0, "trace_variance": 1e-4}
+    hidden = {"matrix": np.eye(2), "trace": 0.1, "trace_variance": 1.0}
+    parts = (
+        Part(**shows, diagonal_variance=6.0, by_source=(4.0, 2.0)),
+        Part(**hidden, diagonal_variance=4.0, by_source=(1.0, 3.0)),
+    )
+    noises = EntryNoise(5.0, 2.5), EntryNoise(5.0, 2.0)
+    unit = UnitEstimate(
+        matrix=2 * np.eye(2),
+        n_rows=100,
+        noise=EntryNoise(10.0, 5.0),
+        parts=parts,
+        parts_may_be_empty=True,
+        sources=tuple(Source(noise=each, back=np.eye(2)) for each in noises),
+    )
+    found = inhabited(unit)
+    assert found.parts == parts[:1] and found.noise.diagonal == 6.0
+    kept = [source.noise.diagonal for source in found.sources]
+    assert kept == pytest.approx([4 / 5 * 5.0, 2 / 5 * 5.0])
 
 
 def test_the_noise_of_empty_strata_does_not_count():
