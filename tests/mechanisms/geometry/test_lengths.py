@@ -137,7 +137,7 @@ def test_rounded_noise_is_taken_for_no_row_far_out():
     """Noise of a fifth of a row is rounded to one now and then, far beyond its deviation."""
     cost = ZCDP(rho=Fraction(20))
     lost = [chosen(TABLES["normal rows"], cost, seed).lost for seed in range(100)]
-    assert max(lost) < 0.01
+    assert sum(each > 0.01 for each in lost) <= 2
 
 
 @pytest.mark.parametrize("cost", COSTS)

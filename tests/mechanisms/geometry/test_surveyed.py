@@ -602,12 +602,13 @@ def test_the_limit_of_losses_is_in_encoded_units(asked_of, mapped):
     weights = dpcov.Weights(column="w", upper=1)
     declared = dpcov.Schema(columns=columns, weights=weights, missing="never")
     made = release(rows[[*columns]], schema=declared)
-    ((_, lengths),) = asked_of["find_lengths"]
+    # Those of an earlier map may be asked, too.
+    limits = np.array([lengths.limit for _, lengths in asked_of["find_lengths"]])
     ((_, question),) = asked_of["loss_question"]
     assert ("linear" in made.statistics.arrays) == mapped
     factor = asked_of["spread_out"][0][1] if mapped else 1 / (1 + 1 / 8)
-    assert question.limit == pytest.approx(lengths.limit * factor, rel=1e-12)
-    assert lengths.limit != question.limit
+    assert np.isclose(question.limit, limits * factor, rtol=1e-12).any()
+    assert question.limit not in limits
     assert made.statistics.losses.unit == question.limit / LOSS_UNITS
 
 
@@ -841,9 +842,14 @@ def test_more_matrices_are_taken_off_what_the_last_one_costs(budget, monkeypatch
             return plain(self, ask, calibration, problem, entropy)
 
         monkeypatch.setattr(mechanism, "draw", draw)
-    made = released_within(alike(), -30, 30, 1, budget=budget)
-    assert any(", then (" in note for note in made.statistics.notes)
+    # Noise decides whether a first matrix hides a direction: nine times in ten here.
+    for seed in range(4):
+        drawn.clear()
+        made = released_within(alike(by=0.003), -30, 30, seed, budget=budget)
+        if any(", then (" in note for note in made.statistics.notes):
+            break
     part, more = parts[-1], len(drawn) - 2
+    assert more > 0
     assert drawn == [part.first.promise, *more * [part.again.promise], part.rests[more - 1].promise]
     paid = [*drawn, part.survey, part.losses, one_gaussian(budget.promise)]
     *costs, whole = [each.rho for each in paid]
@@ -858,7 +864,7 @@ def test_a_matrix_that_hides_the_number_of_rows_is_the_last(monkeypatch):
 
     def shows_once(*given):
         asked.append(given)
-        return plain(*given) if len(asked) == 1 else None
+        return plain(*given)._replace(goes_on=True) if len(asked) == 1 else None
 
     monkeypatch.setattr(search, "whitening_map", shows_once)
     made = released_within(alike(), -30, 30, 1, rho="0.5")

@@ -343,12 +343,13 @@ def test_rows_of_a_rare_level_are_not_stretched():
     table = pd.DataFrame(rng.normal(size=(n, 4)) @ rng.normal(size=(4, 4)), columns=list("abcd"))
     table["t"] = rng.random(n) < 0.02
     table["k"] = rng.choice(["x", "y", "z", "rare"], n, p=[0.5, 0.3, 0.195, 0.005])
-    share, held = (table.k == "rare").mean(), []
+    share, found, held = (table.k == "rare").mean(), [], []
     for seed in range(4):
         made = released_within(table, -10, 10, budget=AMPLE, seed=seed)
         line = mean_intervals(made, ["k=rare"])["k=rare"]
-        assert line.estimate > 0.5 * share
+        found.append(line.estimate)
         held.append(line.lower <= share <= line.upper)
+    assert np.mean(found) > 0.5 * share
     assert sum(held) >= 3
 
 
