@@ -69,8 +69,6 @@ def test_the_screen_shows_the_clearest_of_many_differences():
 def test_a_trend_is_the_slope_of_a_weighted_line():
     releases = {2020 + k: year(k, 0.1, mean=0.2 * k, rho=str(0.02 + 0.05 * k)) for k in range(5)}
     found = trend_intervals(releases, what="means")
-    from dpcov.analysis import mean_intervals
-
     lines = [mean_intervals(each).rows[0] for each in releases.values()]
     weight = [1 / line.std_error for line in lines]
     slope, _ = np.polyfit(list(releases), [line.estimate for line in lines], 1, w=weight)

@@ -82,7 +82,7 @@ def find_features(
 
 
 def predictors(
-    columns: Columns, targets: Places, wanted: Iterable[str] | None, unasked: str | None = None
+    columns: Columns, targets: Places, wanted: Iterable[str] | None, unasked: str | None
 ) -> Places:
     """Return places of the wanted features, by default of all but targets' sources, ``unasked``."""
     if wanted is None:
@@ -209,9 +209,9 @@ def feature_matrix(
     release: Release,
     places: Places,
     X: Any,
-    missing: MissingAs = "pairwise",
+    missing: MissingAs,
     *,
-    extrapolates: bool = False,
+    extrapolates: bool,
 ) -> Array:
     """Return new rows as features in original units, shape (n_rows, n_features).
 

@@ -658,25 +658,17 @@ def test_noise_may_hide_half_of_the_last_shell_behind_it(shown, behind, found):
     assert survey_counts.unseen(tail[:2], square[:2], 1, 0.01) == 0.0
 
 
-def test_the_first_shell_is_the_last_where_none_shows():
-    noise = CountNoise(ZCDP(rho=Fraction("0.001")), problem())
-    assert survey_shells._outermost(np.zeros(9), noise, 1e-4) == 0
-
-
 def test_a_shell_far_from_the_last_must_hold_more_to_show():
     noise = CountNoise(ZCDP(rho=Fraction("0.001")), problem())
     std = noise.std(disjoint=True)
+    # Where none shows the first is the last.
+    assert survey_shells._outermost(np.zeros(9), noise, 1e-4) == 0
     shells = np.array([9.0, 5.0, 0, 0, 0, 0, 0, 0, 0, 0])
     for more, place, last in [(5, 2, 2), (5, 9, 1), (9, 9, 9)]:
         shells[2:] = 0
         shells[place] = more
         strengths = survey_counts.strength(shells * std, std)
         assert survey_shells._outermost(strengths, noise, 1e-4) == last
-
-
-def test_the_same_cost_finds_more_under_a_pure_promise_with_a_larger_budget():
-    spread = found(NORMAL / 8, cost=PureDP(epsilon=Fraction(2)))
-    assert 0.6 / 8 < spread.scale < 2 / 8
 
 
 def sides(draws, n=100):
