@@ -213,9 +213,10 @@ def test_a_norm_bound_that_is_far_too_large_costs_no_more_than_the_misfit_of_she
 @pytest.mark.parametrize("n", [100, 3000])
 def test_few_features_with_a_tight_bound_lose_nothing_to_one_layer_of_noise(d, n):
     rows = rows_of_norm(np.full(n, 0.9), d) * np.linspace(1.0, 0.2, d)
-    budget, repeats = dpcov.Budget(rho=1), {1: 80, 3: 30, 10: 10}[d]
+    budget, repeats = dpcov.Budget(rho=1), {1: 160, 3: 40, 10: 10}[d]
     plain = relative_errors(rows, 1.0, budget, repeats, mechanism="gaussian")
-    assert relative_errors(rows, 1.0, budget, repeats) < 1.25 * plain
+    # Ratios of mean errors deviate by 8 %.
+    assert relative_errors(rows, 1.0, budget, repeats) < 1.33 * plain
 
 
 @pytest.mark.parametrize(("d", "radius"), [(12, 0.02), (70, 1e-5)])

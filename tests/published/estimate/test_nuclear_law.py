@@ -54,7 +54,7 @@ def test_the_largest_eigenvalue_stays_below_the_plausible_one(d):
     spectra = np.array([symmetric_nuclear_spectrum(d, 1.0, entropy) for _ in range(600)])
     extremes = np.concatenate([spectra[:, -1], -spectra[:, 0]])
     assert np.sum(extremes > ullman.largest_plausible(d)) <= 5
-    assert np.sum(extremes > 0.6 * ullman.largest_plausible(d)) > 5
+    assert np.sum(extremes > 0.5 * ullman.largest_plausible(d)) > 5
 
 
 def test_one_entry_exceeds_the_plausible_one_as_rarely_as_a_laplace_law_says():
