@@ -2,7 +2,8 @@
 
     python -m benchmarks.papers all --quick --out DIR [--data DIR] [--jobs N] [--seed S]
 
-Stop it at any time: the same command goes on where it was.  docs/papers.md says what to expect.
+Stop it at any time: the same command goes on where it was.  What to expect is said in
+docs/measured/papers.md.
 """
 
 import argparse

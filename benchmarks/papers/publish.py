@@ -22,7 +22,7 @@ DOCS = FIGURES.parent
 CURVES = DOCS / "measured" / "papers-curves.csv"
 CLAIMS = DOCS / "measured" / "papers-claims.csv"
 DRAWINGS = DOCS / "measured" / "papers"
-PAGE = DOCS / "papers.md"
+PAGE = DOCS / "measured" / "papers.md"
 POINT = ["figure", "panel", "curve", "metric", "x"]
 VERDICTS = {"confirmed": "confirmed", "failed": "failed", "not measured": "not checked"}
 DIGITS = 5
@@ -104,7 +104,7 @@ def _figures(curves: pd.DataFrame, claims: pd.DataFrame) -> str:
             continue
         counts = [(verdicts["verdict"] == word).sum() for word in VERDICTS.values()]
         quick = ", fewer points" if verdicts["run"].iloc[0] == QUICK else ""
-        link, points = f"[{name}](measured/papers/{name}.svg)", f"{len(found)}{quick}"
+        link, points = f"[{name}](papers/{name}.svg)", f"{len(found)}{quick}"
         lines.append([link, points, _repetitions(found), *map(str, counts)])
     return table(lines)
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-INSIDE = [page for part in ("docs", "src", "benchmarks") for page in (ROOT / part).rglob("*.md")]
+INSIDE = [
+    page for part in ("docs", "src", "benchmarks", "tests") for page in (ROOT / part).rglob("*.md")
+]
 PAGES = sorted([*ROOT.glob("*.md"), *INSIDE])
 
 
@@ -73,7 +75,7 @@ def test_the_check_sees_a_broken_link(tmp_path):
 
 
 def test_the_cases_of_other_libraries_are_where_the_page_says():
-    page = (ROOT / "docs/peer-tests.md").read_text(encoding="utf-8")
+    page = (ROOT / "tests/peers/README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"(?<!::)`?\b(test_\w+)`", page))
     cases = (ROOT / "tests/peers/test_cases.py").read_text(encoding="utf-8")
     elsewhere = set(re.findall(r"`tests/[\w/.]+?::(\w+)`", page))

@@ -10,7 +10,7 @@ from benchmarks import measured
 DOCS = measured.DOCS
 BENCHMARKS = DOCS.parent / "benchmarks"
 PAGES = sorted(DOCS.rglob("*.md"))
-HOW_IT_WORKS = ("strata", "shrinkage", "pure", "noise", "nuclear-noise", "bingham", "accuracy")
+HOW_IT_WORKS = ("strata", "shrinkage", "pure", "noise", "nuclear-noise", "bingham")
 HOW_IT_WORKS += ("inference", "audit", "engines", "report", "limitations", "threat-model")
 NUMBERS, MEASUREMENTS = 40, 12
 NUMBER = re.compile(r"(?<![\w.^_])\d+(?:[.,]\d+)*")
@@ -75,7 +75,7 @@ def test_what_a_benchmark_prints_becomes_the_files_in_order(tmp_path, monkeypatc
     assert {name: measured.results(name) for name in names} == lines
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/accuracy.md", "docs/index.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/measured/accuracy.md", "docs/index.md"])
 def test_the_first_pages_say_half_the_error(page):
     head, *lines = measured.results("accuracy-zcdp.csv")
     mean = lines[-1][head.index("mean r")]

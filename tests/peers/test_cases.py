@@ -1,6 +1,6 @@
 """What OpenDP, diffprivlib, SmartNoise and scikit-learn test of covariance, PCA and regression.
 
-The cases are theirs, the code is ours; docs/peer-tests.md lists all of them.  "Nearly no noise" is
+The cases are theirs, the code is ours; README.md here lists all of them.  "Nearly no noise" is
 rho = 1000, where they ask for an infinite epsilon, which is no promise.
 """
 
