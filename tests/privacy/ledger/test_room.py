@@ -79,7 +79,7 @@ def test_what_releases_keep_so_far_is_the_smallest_total_that_holds_them(rule, t
 
 
 def test_an_account_says_what_its_releases_keep_together(tmp_path):
-    """People who asked what is spent read a sum of 1/multiplier²."""
+    """A sum of what adds up alone tells people little."""
     ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
     ledger.create("people", dpcov.Budget(epsilon=3, delta="1e-6"), "replace-one")
     assert ledger.remaining("people").so_far == ""
@@ -87,6 +87,16 @@ def test_an_account_says_what_its_releases_keep_together(tmp_path):
         ledger.reserve("people", spend, "replace-one")
     told = ledger.remaining("people").so_far
     assert told.endswith("together: ε = 1.46 at δ = 1e-6 at most, of a total of ε = 3.")
+
+
+def test_what_adds_up_has_one_name_beside_its_amounts_and_in_the_sentence(tmp_path):
+    """It was 1/multiplier² beside amounts, and 1/noise² in the sentence and on the page."""
+    ledger = dpcov.Ledger(tmp_path / "ledger.sqlite")
+    ledger.create("people", dpcov.Budget(epsilon=3, delta="1e-6"), "replace-one")
+    ledger.reserve("people", gaussian(1), "replace-one")
+    balance = ledger.remaining("people")
+    ((name, *_),) = balance.rows
+    assert f"What adds up, {name.rpartition(', ')[2]}, grows" in balance.in_words
 
 
 def test_what_releases_keep_is_never_said_to_be_more_than_a_total_that_they_keep():

@@ -110,7 +110,7 @@ def is_within(composition: Composition, total: Promise, spends: Spends) -> bool:
 
 def unit_words(unit: str) -> str:
     """Name a unit for people."""
-    return "Gaussian noise, 1/multiplier²" if unit == "inverse_square_multiplier" else unit
+    return "Gaussian noise, 1/noise²" if unit == "inverse_square_multiplier" else unit
 
 
 def _short(amount: Fraction) -> Fraction:
