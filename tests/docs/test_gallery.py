@@ -19,7 +19,7 @@ LARGEST = 60_000
 
 
 def shown(page):
-    return re.findall(r"\(figures/([\w-]+)\.svg\)", page.read_text(encoding="utf-8"))
+    return re.findall(r"\((?:\.\./)?figures/([\w-]+)\.svg\)", page.read_text(encoding="utf-8"))
 
 
 def test_every_figure_has_a_drawing_and_every_drawing_is_shown():
@@ -28,7 +28,7 @@ def test_every_figure_has_a_drawing_and_every_drawing_is_shown():
     assert sorted(figure.stem for figure in FIGURES) == sorted(names)
     for name, each in drawn.items():
         assert set(shown(PAGES / name)) == set(each)
-    explained = [name for each in PAGES.glob("*.md") for name in shown(each)]
+    explained = [name for each in PAGES.rglob("*.md") for name in shown(each)]
     assert set(drawings.DRAWINGS) <= set(explained)
 
 

@@ -111,7 +111,7 @@ def combine(
     disjoint: Annotated[bool, option("combine disjoint")] = False,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Average releases of one table: one file, less noise, the joint guarantee; costs nothing."""
+    """Average releases of one table: less noise, the joint guarantee; costs no privacy."""
     check_output(output, *releases)
     first, *others = map(options.load, releases)
     made = first.unite(*others) if disjoint else first.combine(*others)
@@ -169,7 +169,7 @@ def nest(
     output: Annotated[Path, option("nest output", "-o")],
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Let regions add up to their states: one table, released by each; costs nothing."""
+    """Let regions add up to their states: one table, released by each; costs no privacy."""
     import csv
 
     check_output(output, release, parents, inside)

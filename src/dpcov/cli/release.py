@@ -171,7 +171,7 @@ def survey(
     seed: Annotated[int | None, option("release seed", min=0)] = None,
     not_private: Annotated[bool, option("release not-private")] = False,
 ) -> None:
-    """Find centers and scales of columns once; releases that use them need no survey."""
+    """Find centers and scales of columns for later releases; charged once, a budget of its own."""
     import dpcov
     from dpcov.pipeline.publish import unspent
     from dpcov.published.assembly import SEEDED_WARNING
