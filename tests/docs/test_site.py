@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ELSEWHERE = re.compile(r"^\s*(?:[a-z]+:)?//", re.IGNORECASE)
 URL = r"((?:https?:)?//[^'\")]+)"
+TABLE = re.compile(r"\|.*\|\n\|[ :|-]+\|\n\|")
 STYLE_LOADS = re.compile(rf"url\(\s*['\"]?{URL}|@import\s+['\"]{URL}")
 LOADING_LINKS = "stylesheet preload prefetch preconnect dns-prefetch icon modulepreload manifest"
 
@@ -69,3 +71,20 @@ def test_loads_from_elsewhere_are_seen(tmp_path):
     (tmp_path / "a.css").write_text(style)
     found = {re.search(r"(\w+)\.example", address)[1] for _, address in foreign_loads(tmp_path)}
     assert found == {"one", "two", "three", "four"}
+
+
+def broken_tables(text):
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    return [part for part in text.split("\n\n") if part.startswith("| ") and not TABLE.match(part)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tables_are_whole(page):
+    assert not broken_tables(page.read_text(encoding="utf-8"))
+
+
+def test_a_blank_line_within_a_table_is_seen():
+    head = "| what | how |\n| --- | --- |\n"
+    assert not broken_tables(f"{head}| a | b |\n| c | d |\n")
+    assert broken_tables(f"{head}\n| a | b |\n")
+    assert broken_tables(f"{head}| a | b |\n\n| c | d |\n")

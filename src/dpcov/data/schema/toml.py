@@ -25,7 +25,7 @@ SchemaT = TypeVar("SchemaT", bound=Declarations)
 _MAX_BYTES = 16 * 2**20
 _DRAFT = """\
 # A draft.  Fill in every nan and every empty list, then use it.
-# Bounds and categories must come from public knowledge (questionnaires, code books, common sense),
+# Bounds and categories must come from public knowledge (questionnaires, codebooks, common sense),
 # and NEVER from the data: no minimum, no maximum, no list of the values that occur.
 # Give identifiers, free text and everything that is not needed the type "ignored".
 # A number that stands for a category gets the type "categorical" with texts: ["1", "2"].
