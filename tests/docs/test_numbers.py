@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpcov import Budget
+from dpcov.data import cells
 from dpcov.mechanisms.base import Problem
 from dpcov.mechanisms.blocks.cost import part_of
 from dpcov.mechanisms.registry import MECHANISMS
@@ -50,6 +51,12 @@ def test_mechanisms_promise_what_their_page_says():
         assert kept == set(mechanism.promises)
         assert numerics.startswith(mechanism.numerics) and mechanism.paper.startswith(paper)
         assert len(mechanism.relations) == 2
+
+
+def test_boolean_columns_read_the_words_that_their_page_names():
+    text = (ROOT / "docs/cells.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"### True or false\n\n(.*)", text)
+    assert set(re.findall(r"`(\w+)`", said)) == set(cells._TRUTH)
 
 
 def test_noisy_numbers_of_rows_cost_what_the_mechanisms_page_says():
