@@ -4,7 +4,7 @@ import pytest
 
 import dpcov
 from dpcov.analysis import mean_intervals, variance_intervals
-from dpcov.published.estimate.entry_noise import left_open
+from dpcov.published.estimate.inhabited import left_open
 from dpcov.published.estimate.unit import Part, UnitEstimate
 from dpcov.published.words.numbers import WITHIN, group_numbers
 from tests.releases import released_of

@@ -16,7 +16,8 @@ from dpcov.analysis.problems import InputError
 from dpcov.data import values
 from dpcov.data.groups import Grouping, labels_and_codes
 from dpcov.data.readers import Reader, reader_of
-from dpcov.data.schema.declared import Boolean, Categorical, Codes, Declared, Numeric
+from dpcov.data.schema.declared import Boolean, Categorical, Declared, Numeric
+from dpcov.data.schema.given import Codes
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources.base import column_of_cells
 from dpcov.data.sources.frames import FrameSource

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dpcov.data import values
 from dpcov.data.notation import Notation
 from dpcov.data.readers import Read, Reader, level_codes
-from dpcov.data.schema.declared import Boolean, Categorical, Codes, Ignored
+from dpcov.data.schema.declared import Boolean, Categorical, Ignored
+from dpcov.data.schema.given import Codes
 from dpcov.data.schema.schema import Schema
 from dpcov.data.sources import Block
 from dpcov.errors import SchemaError, few_of

@@ -14,7 +14,7 @@ import numpy as np
 from dpcov.errors import ReleaseError, UsageError
 from dpcov.published.digits import with_error
 from dpcov.published.estimate.correlation_noise import UNKNOWN_CORRELATION
-from dpcov.published.estimate.entry_noise import inhabited
+from dpcov.published.estimate.inhabited import inhabited
 from dpcov.published.estimate.levels import with_psd_correlations
 from dpcov.published.estimate.pooling import GroupMoments, PooledMoments, Reading, pool_moments
 from dpcov.published.estimate.present import moment_of

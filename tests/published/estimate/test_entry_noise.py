@@ -13,10 +13,10 @@ from dpcov.published.estimate.entry_noise import (
     MomentNoise,
     covariance_noise,
     deviation_noise,
-    inhabited,
     mean_noise,
     total_noise,
 )
+from dpcov.published.estimate.inhabited import inhabited
 from dpcov.published.estimate.levels import without_hidden
 from dpcov.published.estimate.noise_edge import bulk_edge, largest_noise_eigenvalue
 from dpcov.published.estimate.scaled_down import error_at

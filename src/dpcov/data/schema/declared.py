@@ -5,18 +5,18 @@ Contract: everything is public, and the norm bound of an encoded row follows fro
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from dpcov.data.cells import plain_cell, transformed
+from dpcov.data.cells import transformed
 from dpcov.data.layout import FileLayout
+from dpcov.data.schema.given import Codes, as_bound, as_codes, as_name, as_names, as_texts
 from dpcov.errors import SchemaError
 from dpcov.published.file.columns import INTERCEPT, EncodedColumn, EncodedKind
 
@@ -28,7 +28,6 @@ Transform = Literal["log1p", "sqrt"]
 DateAs = Literal["year", "days", "age"]
 Decimal = Literal[".", ","]
 Thousands = Literal["", ",", ".", " ", "'"]
-Codes: TypeAlias = tuple[str | int | float, ...]
 # What ``other`` is where values that are not listed count as no level.
 NO_OTHER = "none"
 
@@ -186,12 +185,12 @@ class Categorical(_Feature, tag="categorical", frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        force_setattr(self, "categories", _texts("Categories", self.categories))
+        force_setattr(self, "categories", as_texts("Categories", self.categories))
         if not all(isinstance(each, Mapping) for each in (self.labels, self.groups)):
             raise SchemaError('Labels and groups are tables, such as {"1" = "male"}.')
-        sides = (_texts("Labels", tuple(side)) for side in (self.labels, self.labels.values()))
+        sides = (as_texts("Labels", tuple(side)) for side in (self.labels, self.labels.values()))
         force_setattr(self, "labels", dict(zip(*sides, strict=True)))
-        groups = {str(name).strip(): _texts("Groups", of) for name, of in self.groups.items()}
+        groups = {str(name).strip(): as_texts("Groups", of) for name, of in self.groups.items()}
         force_setattr(self, "groups", groups)
         force_setattr(self, "other", str(self.other).strip())
 
@@ -222,28 +221,6 @@ Declared = Numeric | Date | Boolean | Categorical | Ignored
 Feature: TypeAlias = Numeric | Date | Boolean | Categorical
 
 
-def _texts(what: str, given: object) -> tuple[str, ...]:
-    # Blanks around a category are ignored in the data, too.
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise SchemaError(f'{what} are a list of texts, such as ["Male", "Female"].')
-    texts = tuple(given)
-    if not all(isinstance(text, str) for text in texts):
-        raise SchemaError(f'{what} are texts: write whole numbers so, too: ["1", "2"].')
-    return tuple(text.strip() for text in texts)
-
-
-def as_codes(given: object) -> Codes | None:
-    """Return missing codes as numbers, and texts without blanks around them."""
-    if given is None:
-        return None
-    codes = () if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
-    plain = [code.strip() if isinstance(code, str) else plain_cell(code) for code in codes]
-    wrong = any(isinstance(code, bool) or not isinstance(code, str | int | float) for code in plain)
-    if wrong or (not codes and given not in ((), [])):
-        raise SchemaError('Missing codes are a list of numbers or texts: [999, "unknown"].')
-    return tuple(dict.fromkeys(plain))
-
-
 class Weights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The column of row weights, which lie between 0 and a public upper bound.
 
@@ -257,33 +234,6 @@ class Weights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         force_setattr(self, "column", as_name(self.column))
         force_setattr(self, "upper", as_bound(self.upper))
-
-
-def as_bound(value: object) -> float | None:
-    """Return a bound as a float, or None where it is not filled in."""
-    if value is None:
-        return None
-    # Python takes True for a number.
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise SchemaError("A bound is a number, such as 90 or 0.5, without quotes.")
-    # Beyond all floats: refused with the other bounds that are not finite.
-    number = math.inf
-    with suppress(OverflowError, ValueError, TypeError):
-        number = float(value)
-    return None if math.isnan(number) else number
-
-
-def as_names(value: object) -> tuple[Any, ...]:
-    """Return a list of names, or of such lists, as a tuple."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise SchemaError('missing_together is a list of lists: [["bp_sys", "bp_dia"]].')
-    return tuple(map(as_name, value))
-
-
-def as_name(value: Any) -> Any:
-    """Return a whole number as text: data frames may number their columns, by years for example."""
-    is_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return str(value) if is_number else value
 
 
 class Declarations(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,7 +15,8 @@ import numpy as np
 from dpcov.data.exact.linear import LinearMap
 from dpcov.errors import ReleaseError
 from dpcov.published.estimate.centering import Centering
-from dpcov.published.estimate.entry_noise import NUCLEAR_EDGE, MomentNoise, inhabited
+from dpcov.published.estimate.entry_noise import NUCLEAR_EDGE, MomentNoise
+from dpcov.published.estimate.inhabited import inhabited
 from dpcov.published.estimate.noise_edge import largest_noise_eigenvalue
 from dpcov.published.estimate.unit import UnitEstimate, centered, unit_estimate
 from dpcov.published.file.columns import EncodedColumn, half_ranges_of

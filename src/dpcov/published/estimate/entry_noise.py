@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcov.published.estimate.frame import Frame
-from dpcov.published.estimate.post import find_post
 from dpcov.published.estimate.present import LEAST_SHARE, Presence, PresentMoments
 from dpcov.published.estimate.scaled_down import correlation_error
-from dpcov.published.estimate.unit import EntryNoise, Part, Source, UnitEstimate
+from dpcov.published.estimate.unit import EntryNoise, UnitEstimate
 from dpcov.published.file.columns import count_values
 from dpcov.published.file.manifest import Manifest
-from dpcov.published.file.statistics import Post
 from dpcov.published.linalg.symmetric import Array, Places
 
 # Standard deviations of the noise from which a variance or an eigenvalue counts as signal.
@@ -30,9 +28,6 @@ DEVIATIONS = 2.0
 
 # Chance that noise alone makes any pair of a release look correlated.
 FALSE_PAIRS = 0.05
-
-# Standard deviations of its trace from which a stratum is taken to hold rows.
-CLEAR_TRACE = 3.0
 
 # Those of its noise that the share of rows with both of two features must have.
 KNOWN_SHARE = 5.0
@@ -232,11 +227,6 @@ def of_all(size: Callable[..., Array]) -> Callable[..., Array]:
     return summed
 
 
-def read_with(unit: UnitEstimate, post: Post) -> UnitEstimate:
-    """The part of a second moment whose noise counts where it is read with ``post``."""
-    return inhabited(unit) if find_post(post).drops_empty else unit
-
-
 def moment_noise(unit: UnitEstimate, manifest: Manifest, frame: Frame) -> MomentNoise | None:
     """Law of the noise on a second moment; None where the mechanism publishes none."""
     if unit.noise is None:
@@ -274,52 +264,6 @@ def _bias(unit: UnitEstimate, manifest: Manifest) -> float:
     mean_square = max(0.0, float(features.sum()) / count) * manifest.norm_bound**2
     error = correlation_error(manifest.statistics.lost, unit.n_rows)
     return float(error * mean_square) ** 2
-
-
-def seems_inhabited(part: Part) -> bool:
-    """Whether a stratum's trace says that there are rows in it."""
-    if part.is_empty:
-        return False
-    return part.trace is None or part.trace > CLEAR_TRACE * sqrt(part.trace_variance or 0.0)
-
-
-def inhabited(unit: UnitEstimate, least: float = 0.0) -> UnitEstimate:
-    """The same without strata whose trace is noise, which shrinkage estimates as zero.
-
-    Those of rows no longer than the root of ``least`` are kept.
-    """
-    parts = tuple(p for p in unit.parts if seems_inhabited(p) or p.largest_trace <= least)
-    if not (unit.parts_may_be_empty and parts and unit.noise and unit.noise.diagonal):
-        return unit
-    diagonal = sum(part.diagonal_variance for part in parts)
-    noise = unit.noise.times(diagonal / unit.noise.diagonal)
-    return replace(
-        unit,
-        parts=parts,
-        matrix=np.sum([part.matrix for part in parts], axis=0),
-        noise=noise._replace(diagonal=diagonal),
-        sources=tuple(_share_of(s, i, unit.parts, parts) for i, s in enumerate(unit.sources)),
-    )
-
-
-def left_open(unit: UnitEstimate, kept: UnitEstimate) -> float:
-    """Deviation of what strata that are not kept hold of all squared lengths, over what is kept.
-
-    Two of them reach to their noisy traces, if positive, and two standard deviations more.
-    """
-    dropped = [part for part in unit.parts if part not in kept.parts]
-    trace = sum(part.trace or 0.0 for part in dropped)
-    std = sqrt(sum(part.trace_variance or 0.0 for part in dropped))
-    # Traces in other coordinates are not known, but how far they reach.
-    reach = max(trace, 0.0) / 2 + std + sum(part.reach for part in dropped)
-    held = sum(float(np.trace(p.matrix)) if p.trace is None else p.trace for p in kept.parts)
-    return reach / held if held > 0 else 0.0
-
-
-def _share_of(source: Source, i: int, whole: tuple[Part, ...], kept: tuple[Part, ...]) -> Source:
-    total = sum(part.by_source[i] for part in whole)
-    share = sum(part.by_source[i] for part in kept) / total if total else 0.0
-    return source._replace(noise=source.noise.times(share))
 
 
 def hidden_variance(means: Array, noise: MomentNoise | None) -> Array:

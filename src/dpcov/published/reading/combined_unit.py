@@ -12,8 +12,8 @@ from math import inf, log, sqrt
 import numpy as np
 
 from dpcov.errors import UsageError
-from dpcov.published.estimate.entry_noise import seems_inhabited
 from dpcov.published.estimate.frame import mapped_squares
+from dpcov.published.estimate.inhabited import seems_inhabited
 from dpcov.published.estimate.present import Presence
 from dpcov.published.estimate.scaled_down import correlation_error
 from dpcov.published.estimate.unit import EntryNoise, Part, Source, UnitEstimate, unit_estimate

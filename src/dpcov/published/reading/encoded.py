@@ -18,8 +18,8 @@ from dpcov.published.estimate.entry_noise import (
     hidden_variance,
     mean_noise,
     moment_noise,
-    read_with,
 )
+from dpcov.published.estimate.inhabited import read_with
 from dpcov.published.estimate.levels import with_psd_correlations, without_hidden
 from dpcov.published.estimate.noise_edge import bulk_edge
 from dpcov.published.estimate.post import find_post

@@ -18,9 +18,9 @@ from dpcov.published.estimate.entry_noise import (
     hidden_presence,
     known_presence,
     moment_noise,
-    read_with,
 )
 from dpcov.published.estimate.frame import Frame
+from dpcov.published.estimate.inhabited import read_with
 from dpcov.published.estimate.levels import few_leveled, improved
 from dpcov.published.estimate.post import Noisy, PostProcessing, along, find_post, restricted
 from dpcov.published.estimate.present import Presence

@@ -20,11 +20,10 @@ from dpcov.published.estimate.entry_noise import (
     clear_of_pairs,
     deviation_noise,
     hidden_variance,
-    left_open,
     mean_noise,
-    read_with,
     total_noise,
 )
+from dpcov.published.estimate.inhabited import left_open, read_with
 from dpcov.published.estimate.noise_edge import noise_levels
 from dpcov.published.estimate.scaled_down import MOST_LOST
 from dpcov.published.estimate.stretch import SKEW
