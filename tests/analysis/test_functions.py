@@ -8,7 +8,7 @@ import pytest
 
 import dpcov
 from dpcov.analysis import coefficient_intervals, correlation_intervals, function_intervals
-from dpcov.analysis.intervals import inference
+from dpcov.analysis.intervals import eigenvalues
 from dpcov.analysis.problems import InputError
 from dpcov.errors import ReleaseError
 
@@ -62,7 +62,7 @@ def test_matrices_are_simulated_in_blocks_that_fit_into_memory(release, monkeypa
         return found, peak
 
     whole, much = measured()
-    monkeypatch.setattr(inference, "_AT_ONCE", 500)
+    monkeypatch.setattr(eigenvalues, "_AT_ONCE", 500)
     blocks, little = measured()
     assert little < much / 4
     assert blocks.upper - blocks.lower == pytest.approx(whole.upper - whole.lower, rel=0.1)

@@ -5,6 +5,7 @@ bootstrap, Ferrando, Wang and Sheldon 2022), and the candidates are kept for whi
 the release is within reach of the simulated ones (docs/inference.md).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -28,6 +29,8 @@ N_UNBIASING = 2
 _FAR = 4 / 0.67449
 # Further candidates between the last one within reach and the first beyond.
 N_REFINED = 2
+# Numbers of simulated matrices that are in memory at once.
+_AT_ONCE = 16_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -263,6 +266,14 @@ def spectrum_of(
         normalized=normalized,
         worst=(bounds, worst),
     )
+
+
+def spectra_of(law: MomentLaw, places: Places, scale: Array, draws: int) -> Iterator[Spectrum]:
+    """The same in blocks, one after the other, as so many large matrices take much memory."""
+    most = max(1, _AT_ONCE // len(places) ** 2)
+    for seed, start in enumerate(range(0, draws, most)):
+        own = min(most, draws - start)
+        yield spectrum_of(law, places, scale, normalized=False, draws=own, seed=seed)
 
 
 def _by_losses(law: MomentLaw, chosen: Places, covariance: Array) -> Array:

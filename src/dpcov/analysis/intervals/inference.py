@@ -22,7 +22,13 @@ from dpcov.analysis.features import (
     without_references,
 )
 from dpcov.analysis.intervals.coefficients import coefficient_lines
-from dpcov.analysis.intervals.eigenvalues import Scaling, covariance_of, scale_of, spectrum_of
+from dpcov.analysis.intervals.eigenvalues import (
+    Scaling,
+    covariance_of,
+    scale_of,
+    spectra_of,
+    spectrum_of,
+)
 from dpcov.analysis.intervals.explained import explained_line
 from dpcov.analysis.intervals.functions import Function, function_lines
 from dpcov.analysis.intervals.law import MomentLaw, Tails
@@ -44,8 +50,6 @@ from dpcov.published.words.verdicts import ColumnVerdict
 
 Names = Sequence[str] | None
 
-# Numbers of simulated matrices that are in memory at once.
-_AT_ONCE = 16_000_000
 # What a table of coefficients is called, before the target.
 _COEFFICIENTS = "coefficients for "
 _PENALIZED = (
@@ -222,12 +226,7 @@ def function_intervals(
             "The noise hides the variance of a column, so nothing is known of a function of it. "
             "Name other features; release.diagnose() says which can be used."
         )
-    # A block after the other: matrices of all together would take much memory.
-    blocks = np.diff(np.append(np.arange(0, draws, max(1, _AT_ONCE // len(places) ** 2)), draws))
-    spectra = (
-        spectrum_of(law, places, scale, normalized=False, draws=int(own), seed=seed)
-        for seed, own in enumerate(blocks)
-    )
+    spectra = spectra_of(law, places, scale, draws)
     seen, units = covariance_of(law, places, scale), half_ranges_of(columns) / scale
     lines = function_lines(seen, spectra, units, names, function, law.reaches()[0])
     return _table("functions of the covariance", law, lines, references)
